@@ -24,7 +24,7 @@ from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
-#: Of model files; 1 knows ``emphasis`` instead of ``rank_weight``.
+#: Version of the model file format; version 1 has ``emphasis`` in place of ``rank_weight``.
 VERSION = 2
 
 
@@ -33,50 +33,50 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class MatchingModel(Parameters):
-    """Base class. Parameters are stored by the constructor as given; ``fit`` resolves them.
+    """Base class of all models. The constructor stores parameters as given; ``fit`` resolves them.
 
     Queries and documents are CSR matrices [n, V] of weighted words (see
     :class:`ssi_models.weighting.TfIdf`); pairs are two parallel arrays of row numbers.
 
-    A subclass says how a query and a document are represented (``query_representation`` and
+    A subclass defines how queries and documents are represented (``query_representation`` and
     ``document_representation``); the score is the inner product of the representations. By default
-    they are the words, and the score is q . d.
+    a text is represented by its words, and the score is q . d.
 
     Attributes:
         n_words_: number of columns of the document matrices that the model was fitted on.
-        n_query_words_: the same of the query matrices.
-        vocabulary_, weighting_, recipe_: what the columns stand for, where ``fit`` was told:
-            the words, the fitted weighting, and the fingerprint of the text analysis.
+        n_query_words_: number of columns of the query matrices.
+        vocabulary_, weighting_, recipe_: what the columns stand for, if given to ``fit``: the
+            words, the fitted weighting, and the fingerprint of the text analysis.
     """
 
     name: ClassVar[str]
-    #: Names that files and settings may still have for it.
+    #: Former names of the model, which files and settings may still use.
     former_names: ClassVar[tuple[str, ...]] = ()
-    #: What the entries of the matrices are: weighted unit rows, or counts of words.
+    #: What the matrices hold: unit rows of tf-idf weights, or word counts.
     inputs: ClassVar[Literal["tf-idf", "counts"]] = "tf-idf"
     #: What ``fit`` learns from: judged pairs, or the texts of D alone (see ``looks_at_labels``).
     learns_from: ClassVar[LearnsFrom] = "preferences"
-    #: Constructor parameters that only scoring reads: models that differ in them alone have the
+    #: Constructor parameters that only scoring reads: models that differ in nothing else have the
     #: same fitted parameters.
     scoring_params: ClassVar[tuple[str, ...]] = ("threads",)
-    #: The fitted arrays that make up the model, attributes ``<name>_``, by name.
+    #: The fitted arrays that make up the model, by name; stored in attributes ``<name>_``.
     tensors: ClassVar[Mapping[str, Tensor]] = {}
 
-    #: Whether it learns from the weights of the preferences; else it refuses them.
+    #: Whether the model uses the weights of preferences; if not, it rejects them.
     weighs_pairs: ClassVar[bool] = False
-    #: Whether the sparse part of a query's representation may hold every word.
+    #: Whether the sparse part of a query's representation may be non-zero for every word.
     expands_queries: ClassVar[bool] = False
-    #: Whether it scores the documents of ``fit`` alone, by their rows.
+    #: Whether the model can only score the documents that it was fitted on, identified by row.
     of_its_documents: ClassVar[bool] = False
-    #: Threads that score; the scores do not depend on it.
+    #: Number of threads for scoring; the scores do not depend on it.
     threads: int | None = None
-    #: Other processes that compute the pieces of a fit, where it has any; no number depends on
-    #: them. Only set while ``fit`` runs.
+    #: Runs the pieces of a fit, if it has any, in other processes; the results do not depend on
+    #: it. Set only while ``fit`` runs.
     executor: Executor | None = None
 
     @property
     def in_pieces(self) -> bool:
-        """Whether ``fit`` has pieces that an :attr:`executor` can compute."""
+        """Whether ``fit`` consists of pieces that an :attr:`executor` can run."""
         return False
 
     n_words_: int
@@ -86,11 +86,11 @@ class MatchingModel(Parameters):
     recipe_: str | None = None
 
     def fit(self, *args: Any, **options: Any) -> Self:
-        """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over
-        their rows. Every model takes the keywords of
-        :meth:`TrainableModel.fit` and keeps to them: one that draws no negatives
-        does so whatever the ``candidates`` are, and one that holds out no queries whatever the
-        ``groups``. What a model would have to ignore, it refuses.
+        """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over their rows.
+
+        Every model accepts the keywords of :meth:`TrainableModel.fit`. A model that draws no
+        negatives satisfies any ``candidates``, and one that holds out no queries any ``groups``;
+        an argument that the model would have to ignore raises an error.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
@@ -104,16 +104,16 @@ class MatchingModel(Parameters):
         checkpoint: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> list[Self]:
-        """Fit on all preferences, and for each part of the queries a copy on the other queries',
-        for scores of training queries by models that did not see their labels.
+        """Fit on all preferences and, for each part of the queries, a copy on the other queries,
+        so that training queries can be scored by models that have not seen their labels.
 
-        What a model chooses by held-out queries (when to stop, the weight of word matching) it
-        chooses by all parts together, once for itself and all copies, so that they agree in kind:
-        each part is held out of its copy, and their rankings for it are pooled.
+        Choices that depend on held-out queries (when to stop, the weight of word matching) are
+        made once for the model and all copies, so that their scores are comparable: each copy
+        ranks the part that is held out of it, and the rankings of all parts are pooled.
 
         Args:
             Q, D, preferences, options: as for ``fit``.
-            parts: int64 arrays of query rows, two or more, disjoint.
+            parts: two or more disjoint int64 arrays of query rows.
 
         Returns:
             The copies, in the order of the parts.
@@ -132,24 +132,24 @@ class MatchingModel(Parameters):
 
     @property
     def remarks(self) -> list[str]:
-        """What the user must hear about the fit, a plain sentence each without its subject ("kept
-        its start ..."); nothing where all is well."""
+        """What the user should know about the fit, as sentences without their subject ("kept its
+        start ..."); empty if all is well."""
         return []
 
     @property
     def only_same_words(self) -> bool:
-        """Whether a query word matches no document word but itself, although the model might have
-        learned others: ``remarks`` say why."""
+        """Whether each query word matches only itself, although the model could have learned
+        other matches; ``remarks`` say why."""
         return False
 
     @property
     def looks_at_labels(self) -> bool:
-        """Whether what is fitted depends on judgements; those of a row that it is to score must
-        then be kept from it."""
+        """Whether the fit depends on judgements; if so, the judgements of rows to be scored must
+        be withheld from it."""
         return self.learns_from == "preferences"
 
     def copy(self) -> Self:
-        """A model with the same parameters and whatever was fitted; arrays are shared."""
+        """A shallow copy: the same parameters and fitted attributes, with shared arrays."""
         return copy.copy(self)
 
     def score(
@@ -180,7 +180,7 @@ class MatchingModel(Parameters):
     def _checked_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
     ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
-        """What :meth:`score` was given, checked."""
+        """The checked arguments of :meth:`score`."""
         self._check_fitted()
         Q, D = self.check_queries(Q), self.check_documents(D)
         q = check_rows("query", query, Q.shape[0])
@@ -190,21 +190,21 @@ class MatchingModel(Parameters):
         return Q, D, q, d
 
     def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix:
-        """The queries that are scored: Q itself, unless the model feeds documents back into them.
+        """The queries to be scored: Q itself, unless the model feeds documents back into them.
 
         Args:
             Q: checked queries.
-            excluded: int64 [m], rows of the documents of ``fit``: the one that each query was
-                drawn from, which must not be fed back, or -1.
+            excluded: int64 [m], for each query the row, among the documents of ``fit``, of the
+                document that it was drawn from, which must not be fed back; -1 for none.
 
         Raises:
-            ValueError: not a row, or -1, for each query.
+            ValueError: ``excluded`` does not hold a row, or -1, for each query.
         """
         check_excluded(excluded, Q.shape[0])
         return Q
 
     def cache(self, D: sp.csr_matrix) -> CachedDocuments:
-        """The documents' side of the score, computed once, to score queries against all of them.
+        """Compute the document side of the score once, to score queries against all documents.
 
         Raises:
             NotFittedError: the model is not fitted.
@@ -214,7 +214,7 @@ class MatchingModel(Parameters):
         return self._ready(self.check_documents(D))
 
     def _ready(self, D: sp.csr_matrix) -> CachedDocuments:
-        """Checked documents, ready to be scored."""
+        """Prepare checked documents for scoring."""
         return CachedDocuments(self, D)
 
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
@@ -233,15 +233,15 @@ class MatchingModel(Parameters):
         return np.zeros((D.shape[0], 0), np.float32) if dense is None else dense
 
     def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
-        """The n document words t with the largest f(s, t), both words alone and of weight 1,
-        for query word s; for models q'Wd that is W_st.
+        """The n document words t with the largest f(s, t) for query word s, each word being a text
+        of its own with weight 1; for models q'Wd this is W_st.
 
         Returns:
             (row of t, f(s, t)), descending (as in Tables 7 and 8 of Bai et al., "Learning to rank
             with (a lot of) word features").
 
         Warns:
-            FitWarning: the model learned no other words than the query word itself.
+            FitWarning: the model matches the query word with itself only.
 
         Raises:
             ValueError: no such query word.
@@ -253,14 +253,14 @@ class MatchingModel(Parameters):
         return self.nearest_words_of_text(Q, n)
 
     def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
-        """The same for a query of several words, a row q [1, V]."""
+        """:meth:`nearest_words` for a query of several words, a row q [1, V]."""
         self._check_fitted()
         if self.only_same_words:
-            told = "; ".join(self.remarks) or "gives its learned part no weight"
-            warnings.warn(f"{self.name}: {told}", FitWarning, stacklevel=2)
+            reason = "; ".join(self.remarks) or "gives its learned part no weight"
+            warnings.warn(f"{self.name}: {reason}", FitWarning, stacklevel=2)
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
-        # Of any length: what is compared is the order of the words.
+        # q need not have unit length: only the order of the words matters.
         q = check_width("q", check_csr("q", q), self.n_query_words_)
         query = self.query_representation(self.expanded(q), words)
         documents = self.document_representation(D)
@@ -273,12 +273,12 @@ class MatchingModel(Parameters):
         return [(int(t), float(weights[t])) for t in best]
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
-        """The representation of :meth:`expanded` queries, as far as documents of the given words
-        need it; the words themselves by default."""
+        """The representation of :meth:`expanded` queries, as far as documents with the given words
+        need it; by default the words themselves."""
         return Representation(sparse=Q)
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        """The representation of documents; the words themselves by default."""
+        """The representation of documents; by default the words themselves."""
         return Representation(sparse=D)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -287,7 +287,7 @@ class MatchingModel(Parameters):
         header = {
             "model": self.name,
             "version": VERSION,
-            # The number of threads is the machine's matter; files of equal models are equal.
+            # The number of threads depends on the machine; equal models must give equal files.
             "params": {k: v for k, v in self.get_params().items() if k != "threads"},
             "n_words": self.n_words_,
             "n_query_words": self.n_query_words_,
@@ -307,8 +307,8 @@ class MatchingModel(Parameters):
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: not a model file, the file of another model class, of a newer version, or
-                damaged: no array that a kernel trusts is out of its bounds.
+            ValueError: not a model file, the file of another model class or of a newer version, or
+                damaged; arrays are checked, so that kernels never read out of bounds.
         """
         with persistence.reading(path):
             return cls._from_file(path)
@@ -320,7 +320,7 @@ class MatchingModel(Parameters):
             raise ValueError(f"{path}: holds a {header['model']!r} model, not {cls.name!r}")
         if header.get("version", 1) > VERSION:
             raise ValueError(f"{path}: of a newer version of this package; update it")
-        # JSON has lists where parameters were tuples.
+        # JSON turns tuples into lists.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
         params = cls.before_params | {cls.former_params.get(k, k): v for k, v in params.items()}
         check_kinds(params, cls.default_params())
@@ -350,10 +350,10 @@ class MatchingModel(Parameters):
         """The inverse of ``_fitted_header``."""
 
     def _check_restored(self) -> None:
-        """Raise ValueError where arrays and parameters of a file do not go together."""
+        """Raise ValueError if the arrays and parameters of a file do not match."""
 
     def check_params(self) -> None:
-        """Raise an error naming a parameter that is out of its range."""
+        """Raise an error naming a parameter that is out of range."""
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_words_"):
@@ -367,16 +367,16 @@ class MatchingModel(Parameters):
 
     @property
     def same_words(self) -> bool:
-        """Whether column j of queries and of documents must be the same word."""
+        """Whether column j must stand for the same word in queries and in documents."""
         return True
 
     def _check_spaces(
         self, Q: sp.csr_matrix, D: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """What a model is fitted on, checked.
+        """Check the matrices that a model is to be fitted on.
 
         Raises:
-            ValueError: also if they cannot be over the same words, and must be.
+            ValueError: also if they must be over the same words but differ in width.
         """
         Q, D = self._check_rows("Q", Q), self._check_rows("D", D)
         if self.same_words and Q.shape[1] != D.shape[1]:

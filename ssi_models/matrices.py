@@ -1,4 +1,4 @@
-"""Sparse matrices as the kernels want them, and the checks at the door."""
+"""Sparse matrices in the form that kernels expect, and checks of what users pass in."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-_LONGEST = 1.01  # square of a unit row's length, with what rounding may do
+_MAX_SQUARE = 1.01  # largest squared length of a unit row, with a tolerance for rounding
 
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """The matrix as CSR with float32 data, int32 column numbers and int64 row pointers, the
-    columns of a row ascending; the given matrix is not changed.
+    """The matrix as CSR with float32 data, int32 column numbers (ascending within each row) and
+    int64 row pointers; the given matrix is not changed.
 
     Raises:
         TypeError: not a sparse matrix.
-        ValueError: a value is NaN or infinite (the row is named).
+        ValueError: a value is NaN or infinite (the message names the row), or too many columns.
     """
     if not sp.issparse(matrix):
         raise TypeError(f"{name} must be a scipy sparse matrix [n, words], got {type(matrix)}")
@@ -39,14 +39,14 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def check_unit_rows(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """:func:`check_csr` of rows that must not be longer than 1: unit tf-idf rows, or those of a
-    text some of whose words are unknown.
+    """:func:`check_csr` for rows of length 1 or less: unit tf-idf rows, which are shorter where
+    some words of the text are unknown.
 
-    Raises: as there; also ValueError for a longer row (it is named), as of counts.
+    Raises: as :func:`check_csr`; also ValueError, naming the row, if one is longer (say, counts).
     """
     matrix = check_csr(name, matrix)
     squares = np.concatenate([[0.0], np.cumsum(np.square(matrix.data, dtype=np.float64))])
-    longer = squares[matrix.indptr[1:]] - squares[matrix.indptr[:-1]] > _LONGEST
+    longer = squares[matrix.indptr[1:]] - squares[matrix.indptr[:-1]] > _MAX_SQUARE
     if longer.any():
         row = int(np.flatnonzero(longer)[0])
         length = np.sqrt(squares[matrix.indptr[row + 1]] - squares[matrix.indptr[row]])
@@ -77,13 +77,13 @@ def lengths_of(counts: sp.csr_matrix) -> NDArray[np.float64]:
 
 
 def as_tensors(name: str, X: sp.csr_matrix) -> dict[str, NDArray[Any]]:
-    """The three arrays of a checked matrix by their names in a file, see
+    """The three arrays of a checked matrix, keyed by their names in a file, see
     :func:`ssi_models.stored_tensors.matrix`."""
     return {f"{name}_indptr": X.indptr, f"{name}_indices": X.indices, f"{name}_data": X.data}
 
 
 def of_tensors(name: str, tensors: Mapping[str, NDArray[Any]], width: int) -> sp.csr_matrix:
-    """The inverse of :func:`as_tensors`, of arrays that were checked."""
+    """The inverse of :func:`as_tensors`, for arrays that have been checked."""
     indptr, indices, data = (tensors[f"{name}_{part}"] for part in ("indptr", "indices", "data"))
     return _typed(indptr, indices, data, (len(indptr) - 1, width))
 
@@ -98,7 +98,7 @@ def take_rows(X: sp.csr_matrix, rows: NDArray[np.int64]) -> sp.csr_matrix:
 
 def thin_rows(X: sp.csr_matrix, share: float, rng: np.random.Generator) -> sp.csr_matrix:
     """A checked matrix without a random share of its entries; the others are multiplied by
-    1 / (1 - share), so that the mean of a row is the row."""
+    1 / (1 - share), so that rows keep their expected values."""
     kept = rng.random(X.nnz, np.float32) >= share
     indptr = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
     return _typed(indptr, X.indices[kept], X.data[kept] * np.float32(1 / (1 - share)), X.shape)
@@ -108,19 +108,19 @@ def take_columns(X: sp.csr_matrix, columns: NDArray[np.int64]) -> sp.csr_matrix:
     """The given columns (ascending) of a checked matrix, renumbered, as a checked matrix."""
     place = np.full(X.shape[1], -1, np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
-    found = place[X.indices]
-    kept = found >= 0
+    renumbered = place[X.indices]
+    kept = renumbered >= 0
     indptr = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
-    return _typed(indptr, found[kept], X.data[kept], (X.shape[0], len(columns)))
+    return _typed(indptr, renumbered[kept], X.data[kept], (X.shape[0], len(columns)))
 
 
 def with_data(X: sp.csr_matrix, data: NDArray[np.float32]) -> sp.csr_matrix:
-    """A checked matrix with other values at the same places."""
+    """A checked matrix with new values for the same entries."""
     return _typed(X.indptr, X.indices, data, X.shape)
 
 
 def side_by_side(matrices: Sequence[sp.csr_matrix]) -> sp.csr_matrix:
-    """Checked matrices of the same rows, one after the other."""
+    """Checked matrices with the same rows, joined by columns."""
     joined = sp.hstack(matrices, format="csr")
     return _typed(joined.indptr, joined.indices, joined.data, joined.shape)
 
@@ -129,7 +129,7 @@ def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
     """Row numbers as int64, all within 0..limit - 1.
 
     Raises:
-        ValueError: not whole numbers, or one outside (the first is named).
+        ValueError: not whole numbers, or one is outside (the message names the first).
     """
     given = np.asarray(rows)
     if given.size and not np.issubdtype(given.dtype, np.integer):
@@ -143,7 +143,7 @@ def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
 
 
 def check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
-    """The matrix; raise ValueError unless it has as many columns as the model was fitted on."""
+    """Return the matrix; raise ValueError unless it has the width that the model was fitted on."""
     if matrix.shape[1] != width:
         raise ValueError(
             f"{name} has {matrix.shape[1]} columns, the model was fitted on {width} words; "

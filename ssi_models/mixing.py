@@ -1,4 +1,4 @@
-"""Mixing two scores by a factor that labels of other queries choose."""
+"""Mixtures of two scores, with a factor chosen by the labels of other queries."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def best_mixture(
     """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples.
 
     Args:
-        scores: gives the scores a and b of (query rows, document rows).
-        preferences, candidates, excluded: what triples are drawn from.
+        scores: returns the scores a and b of (query rows, document rows).
+        preferences, candidates, excluded: what the triples are drawn from.
     """
     query, positive, negative = sample_triples(preferences, candidates, N_TRIPLES, seed, excluded)
     a_positive, b_positive = scores(query, positive)
@@ -65,8 +65,8 @@ def choose_alpha(
     candidates: NDArray[np.int64],
     excluded: NDArray[np.int64] | None,
 ) -> None:
-    """Set ``model.alpha_`` [1], by which a fitted model mixes two scores (1 and 0 are each of them
-    alone), by :func:`best_mixture`."""
+    """Set ``model.alpha_`` [1], the factor with which a fitted model mixes two scores (1 and 0 give
+    one of them alone), by :func:`best_mixture`."""
 
     def scores(
         query: NDArray[np.int64], document: NDArray[np.int64]
@@ -87,7 +87,7 @@ class CrossValidated(Generic[C]):
 
     Attributes:
         scores: float64 [n_pairs].
-        choices: fold label -> what its pairs were scored with.
+        choices: fold label -> the choice that its pairs were scored with.
     """
 
     scores: NDArray[np.float64]
@@ -101,12 +101,12 @@ def cross_validated(
     query_of_pair: ArrayLike,
     folds: ArrayLike,
 ) -> CrossValidated[C]:
-    """Score each fold's queries with the choice of the highest mean measure on the other folds
-    (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first choice.
+    """Score each fold's queries with the choice that has the highest mean measure on the other
+    folds (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first choice.
 
     Args:
-        choices: the factors or weights that are compared. scores_of: float64 [n_pairs] by one.
-        measure: takes scores [n_pairs], gives a value per query, float64 [n_queries].
+        choices: the factors or weights to compare. scores_of: choice -> scores, float64 [n_pairs].
+        measure: maps scores [n_pairs] to a value per query, float64 [n_queries].
         query_of_pair: int64 [n_pairs], position of the pair's query in the measure's result.
         folds: int64 [n_queries], a fold label per query.
 

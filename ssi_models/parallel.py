@@ -1,4 +1,4 @@
-"""A few worker threads for kernels that release the GIL."""
+"""Worker threads for kernels that release the GIL, and the interface to other processes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def thread_count(threads: int | None) -> int:
     return threads
 
 
-#: Multiplications that take one thread so long that to wake others saves time.
+#: Number of multiplications from which waking other threads saves time.
 WORTH_WAKING = 2_500_000
 
 
 class InOrder(Protocol):
-    """The results of ``work(*given)`` for what is given to each call, in their order. A piece may
-    be begun twice.
+    """Yields the results of ``work(*call)`` for each of the calls, in their order. A call may be
+    started twice.
 
     Args:
-        homes: which process did the call of a number the last time, and shall do it again, for
-            what it holds; filled. It may be another one nevertheless.
+        homes: the process that ran each call last, by the call's number; updated in place. That
+            process is preferred, because it may still hold data of the call, but not guaranteed.
     """
 
     def __call__(
@@ -48,12 +48,12 @@ class InOrder(Protocol):
 
 @dataclass(frozen=True)
 class Executor:
-    """Other processes that see the same files, for the pieces of one fit.
+    """Runs the pieces of one fit in other processes that see the same files.
 
     Attributes:
-        folder: of files that pieces read and write; what is left there of a run that was killed is
-            taken up again.
-        in_order: has pieces done.
+        folder: for the files that pieces read and write; a fit resumes from what a killed run left
+            there.
+        in_order: runs the pieces.
     """
 
     folder: Path
@@ -64,8 +64,8 @@ class Workers:
     """Threads that share one task at a time; a context manager.
 
     ``run(work)`` calls ``work(share, n_shares)`` once per thread and waits; ``split(work, n)``
-    calls ``work(start, stop)`` on a partition of ``range(n)``. Where the ``cost``, in
-    multiplications, is said and less than ``WORTH_WAKING``, the calling thread does all.
+    calls ``work(start, stop)`` on a partition of ``range(n)``. If the ``cost``, in multiplications,
+    is below ``WORTH_WAKING``, the calling thread does all the work.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -83,7 +83,7 @@ class Workers:
         if self._pool is None or cost < WORTH_WAKING:
             work(0, 1)
             return
-        # The calling thread takes a share too: one thread less to wake.
+        # The calling thread takes a share too, which saves waking one thread.
         others = [self._pool.submit(work, s, self.n_shares) for s in range(1, self.n_shares)]
         try:
             work(0, self.n_shares)

@@ -1,4 +1,4 @@
-"""Parameters of models: how they are given, read and set, their checks, and a digest of them."""
+"""Model parameters: how they are given, read, set and checked, and a digest of them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ltr_base.names import nearest
 
 P = TypeVar("P", bound="Parameters")
 
-#: The value of a parameter that fitting chooses.
+#: Value of a parameter that is to be chosen by fitting.
 AUTO = "auto"
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def model_class(cls: type[P]) -> type[P]:
-    """Make a class of models a dataclass: parameters by keyword, compared by identity.
+    """Make a model class a dataclass with keyword parameters, compared by identity.
 
-    Where it has ``training`` options, the constructor also takes each of them by its own name, as
-    files and command lines write them: ``LowRankSSI(margin=0.5)``.
+    If it has ``training`` options, the constructor also takes each of them by its own name, as
+    files and command lines do: ``LowRankSSI(margin=0.5)``.
     """
     made = dataclass(kw_only=True, eq=False, repr=False)(cls)
     init = made.__init__
@@ -44,27 +44,27 @@ def model_class(cls: type[P]) -> type[P]:
 
 
 class Parameters:
-    """Parameters that the constructor stores as given. ``sklearn.base.clone`` works on them."""
+    """Parameters that the constructor stores as given, so that ``sklearn.base.clone`` works."""
 
-    #: Names that files and settings may still have for parameters, and the present ones.
+    #: Former names of parameters, which files and settings may still use -> present names.
     former_params: ClassVar[Mapping[str, str]] = {}
-    #: Values of parameters that files from before them do not have.
+    #: Values of parameters that are missing in files older than the parameters.
     before_params: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def default_params(cls) -> dict[str, Any]:
-        """The parameters by name, with their defaults; training options by their own names."""
+        """The default of each parameter by name, with each training option under its own name."""
         defaults = inspect.signature(cls).parameters.items()
         return _flat({name: parameter.default for name, parameter in defaults})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; training options by their own names."""
+        """The parameters by name, with each training option under its own name."""
         return _flat(
             {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         )
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, training options by their own names or all together (``training``).
+        """Set parameters, training options by their own names or all at once (``training``).
 
         Raises:
             ValueError: unknown name.
@@ -99,14 +99,14 @@ class Parameters:
 
 
 def _flat(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with those of ``training`` in its place."""
+    """Parameters with ``training`` replaced by its options."""
     training = params.pop("training", None)
     return params if training is None else {**params, **vars(training)}
 
 
 def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise ValueError naming a parameter of a file that is of another kind than its default, by
-    which kernels are compiled: no whole number of 64 bits, no number, or not true or false."""
+    """Raise ValueError naming a parameter of a file that is not of the kind of its default (a
+    64-bit whole number, a number, or true or false): kernels are compiled for these kinds."""
     for name, value in params.items():
         default = defaults.get(name)
         whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
@@ -126,8 +126,8 @@ def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
 
 
 def check_least(given: Any, least: float, *names: str) -> None:
-    """Raise ValueError naming a parameter that is below the least value that it may have, or is
-    None and may not be."""
+    """Raise ValueError naming a parameter that is below ``least``, or is None although its type
+    does not allow it."""
     for name in names:
         value = getattr(given, name)
         if value is None and "None" in str(type(given).__dataclass_fields__[name].type):
@@ -145,7 +145,7 @@ def check_positive(given: object, *names: str) -> None:
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise ValueError if a parameter is none of its choices."""
+    """Raise ValueError if a parameter's value is not one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} {value!r} is unknown; use one of {tuple(choices)}")
 

@@ -32,7 +32,7 @@ def save_tensors(
     Raises:
         OSError: it cannot be written.
     """
-    # One entry: safetensors writes several in random order, and equal models give equal bytes.
+    # One entry: safetensors writes several in random order; equal models must give equal bytes.
     write_safetensors(Path(path), tensors, {FORMAT: json.dumps(header, sort_keys=True)})
 
 
@@ -49,10 +49,10 @@ def write_safetensors(
     try:
         save_file(contiguous, partial, metadata=dict(metadata))
         os.replace(partial, path)
-    except SafetensorError as error:  # which a full disk is, too
+    except SafetensorError as error:  # a full disk raises it, too
         raise OSError(f"{path}: cannot be written ({error})") from None
     finally:
-        if partial.exists():  # a read-only file system refuses to remove what is not there
+        if partial.exists():  # unlinking a missing file fails on a read-only file system
             partial.unlink()
 
 
@@ -63,7 +63,7 @@ def load_tensors(
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: not a model file of this package, of another format version, or damaged.
+        ValueError: not a model file of this package, another format version, or damaged.
     """
     with _opened(path) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -73,12 +73,12 @@ def load_tensors(
 def load_checked(
     path: str | os.PathLike[str], expected: Mapping[str, Tensor], **sizes: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read the header and the tensors of a file, which must be as expected, see
+    """Read the header and the tensors of a file, and check that the tensors are as expected, see
     :func:`ssi_models.stored_tensors.check_tensors`.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: as :func:`load_tensors`, or they are not as expected.
+        ValueError: as :func:`load_tensors`, or a tensor is not as expected.
     """
     with reading(path):
         header, tensors = load_tensors(path)
@@ -95,7 +95,7 @@ def load_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 def load_rows(
     path: str | os.PathLike[str], name: str, count: int
 ) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Read a tensor ``count`` rows at a time: (number of the first, rows).
+    """Read a tensor ``count`` rows at a time: yields (number of the first row, rows).
 
     Raises: as :func:`load_tensors`.
     """
@@ -108,8 +108,8 @@ def load_rows(
 
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever a damaged file leads to in the block, which may be anything, becomes a ValueError
-    that names the file.
+    """Turn any exception that a damaged file raises in the block into a ValueError that names the
+    file.
 
     Raises:
         FileNotFoundError: no such file.
@@ -124,8 +124,8 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValueError) and str(path) in str(error):
             raise
-        said = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path}: not a readable model file ({said}); fit it again") from error
+        cause = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path}: not a readable model file ({cause}); fit it again") from error
 
 
 @contextmanager
@@ -144,35 +144,35 @@ def _header(file: Any) -> dict[str, Any]:
 
 
 def checkpoint_of(checkpoint: str | os.PathLike[str] | None, part: str) -> Path | None:
-    """The file beside a checkpoint for a part of the fit."""
+    """The path of a part's own checkpoint, next to that of the whole fit."""
     if checkpoint is None:
         return None
     return Path(checkpoint).with_name(f"{Path(checkpoint).name}.{part}")
 
 
 def delete_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Remove the file of a fit that is done, if there is one."""
+    """Remove the checkpoint of a fit that is complete, if there is one."""
     if checkpoint is not None:
         Path(checkpoint).unlink(missing_ok=True)
 
 
 def count(header: Mapping[str, Any], name: str) -> int:
-    """A size in a header.
+    """Read a size from a header.
 
     Raises:
-        KeyError, ValueError: it is not there, or no whole number from 0 on.
+        KeyError, ValueError: it is missing, or not a whole number of 0 or more.
     """
     value = header[name]
     if type(value) is not int or value < 0:
-        raise ValueError(f"{name} is {value!r}, must be a whole number from 0 on")
+        raise ValueError(f"{name} is {value!r}, must be a whole number of 0 or more")
     return value
 
 
 def numbers(values: Any) -> Any:
-    """A list or mapping of a header, if it holds numbers only.
+    """Return a list or mapping from a header, whose values must all be numbers.
 
     Raises:
-        ValueError: it does not.
+        ValueError: a value is not a number.
     """
     for value in values.values() if isinstance(values, Mapping) else values:
         if not isinstance(value, int | float):
@@ -200,7 +200,7 @@ def unpack_vocabulary(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary:
     """The inverse of :func:`pack_vocabulary`.
 
     Raises:
-        ValueError: the arrays are none of its, or two words are equal.
+        ValueError: the arrays do not encode a vocabulary, or a word occurs twice.
     """
     letters = {"letters": len(tensors["vocabulary.bytes"])}
     check_tensors(tensors, _VOCABULARY, **letters)

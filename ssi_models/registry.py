@@ -1,4 +1,4 @@
-"""Every model by its name."""
+"""Registry of all models by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CLASSES: tuple[type[MatchingModel], ...] = (
     BLTMPR1V,
     IBMModel1,
 )
-#: Model classes by name, from the simplest on.
+#: Model classes by name, simplest first.
 MODELS: dict[str, type[MatchingModel]] = {kind.name: kind for kind in _CLASSES}
 
 
@@ -60,7 +60,7 @@ _FORMER = {name: kind for kind in _CLASSES for name in kind.former_names}
 
 
 def find_model(name: str) -> type[MatchingModel] | None:
-    """The class of a model, by its name or by one that it had; None if there is none."""
+    """The class of a model, by its present or a former name; None if there is none."""
     return MODELS.get(name) or _FORMER.get(name)
 
 
@@ -71,7 +71,7 @@ def get_model(name: str) -> type[MatchingModel]:
         ValueError: no model has that name.
 
     Warns:
-        FutureWarning: it is a former name.
+        FutureWarning: the name is a former one.
     """
     kind = find_model(present_name(name, stacklevel=3))
     if kind is None:
@@ -80,10 +80,10 @@ def get_model(name: str) -> type[MatchingModel]:
 
 
 def present_name(name: str, stacklevel: int = 2) -> str:
-    """What a model is called now; names that no model has or had stay as they are.
+    """The present name of a model; unknown names are returned unchanged.
 
     Warns:
-        FutureWarning: it is a former name.
+        FutureWarning: the name is a former one.
     """
     kind = find_model(name)
     if kind is None or name in MODELS:
@@ -93,7 +93,7 @@ def present_name(name: str, stacklevel: int = 2) -> str:
 
 
 def make_model(name: str, **params: Any) -> MatchingModel:
-    """A model by its name; training options by their own names, as in
+    """Create a model by name; training options are given by their own names, as in
     ``make_model("ssi", rank=50, margin=0.3)``.
 
     Raises:

@@ -1,18 +1,18 @@
-"""What a user must hear about a fit: that it learned nothing, diverged, or had little to learn."""
+"""Remarks for the user on a fit that learned nothing, diverged, or had little to learn from."""
 
 from __future__ import annotations
 
 from ssi_models.training.loop import History
 
-#: The start of models whose learned part is nothing before they are trained.
+#: Describes the start of models whose learned part is zero before training.
 WORD_MATCHING = "the tf-idf cosine"
 
-#: Starts that match other words than the same ones.
+#: Descriptions of starts that also match different words.
 LATENT = ("latent semantic indexing", "LSA", "CL-LSA", "cross-language LSA")
 
-#: Fewer relevant pairs, or queries that have them, are little to learn from.
+#: Fewer relevant pairs, or fewer queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
-#: From so many queries on it is hardly for want of judgements that they teach nothing.
+#: With this many queries or more, a lack of judgements is hardly why they teach nothing.
 MANY_QUERIES = 1000
 
 
@@ -21,7 +21,7 @@ class FitWarning(UserWarning):
 
 
 def of_amount(n_queries: int, n_pairs: int) -> list[str]:
-    """The remark on little data, if it is; 0 pairs are an unknown number."""
+    """A remark if there is little data; 0 pairs stand for an unknown number."""
     if n_pairs == 0 or (n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES):
         return []
     return [
@@ -36,9 +36,9 @@ def of_training(
     """Remarks on training by epochs.
 
     Args:
-        start: what the model is before it is trained, in words.
-        n_queries: queries with relevant documents that it learned from.
-        learned_weight: factor of the learned part in the scores; 0 where it was switched off.
+        start: describes the model before training.
+        n_queries: number of training queries with relevant documents.
+        learned_weight: factor of the learned part in the scores; 0 if it was switched off.
     """
     remarks = []
     last = history.epochs[-1].number
@@ -84,7 +84,7 @@ def _only_words(n_queries: int) -> str:
 
 
 def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
-    """What queries did not do, and what to do about it; ``may_help``: the start as it is."""
+    """Says that queries taught nothing, with advice; ``may_help``: whether the start is useful."""
     advice = "what it started from may help as it is" if may_help else "leave the column out"
     if n_queries < MANY_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"

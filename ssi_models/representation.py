@@ -15,7 +15,7 @@ from ssi_models.matrices import arrays, side_by_side, take_rows, with_data
 from ssi_models.parallel import Workers
 
 _BLOCK = 2**25  # floats of query representations held at a time
-_FEW = 4096  # pairs
+_FEW = 4096  # pairs that one thread scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def joined(a: Representation, b: Representation) -> Representation:
 
 
 class Represents(Protocol):
-    """What scoring needs of a model."""
+    """The interface that scoring needs from a model."""
 
     expands_queries: ClassVar[bool]
     threads: int | None
@@ -118,12 +118,12 @@ class CachedDocuments:
         *,
         excluded: ArrayLike | None = None,
     ) -> NDArray[np.float32]:
-        """f of each pair of rows of checked queries and the documents: float32 [n_pairs], the
-        numbers of :meth:`MatchingModel.score` to the bit."""
+        """f of each pair of a row of checked queries and a document: float32 [n_pairs],
+        bit-identical to :meth:`MatchingModel.score`."""
         model, words, documents = self._model, self._words, self._parts
         Q = model.expanded(Q, excluded)
         out = np.zeros(len(query))
-        # Starting threads costs more than a few thousand pairs.
+        # Starting threads costs more than scoring a few thousand pairs.
         with Workers(model.threads if len(query) > _FEW else 1) as workers:
             if not model.expands_queries:
                 _add_products(
@@ -162,7 +162,7 @@ class CachedDocuments:
         return out
 
     def top(self, Q: sp.csr_matrix, n: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """For each query (rows, scores) of its n best documents, best first, ties by row."""
+        """(rows, scores) of the n best documents for each query, best first, ties by row."""
         best = []
         for i in range(Q.shape[0]):
             scores = self.scores(Q[i : i + 1])[0]

@@ -1,4 +1,4 @@
-"""What the arrays of a model file must be: checked when it is read, before a kernel trusts them."""
+"""Expected form of the arrays in a model file, checked on reading, before kernels rely on it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _MORE = " + 1"
 
 
 class Tensor(NamedTuple):
-    """An array of a model.
+    """The expected form of an array of a model.
 
     Attributes:
-        shape: a size per axis: a number, or a name, which stands for one and the same size in all
-            arrays of the model. ``words`` and ``query_words`` are the widths of its matrices.
+        shape: a size per axis: a number, or a name, which stands for the same size in all arrays
+            of the model. ``words`` and ``query_words`` are the widths of its matrices.
             "words + 1" is one more, "words?" may also be 0.
-        dtype: of the values; floating-point ones must be finite.
-        below: for whole numbers that are places: the size that they must be less than.
-        least: ... and their least value.
-        ascending: whether no value may be less than the one before.
+        dtype: type of the values; floating-point values must be finite.
+        below: for arrays of indices: the size that every value must be less than.
+        least: for arrays of indices: the smallest value allowed.
+        ascending: whether no value may be less than the one before it.
         ends: for the row pointers of a sparse matrix: the size that they rise to from 0.
     """
 
@@ -34,7 +34,7 @@ class Tensor(NamedTuple):
 
 
 def matrix(name: str, n_rows: str, n_columns: str) -> dict[str, Tensor]:
-    """The three arrays of a sparse matrix in compressed rows."""
+    """The three arrays of a sparse matrix in CSR format."""
     return {
         f"{name}_data": Tensor((f"{name} entries",)),
         f"{name}_indices": Tensor((f"{name} entries",), "int32", below=n_columns),
@@ -48,7 +48,7 @@ def check_tensors(
     """Raise ValueError naming an array that is missing or not as expected.
 
     Args:
-        sizes: those that are known, by their names.
+        sizes: sizes that are known beforehand, by name.
     """
     for name, tensor in expected.items():
         if name not in arrays:
@@ -95,6 +95,6 @@ def _check_values(name: str, array: NDArray[Any], tensor: Tensor, sizes: Mapping
                 f"{most}"
             )
     if (tensor.ascending or tensor.ends) and (array[1:] < array[:-1]).any():
-        raise ValueError(f"array {name} does not rise")
+        raise ValueError(f"array {name} is not ascending")
     if tensor.ends and (array[0], array[-1]) != (0, sizes[tensor.ends]):
         raise ValueError(f"array {name} must rise from 0 to {sizes[tensor.ends]}")

@@ -42,7 +42,7 @@ class TfIdf:
         """Weighted unit rows (float32 CSR, same shape) of term counts; the input is not changed.
 
         Raises:
-            ValueError: the counts have another number of columns than the fitted ones.
+            ValueError: the counts do not have as many columns as the fitted ones.
         """
         if counts.shape[1] != len(self.idf_):
             raise ValueError(

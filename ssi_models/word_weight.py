@@ -1,4 +1,4 @@
-"""Models whose score is a mixture with plain word matching, and the choice of its weight."""
+"""Models that mix their score with plain word matching, and the choice of the weight."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from ssi_models.training.preferences import Preferences, check_parts, check_pref
 
 #: Weights of word matching that "auto" compares.
 WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-#: Of few queries each half is held out once; of many, a tenth.
+#: Number of parts: of few queries, each half is held out once; of many, a single tenth.
 _FEW_PARTS, _MANY_PARTS = 2, 10
 _VALIDATION_DOCUMENTS = 10_000
 
 
 class WeighsWords(MatchingModel):
-    """f = w words(q, d) + (1 - w) model(q, d), each in the sense of the subclass.
+    """f = w words(q, d) + (1 - w) model(q, d), both as defined by the subclass.
 
-    With the weight "auto" the queries that have relevant documents are split into halves; a copy of
-    the model for each, fitted on the other one, ranks for it, and the weight that is best for both
-    together becomes that of the model, which is fitted on all queries. Where 1,000 queries or more
-    have relevant documents, one part of a tenth of them is enough. 1, word matching alone, is
-    kept unless another weight is better beyond what chance may do.
+    With the weight "auto", the queries that have relevant documents are split into halves. Each
+    half is ranked by a copy of the model fitted on the other half, and the weight that is best for
+    both together becomes that of the model, which is fitted on all queries. Where 1,000 queries or
+    more have relevant documents, only one part, a tenth of them, is held out. The weight 1, word
+    matching alone, is kept unless another one is better by more than chance would explain.
 
     Attributes:
         word_weight_: the chosen weight, in [0, 1].
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
 
-    #: The constructor's parameter that is a number or "auto".
+    #: Name of the constructor parameter for the weight, a number or "auto".
     weight_parameter: ClassVar[str] = "word_weight"
-    #: The weight where there are no two queries with judgements to choose by.
+    #: The weight if there are fewer than two queries with judgements to choose it by.
     unchosen: ClassVar[float] = 0.5
     seed: int = 0
 
@@ -72,7 +72,7 @@ class WeighsWords(MatchingModel):
         return found
 
     def weight_header(self) -> dict[str, Any]:
-        """The JSON-compatible part of what was fitted here."""
+        """The fitted attributes of this class as a JSON-compatible mapping."""
         return {
             "word_weight": self.word_weight_,
             "chosen": self._chosen,
@@ -81,7 +81,7 @@ class WeighsWords(MatchingModel):
         }
 
     def restore_weight(self, fitted: Mapping[str, Any]) -> None:
-        """The inverse of :meth:`weight_header`; models of before have a fixed weight."""
+        """The inverse of :meth:`weight_header`; older models have a fixed weight."""
         found = {
             "word_weight": self.unchosen, "chosen": True, "n_queries": 0, "n_pairs": 0, **fitted,
         }  # fmt: skip
@@ -91,7 +91,7 @@ class WeighsWords(MatchingModel):
 
     @property
     def weight_of_words(self) -> float:
-        """w: the parameter, or what was chosen for it."""
+        """w: the value of the parameter or, if that is "auto", the chosen weight."""
         asked = getattr(self, self.weight_parameter)
         return self.word_weight_ if asked == AUTO else float(asked)
 
@@ -113,7 +113,7 @@ class WeighsWords(MatchingModel):
         else:
             parts = self._parts(Q, D, preferences, groups)
         if self._goes_on:
-            parts = []  # what was fitted before saw the labels of all parts
+            parts = []  # the previous fit saw the labels of all parts
         if preferences is None or not parts:
             if not self._goes_on:
                 self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
@@ -136,34 +136,34 @@ class WeighsWords(MatchingModel):
         self.check_weight()
         check_parts(parts, preferences)
         if self._goes_on:
-            raise ValueError("warm_start: a model for a part would start from what saw its labels")
+            raise ValueError("warm_start: a part's model would start from one that saw its labels")
         return self._fit_in_parts(Q, D, preferences, parts, **options)
 
     def fit_alone(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None, **options: Any
     ) -> Self:
-        """Learn everything but the weight. A checkpoint, whose last state is that of the fitted
-        model, stays: other copies of a joint fit may not be done."""
+        """Learn everything but the weight. The checkpoint, whose last state is that of the fitted
+        model, is kept: other copies of a joint fit may not be finished."""
         raise TypeError(f"{type(self).__name__} does not define fit_alone")
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
-        """f of every query with every document, float32 [m, n], for each of ``ranks`` and of
-        ``word_weights``."""
+        """Yield f of every query with every document, float32 [m, n], for each of ``ranks`` and
+        each of ``word_weights``."""
         raise TypeError(f"{type(self).__name__} does not define mixtures")
 
     @property
     def word_weights(self) -> Sequence[float]:
-        """Weights that "auto" compares, words alone last; one is not compared."""
+        """Weights that "auto" compares, word matching alone last; a single one is simply used."""
         return WORD_WEIGHTS
 
     @property
     def ranks(self) -> Sequence[int]:
-        """Numbers of dimensions that are compared together with the weights; one is not compared.
-        ``mixtures`` has every weight of the first, then of the second."""
+        """Numbers of dimensions to compare together with the weights; a single one is simply used.
+        ``mixtures`` yields every weight for the first, then every weight for the second, ..."""
         return (0,)
 
     def keep_rank(self, rank: int) -> None:
-        """Forget the dimensions after the first ones."""
+        """Drop all dimensions after the first ``rank``."""
 
     def check_weight(self) -> None:
         """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
@@ -171,11 +171,11 @@ class WeighsWords(MatchingModel):
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a fit starts from what was fitted before."""
+        """Whether a fit continues from the previous one (warm start)."""
         return bool(getattr(self, "warm_start", False)) and hasattr(self, "n_words_")
 
     def can_learn(self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -> bool:
-        """Whether there is anything in the preferences to learn from."""
+        """Whether the preferences contain anything to learn from."""
         return len(preferences) > 0
 
     def _parts(
@@ -185,8 +185,8 @@ class WeighsWords(MatchingModel):
         preferences: Preferences,
         groups: ArrayLike | None,
     ) -> list[NDArray[np.int64]]:
-        """The parts of the queries that are held out, one after the other, to choose the weight;
-        none where there are too few."""
+        """The parts of the queries to hold out in turn to choose the weight; empty if there are too
+        few queries."""
         if n_groups(preferences, groups) < 2:
             return []
         if holds_out_parts(preferences, groups):
@@ -210,12 +210,13 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        alike = self.learns_from == "documents" and self.looks_at_labels  # for the weight alone
-        if alike:
+        # Labels only choose the weight: all copies have the same fit.
+        same_fit = self.learns_from == "documents" and self.looks_at_labels
+        if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
             model, others = self.copy(), preferences.without(part)
-            if not alike:
+            if not same_fit:
                 model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
             if len(held_out) and asked == AUTO:
@@ -224,7 +225,7 @@ class WeighsWords(MatchingModel):
             model._count(others)
             copies.append(model)
         self._count(preferences)
-        if not alike:
+        if not same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         weight, rank = self.unchosen if asked == AUTO else float(asked), self.ranks[-1]
         if values:
@@ -242,7 +243,7 @@ class WeighsWords(MatchingModel):
         return copies
 
     def _count(self, preferences: Preferences | None) -> None:
-        """Note how much there was to learn from."""
+        """Record how many queries and pairs were learned from."""
         if preferences is not None:
             self.n_queries_, self.n_pairs_ = len(preferences.queries), len(preferences)
 
@@ -255,7 +256,7 @@ class WeighsWords(MatchingModel):
         n_queries: int,
         options: dict[str, Any],
     ) -> NDArray[np.float64]:
-        """Average precision of held-out queries by each rank and weight: float64
+        """Average precision of the held-out queries for each rank and weight: float64
         [ranks * weights, m]."""
         excluded = options.get("excluded")
         barred = None if excluded is None else np.asarray(excluded, np.int64)

@@ -1,11 +1,11 @@
-"""Kernels of EM for topic models over pairs, by word types with counts.
+"""Kernels for EM of topic models over pairs, by word types with counts.
 
 With r = n(w, i) / sum_z phi_zw theta_iz, the expected counts are phi_zw theta_iz r. So a pair needs
 sum_w r phi_w (for theta_i), and a word sum_i r theta_i (for phi_w): the first is computed by pair,
-the second by word, and each number by one thread in one order. No posterior is stored.
+the second by word, and each number by one thread in a fixed order. No posterior is stored.
 
-Both visit four rows at a time, which load side by side: EM is 1.25 times faster so, end to end, and
-without it not 8 times as fast as scikit-learn's NMF by Kullback-Leibler divergence.
+Both visit four rows at a time, so that their loads overlap: this makes EM 1.25 times faster, end to
+end, and without it EM is less than 8 times as fast as scikit-learn's NMF with KL divergence.
 
 phi is word-major, float32 [V, K]. Kernels release the GIL and work on rows ``start..stop``.
 """
@@ -21,7 +21,7 @@ from ltr_base.compiled import kernel
 
 _FAST = {"contract", "reassoc", "nsz"}
 _FACTORS = 8  # numbers of 1e-30 or more whose product is a normal float64
-_SLACK = 1e-3  # of the dual's rise, which Barzilai and Borwein's steps may break for a while
+_SLACK = 1e-3  # how far Barzilai and Borwein's steps may take the dual below its highest value
 _ZERO, _FLOOR, _LEAST = np.float32(0.0), np.float32(1e-30), np.float32(-80.0)
 _TINY = np.float32(1e-38)
 
@@ -32,7 +32,7 @@ class Texts(NamedTuple):
     Attributes:
         indptr, indices, counts: CSR by pair.
         phi: float32 [V, K].
-        theta: float32 [B, K], the topics that the posteriors of the side come from.
+        theta: float32 [B, K], the topics that the posteriors of the texts are computed from.
         ratio: float32 [nnz], written: n(w, i) / sum_z phi_zw theta_iz.
     """
 
@@ -46,7 +46,7 @@ class Texts(NamedTuple):
 
 @kernel(fastmath=_FAST, forceinline=True)
 def _ratio(texts, p, last, probability):
-    """n_w / P(w), n_w log P(w) and n_w of entry p; 0 where P(w) is 0, and after the last entry."""
+    """n_w / P(w), n_w log P(w) and n_w of entry p; 0 if P(w) is 0 or p is past the last entry."""
     if p >= last:
         return _ZERO, 0.0, _ZERO
     count = texts.counts[p] if probability > _ZERO else _ZERO
@@ -57,8 +57,8 @@ def _ratio(texts, p, last, probability):
 
 @kernel(fastmath=_FAST, forceinline=True)
 def _add_text(texts, i, gain):
-    """gain += sum_w r_w phi_w, and the ratios r_w = n_w / (phi_w . theta_i), of the words of text
-    i. Words whose probability is 0 are skipped.
+    """gain += sum_w r_w phi_w over the words of text i, writing the ratios
+    r_w = n_w / (phi_w . theta_i). Words whose probability is 0 are skipped.
 
     Four words at a time, so that their rows of phi are fetched side by side.
 
@@ -103,7 +103,7 @@ def expect_pairs(queries, titles, theta, pseudo_count, value, start, stop):
     """E-step of pairs and M-step of their theta (Gao et al., eq. 4-6).
 
     Args:
-        queries, titles: :class:`Texts` with one theta, written: that on entry.
+        queries, titles: :class:`Texts` that share one theta, written: theta as on entry.
         theta: float32 [B, K]; the new one on return. pseudo_count: alpha - 1.
         value: float64 [B], written: log P(q_i, d_i) + (alpha - 1) sum_z log theta_iz on entry.
     """
@@ -141,11 +141,11 @@ def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step)
 
     Args:
         size: float64 [2], |q| and |d|. gain: float32 [2, K], written: the expected fractions' part.
-        gradient, scale: float32 [K], written. step: float32 [K], the last one of lambda.
+        gradient, scale: float32 [K], written. step: float32 [K], the last step of lambda.
 
     Returns:
-        Minus the dual; the largest |gradient|; and of the step s, s . scale s and s . (what the
-        gradient fell by).
+        Minus the dual; the largest |gradient|; s . scale s for the step s; and s . (decrease of the
+        gradient).
     """
     u, v, gain[:] = queries.theta[b], titles.theta[b], _ZERO
     one_q, one_d = np.float32(1.0 / size[0]), np.float32(1.0 / size[1])
@@ -177,18 +177,18 @@ def project_pairs(
 
         lambda += step 2 (f_q - f_d) / ((f_q + f_d) (1 / |q| + 1 / |d|)),
 
-    f being the fractions. With step 1 it rises always (log(f_q / f_d) in place of its first term
-    2 (f_q - f_d) / (f_q + f_d) maximises a lower bound of it that touches at lambda); steps
-    after the first are Barzilai and Borwein's in that scaling, and step 1 again from the best
-    point where one has gone too far.
+    where f are the fractions. With step 1 the dual always rises (log(f_q / f_d) in place of the
+    term 2 (f_q - f_d) / (f_q + f_d) would maximise a lower bound of it that is tight at lambda).
+    Steps after the first are Barzilai and Borwein's in that scaling; if one goes too far, the
+    ascent continues from the best point with step 1.
 
     Args:
-        queries, titles: :class:`Texts`, whose theta is written: the two tilted ones.
+        queries, titles: :class:`Texts`, whose theta is written: the tilted theta of each side.
         theta, pseudo_count: see :func:`expect_pairs`.
         multiplier: float32 [B, K], lambda; the start on entry, the solution on return.
-        tolerance: the largest |f_q - f_d| that is accepted. limit: most evaluations per pair.
+        tolerance: largest |f_q - f_d| accepted. limit: largest number of evaluations per pair.
         value: float64 [B], written: E_Q[log P(q, d, z)] + H(Q) + (alpha - 1) sum_z log theta_iz.
-        evaluations: int32 [B], written: gradients computed.
+        evaluations: int32 [B], written: number of gradients computed.
     """
     K = theta.shape[1]
     lam, best, size = np.empty(K), np.empty(K), np.empty(2)
@@ -239,7 +239,7 @@ def add_words(words, starts, owner, position, ratio, theta, sums, first, last):
 
     Args:
         words: int32 [S]. starts: int64 [S + 1]: slot s owns entries ``starts[s]:starts[s + 1]``.
-        owner, position: int32 [nnz]: an entry's pair in the block, and its place in ``ratio``.
+        owner, position: int32 [nnz]: an entry's pair in the block, and its index in ``ratio``.
         theta: float32 [B, K]. sums: float64 [V, K].
     """
     for s in range(first, last):
@@ -269,7 +269,7 @@ def add_rows(total, words, sums, start, stop):
 
 @kernel(fastmath=_FAST)
 def sum_logs(X, out, start, stop):
-    """out[i] = sum_k log X[i, k] for rows start..stop of numbers of 1e-30 or more; 0 for a row
+    """out[i] = sum_k log X[i, k] for rows start..stop, with values of 1e-30 or more; 0 for a row
     that starts with 0."""
     for i in range(start, stop):
         out[i] = _log_sum(X[i]) if X[i, 0] > 0.0 else 0.0
@@ -294,7 +294,7 @@ def normalise_words(counts, factor, pseudo_count, phi, start, stop):
     """phi_w = (counts_w + beta - 1) factor for known words (phi_w not 0) of start..stop, and
     counts_w = 0, ready for the next pass.
 
-    Not below 1e-30: with beta = 1 a probability could reach 0 and its word count as unknown.
+    phi is at least 1e-30: with beta = 1 a probability could reach 0, which marks unknown words.
     """
     for w in range(start, stop):
         if phi[w, 0] > 0.0:
@@ -306,8 +306,8 @@ def normalise_words(counts, factor, pseudo_count, phi, start, stop):
 
 @kernel(fastmath=_FAST)
 def fold_in(texts, pseudo_count, iterations, start, stop):
-    """theta of :class:`Texts` under given phi (Gao et al., section 3: folding-in), from theta on
-    entry."""
+    """Estimate theta of :class:`Texts` for a fixed phi, starting from theta on entry (folding-in,
+    Gao et al., section 3)."""
     K = texts.theta.shape[1]
     gain = np.empty(K, np.float32)
     for b in range(start, stop):

@@ -1,4 +1,4 @@
-"""Kernels for pairwise losses of a batch and for measures of its ranking."""
+"""Kernels for the pairwise losses of a batch and for measures of a ranking."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def pair_losses(
     judged_document, judged_grade, list_share, margin, loss, rank_weight, pool, weight, losses,
     counts, start, stop,
 ):  # fmt: skip
-    """Pairwise losses of positives start..stop against K shared negatives and k of their own, and
+    """Pairwise losses of positives start..stop against K shared negatives and k of their own, with
     their gradients.
 
     A tuple (q, d+, d-) counts unless d- is judged for q with a grade at least that of d+. With the
     difference x = f(q, d+) - f(q, d-), the loss is max(0, margin - x) (MARGIN) or
-    margin log(1 + exp(-x / margin)) (LOGISTIC). ``weight[b, k]`` is the negative derivative of
-    the emphasised loss by x, for the n shared tuples of a positive:
+    margin log(1 + exp(-x / margin)) (LOGISTIC). ``weight[b, k]`` is minus the derivative by x of
+    the loss, weighted by rank; for the n shared tuples of a positive:
 
     - UNIFORM: gradient / K.
     - WARP: gradient Phi(r) / v, with v violating tuples (x < margin) of n, r = v pool / n the
@@ -30,22 +30,22 @@ def pair_losses(
     - NDCG, MAP: gradient |h(r+) - h(r-)| pool / n: the change of the measure if the two documents,
       at their estimated ranks, were exchanged; h(r) = 1 / log2(1 + r), or 1 / r.
 
-    Own tuples are the same among themselves, with ranks among ``own_pool[b]`` documents instead,
-    and gradient / n for UNIFORM. Where there are any, they are multiplied by ``list_share`` and the
-    shared ones by 1 - list_share.
+    Own tuples are weighted likewise among themselves, with ranks among ``own_pool[b]`` documents
+    instead, and gradient / n for UNIFORM. If there are any, their weights are multiplied by
+    ``list_share`` and those of the shared ones by 1 - list_share.
 
     Args:
         positive_score: float32 [B]. negative_score: float32 [B, K + k], the own ones last.
-        order: int64 [B, K + k], of each row the shared negatives by descending score, and then the
-            own ones, counted from 0; read under NDCG and MAP alone, else [B, 0].
+        order: int64 [B, K + k], for each row the shared negatives by descending score, then the
+            own ones, counted from 0; read by NDCG and MAP only, otherwise [B, 0].
         query: int64 [B]. grade: float32 [B], grade of each d+.
-        own: int64 [B, k], -1 where there is none, or one that is judged as high as d+.
+        own: int64 [B, k], -1 where there is no own negative, or it is judged as high as d+.
         own_pool: int64 [B].
         slot: int32 [n_documents], k where the document is shared negative k, else -1.
         judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
         pool: number of documents that the K negatives were drawn from.
-        weight: float32 [B, K + k], written. losses: float64 [B], summed loss, without weights or
-            shares. counts: int64 [B, 2], violating tuples and tuples.
+        weight: float32 [B, K + k], written. losses: float64 [B], written: summed loss, without
+            weights or shares. counts: int64 [B, 2], written: violating tuples and tuples.
     """
     K = negative_score.shape[1] - own.shape[1]
     for b in range(start, stop):
@@ -78,11 +78,11 @@ def pair_losses(
 def _weigh(
     row, negative_score, order, positive_score, margin, loss, rank_weight, n, ranked, pool, share
 ):  # fmt: skip
-    """The weights of one positive's tuples, from 1 where row[k] is a tuple and 0 elsewhere; (loss,
-    violating tuples, tuples).
+    """Write the weights of one positive's tuples to row, which on entry is 1 for tuples and 0
+    elsewhere; returns (loss, violating tuples, tuples).
 
-    ``n`` divides under UNIFORM; ``ranked`` documents are what ranks are estimated in, ``pool``
-    what NDCG and MAP sum over; ``share`` is a factor of all weights.
+    ``n`` is the divisor under UNIFORM; ranks are estimated among ``ranked`` documents, NDCG and
+    MAP sum over ``pool`` documents; ``share`` is a factor of all weights.
     """
     total = 0.0
     n_tuples = n_violations = n_above = np.int64(0)
@@ -121,7 +121,7 @@ def _weigh(
 
 @kernel()
 def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
-    """row[k] = 1 where negative k counts against a positive of the grade, else 0."""
+    """row[k] = 1 if negative k counts against a positive of the given grade, else 0."""
     row[:] = 1.0
     for p in range(first, last):
         k = slot[judged_document[p]]
@@ -131,7 +131,7 @@ def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
 
 @kernel()
 def _weigh_by_exchange(row, negative_score, order, positive_score, n_above, scale, rank_weight):
-    """row[k] *= |h(r+) - h(r-_k)|, ranks in the pool; skips negatives that are marked -1."""
+    """row[k] *= |h(r+) - h(r-_k)|, with ranks in the pool; skips negatives marked -1."""
     positive_gain = _gain(1.0 + n_above * scale, rank_weight)
     before = 0
     for i in range(len(order)):
@@ -149,7 +149,7 @@ def _gain(rank, rank_weight):
 
 @kernel()
 def _harmonic(n):
-    """sum_(j <= n) 1 / j; by its expansion beyond 64 terms (error below 1e-10)."""
+    """sum_(j <= n) 1 / j; beyond 64 terms by its asymptotic expansion (error below 1e-10)."""
     if n > 64:
         return np.log(n) + 0.5772156649015329 + 0.5 / n - 1.0 / (12.0 * n * n)
     total = 0.0
@@ -163,9 +163,9 @@ def ranking_measures(scores, offsets, documents, ranked, average_precision, rank
     """Average precision and rank loss of each row of ``scores``.
 
     Rank loss is the share of (relevant, irrelevant) pairs in which the irrelevant document scores
-    higher. An irrelevant document that scores as high as a relevant one counts as ``tied`` of a
-    document above it: 1, against us, or 0.5, as in random order. A query without relevant documents
-    gets NaN, and so does the rank loss of a query without irrelevant ones.
+    higher. An irrelevant document with the same score as a relevant one counts as ``tied`` of a
+    document above it: 1 is the worst case, 0.5 the average over random orders. Measures are NaN
+    for a query without relevant documents, and rank loss is NaN without irrelevant ones.
 
     Args:
         scores: float32 [m, n]. offsets, documents, ranked: see ``judged_lists``.
@@ -195,9 +195,9 @@ def ranking_measures(scores, offsets, documents, ranked, average_precision, rank
 
 
 def judged_lists(relevant, excluded):
-    """What ``ranking_measures`` needs of relevant documents and of those that are not ranked, bool
-    [m, n] each: (offsets int64 [m + 1], documents int64, ranked bool), query i owning
-    ``documents[offsets[i]:offsets[i + 1]]``. All others are irrelevant."""
+    """The lists for ``ranking_measures``, from masks of the relevant and of the excluded documents,
+    bool [m, n] each: (offsets int64 [m + 1], documents int64, ranked bool), where query i owns
+    ``documents[offsets[i]:offsets[i + 1]]``. All other documents are irrelevant."""
     query, documents = np.nonzero(relevant | excluded)
     offsets = np.searchsorted(query, np.arange(len(relevant) + 1))
     return offsets, documents, ~excluded[query, documents]
@@ -215,7 +215,7 @@ def _above(scores, value):
 
 @kernel()
 def _insertion_sort(values):
-    """Sort a few values, ascending, in place; numba's own sort compiles for seconds."""
+    """Sort a few values, ascending, in place; numba's own sort takes seconds to compile."""
     for i in range(1, len(values)):
         value, r = values[i], i
         while r > 0 and values[r - 1] > value:

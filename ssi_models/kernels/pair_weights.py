@@ -1,8 +1,8 @@
 """Kernels for one weight per pair of words, w[h(s, t)] with h(s, t) = (s P + t) mod H.
 
-A batch only needs the document words that occur in it: ``offsets`` holds t mod H of each of them,
+A batch only needs the document words that occur in it: ``offsets`` holds t mod H for each of them,
 ascending. The bucket of (s, t) is then (base + offset) mod H with base = s P mod H, and the
-buckets of one query word are met in ascending order, but for one wrap.
+buckets of one query word are visited in ascending order, with at most one wrap.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def step_weights(
 ):
     """w[h(s, c)] += lr q_as R[a, c] for the buckets low..high - 1, in the order of (a, s, c).
 
-    With accumulators (float32 [H]; empty for a fixed rate) AdaGrad's per weight. With ``active``
-    (bool [H]; empty for all) only the active weights change.
+    With accumulators (float32 [H]; empty for a fixed rate), each weight has AdaGrad's rate. With
+    ``active`` (bool [H]; empty for all), only the active weights change.
     """
     H = len(w)
     for a in range(len(indptr) - 1):

@@ -1,4 +1,4 @@
-"""Kernels of S2Net: unit projections, logistic losses of their cosines, and the gradients."""
+"""Kernels for S2Net: unit projections, logistic losses of their cosines, and gradients."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _dot(x, y):
 
 @kernel()
 def tuple_losses(Hq, Hd, query, documents, gamma, gradients, losses, counts, start, stop):
-    """Loss of pairs start..stop, each of a query, a relevant document and its negatives.
+    """Losses of pairs start..stop, each with a query, a relevant document and its negatives.
 
     With x = h_q . h_d+ - h_q . h_d- the loss of a tuple is log(1 + exp(-gamma x)).
 
     Args:
         Hq: float32 [m, k], Hd: float32 [n, k]. query: int64 [n_pairs].
-        documents: int64 [n_pairs, 1 + J], the relevant document first; a negative of -1 is none.
+        documents: int64 [n_pairs, 1 + J], the relevant document first; -1 for no negative.
         gradients: float32 [n_pairs, 1 + J], written: minus the derivative of the summed loss by
-            each inner product. losses: float64 [n_pairs], the summed loss. counts: int64
-            [n_pairs, 2], tuples with x <= 0, and tuples.
+            each inner product. losses: float64 [n_pairs], written: the summed loss. counts: int64
+            [n_pairs, 2], written: tuples with x <= 0, and tuples.
     """
     for p in range(start, stop):
         h = Hq[query[p]]
@@ -70,7 +70,7 @@ def _scale(x, factor):
 def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
     """H[b] = u / |u| of u = sum_j x_j M[j] for row x = rows[b] of a CSR matrix, b in start..stop.
 
-    inverse[b] = 1 / |u|; both are 0 where u is 0, or so short that 1 / |u| is no float32.
+    inverse[b] = 1 / |u|; both are 0 if u is 0, or so short that 1 / |u| overflows float32.
     """
     for b in range(start, stop):
         _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, H[b])
@@ -81,8 +81,8 @@ def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
 def _row_gradients(larger, smaller, share, row):
-    """Gradients E / (1 + E) of E = larger[k] smaller, a share of which is taken from row; (their
-    sum, sum of log(1 + E), number of E > 1 / e)."""
+    """row[k] -= share E / (1 + E) with E = larger[k] smaller; returns (sum of E / (1 + E), sum of
+    log(1 + E), number of E > 1 / e)."""
     one, inside = np.float32(1.0), np.float32(np.exp(-1.0))
     pull, loss, n_inside = 0.0, 0.0, 0
     for k in range(len(larger)):
@@ -97,8 +97,8 @@ def _row_gradients(larger, smaller, share, row):
 
 @kernel()
 def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, larger):
-    """larger[k] = exponential[k] where negative k counts against the grade, else 0; their
-    number."""
+    """larger[k] = exponential[k] if negative k counts against the grade, else 0; returns the number
+    of negatives that count."""
     n = len(larger)
     larger[:] = exponential
     for p in range(first, last):
@@ -111,9 +111,9 @@ def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, 
 
 @kernel()
 def _own_gradients(cosine, place, gamma, share, pull):
-    """pull[j] -= share / n of the gradient E / (1 + E) of own negative j, E = exp(gamma (cosine[j]
-    - cosine[0])), for the n of them; what is taken is added to pull[0]. (n, sum of log(1 + E),
-    number of E > 1 / e)."""
+    """pull[j] = -(share / n) E / (1 + E) with E = exp(gamma (cosine[j] - cosine[0])) for the n own
+    negatives j; their sum is subtracted from pull[0]. Returns (n, sum of log(1 + E), number of
+    E > 1 / e)."""
     n, n_inside, loss = 0, 0, 0.0
     for j in range(1, len(place)):
         n += place[j] >= 0
@@ -139,12 +139,12 @@ def batch_gradients(
     The loss of (pair b of query i, negative k) is log(1 + E), where
     E = exp(gamma negative[i, k]) exp(-gamma positive[b]): one exponential per text, not per tuple.
     A negative counts unless it is judged for the query with a grade at least that of the pair. A
-    pair's own negatives have the weight ``list_share`` together, if it has any, and the shared ones
+    pair's own negatives, if it has any, have the total weight ``list_share``, and the shared ones
     the rest.
 
     Args:
         paired: float32 [B, 1 + k], cosines of the pairs, and of their queries with their own
-            negatives. negative: float32 [u, K], of each query with each shared negative.
+            negatives. negative: float32 [u, K], cosines of queries with shared negatives.
         places: int64 [B, 1 + k]; -1 where a pair has no such negative.
         order: int64 [B], the pairs by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
@@ -155,8 +155,8 @@ def batch_gradients(
         pull: float32 [B, 1 + k] and C: float32 [u, K], written: minus the derivatives, divided by
             gamma, by paired and negative, of the mean loss over each kind of a pair's negatives,
             multiplied by the share of the kind.
-        losses: float64 [u], summed over all tuples. counts: int64 [u, 2], tuples with a difference
-            below 1 / gamma, and tuples.
+        losses: float64 [u], written: sums over all tuples. counts: int64 [u, 2], written: tuples
+            with a difference below 1 / gamma, and tuples.
     """
     K = negative.shape[1]
     exponential, larger = np.empty(K, np.float32), np.empty(K, np.float32)
@@ -197,7 +197,7 @@ def _add(x, factor, out):
 
 @kernel()
 def _through_unit_row(g, h, inverse):
-    """g = (g - (g . h) h) / |u|: the gradient by u, from that by h = u / |u|."""
+    """g = (g - (g . h) h) / |u|: from the gradient by h = u / |u| to the gradient by u."""
     _add(h, -_dot(g, h), g)
     _scale(g, inverse)
 
@@ -208,15 +208,15 @@ def query_gradients(
     judged_document, judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first,
     last,
 ):  # fmt: skip
-    """Gradients of the losses of blocks first..last of ``size`` queries, and the gradients by u_q.
+    """Gradients of the losses of blocks first..last of ``size`` queries each, also by u_q.
 
-    Args, beside those of ``batch_gradients``:
+    Args, in addition to those of ``batch_gradients``:
         Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``; the first
             K documents are the negatives.
-        places: the documents of the pairs, and of their own negatives.
-        G: float32 [u, k], written: minus the derivatives of the losses by the queries' u, as
-            ``pull`` and C are.
-        shares: float32 [blocks, K, k], written: those by the negatives' h, from each block.
+        places: positions, among the documents, of the pairs' documents and their own negatives.
+        G: float32 [u, k], written: minus the derivatives of the losses, scaled as in ``pull`` and
+            C, by the queries' u.
+        shares: float32 [blocks, K, k], written: the same by the negatives' h, from each block.
     """
     Hn = Hd[: shares.shape[1]]
     paired = np.zeros(places.shape, np.float32)
@@ -248,8 +248,8 @@ def query_gradients(
 def document_gradients(
     Hq, Hd, inverse, order, starts, query_of, pull, shares, G, first, last
 ):  # fmt: skip
-    """G[j] = minus the derivative of the losses by u of document j, as ``pull`` is, for documents
-    first..last; ``order`` and ``starts`` are the pulls by document, ``query_of`` their queries."""
+    """G[j] = minus the derivative of the losses, scaled as ``pull``, by u of document j, j in
+    first..last; ``order`` and ``starts`` group pulls by document, ``query_of``: their queries."""
     for j in range(first, last):
         G[j] = 0.0
         if j < shares.shape[1]:

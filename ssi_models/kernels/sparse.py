@@ -1,8 +1,8 @@
 """Kernels over CSR rows: embedding, sparse dot products and updates by word.
 
-A CSR matrix comes as its three arrays (``indptr`` int64, ``indices`` int32, ``data`` float32).
+A CSR matrix is passed as its three arrays (``indptr`` int64, ``indices`` int32, ``data`` float32).
 Kernels release the GIL and work on a share of the output, so that callers split work over plain
-threads; every output element is computed by one thread in one order, whatever their number.
+threads; every output element is computed by one thread, in an order independent of their number.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def embed_rows(indptr, indices, data, rows, M, out, start, stop):
 
 @kernel()
 def transpose_rows(indptr, indices, data, rows, place, words, starts, free, owner, value):
-    """The entries of some rows of a CSR matrix, n in all, by word; the number S of words.
+    """Group the n entries of some rows of a CSR matrix by word; returns the number S of words.
 
     Args:
         rows: int64 [B]. place: int32 [V], all -1 on entry; on return the slot of each word that
             occurs, -1 elsewhere (the caller restores ``place[words] = -1``).
         words: int32 [n], written: the S words in the order of their first occurrence.
-        starts: int64 [n + 1], zeros on entry; of it S + 1 are written.
-        free: int64 [n], what the kernel works with.
+        starts: int64 [n + 1], zeros on entry; the first S + 1 are written.
+        free: int64 [n], scratch space.
         owner, value: int32 and float32 [n], written: slot s owns entries
             ``starts[s]:starts[s + 1]``, in ascending order of owner (0..B - 1).
     """
@@ -80,14 +80,13 @@ def step_words(
     share, n_shares,
 ):  # fmt: skip
     """Gradient ascent of sum_b (M' x_b) . G_b for the words of one thread: those whose number
-    leaves ``share`` when divided by ``n_shares``, so that the words of queries and of documents
-    of one table are the same thread's.
+    modulo ``n_shares`` is ``share``, so that a word of one table belongs to the same thread in
+    queries and in documents.
 
-    The gradient by M_j is g_j = sum_b x_bj G_b. With ``adaptive`` one accumulator per word first
-    becomes a_j = kept a_j + added sum_b x_bj^2 |G_b|^2 / N (and where it was 0 that sum itself),
-    from the squares of the single examples' gradients, and M_j += lr g_j / sqrt(a_j); otherwise
-    M_j += lr g_j. 1 and 1 are AdaGrad, other numbers whose sum is 1 are RMSProp. ``squares`` is
-    that of ``row_squares``.
+    The gradient by M_j is g_j = sum_b x_bj G_b. If ``adaptive``, the accumulator of each word first
+    becomes a_j = kept a_j + added sum_b x_bj^2 |G_b|^2 / N (that sum itself if it was 0), from the
+    squared gradients of single examples, and M_j += lr g_j / sqrt(a_j); otherwise M_j += lr g_j.
+    kept = added = 1 is AdaGrad, kept + added = 1 RMSProp. ``squares`` comes from ``row_squares``.
     """
     g = np.empty(M.shape[1], np.float32)
     for s in range(len(words)):
@@ -114,7 +113,7 @@ def step_words(
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
 def move_towards(M, average, weight, share, n_shares):
-    """average += weight (M - average), of the rows of one thread."""
+    """average += weight (M - average), for the rows of one thread."""
     for j in range(share, len(M), n_shares):
         for k in range(M.shape[1]):
             average[j, k] += weight * (M[j, k] - average[j, k])
@@ -124,8 +123,8 @@ def move_towards(M, average, weight, share, n_shares):
 def diagonal_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
     """out[a, b] += q_a . d_b for rows a in first..last of a CSR matrix and owners b < limit.
 
-    The documents come by word (``transpose_rows``), so that the cost is the number of matching
-    words, not |q| x |d|.
+    The documents are grouped by word (``transpose_rows``), so that the cost is the number of
+    matching words, not |q| x |d|.
     """
     for a in range(first, last):
         row = out[a]
@@ -145,7 +144,7 @@ def diagonal_gradient(
 ):
     """out[s] = sum_(a, b) C[a, b] q_aj d_bj for the query words j = words[s], s in first..last.
 
-    Queries and documents come by word; ``place`` holds the documents' slots. ``out`` is float64.
+    Both are grouped by word; ``place`` holds the documents' slots. ``out`` is float64.
     """
     for s in range(first, last):
         total = 0.0

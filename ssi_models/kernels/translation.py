@@ -1,4 +1,4 @@
-"""Kernels of translation tables and of matching words.
+"""Kernels for translation tables and for matching words.
 
 A table of t(q | w) is CSR by query word: row q holds its title words w, ascending, and t(q | w).
 """
@@ -17,13 +17,13 @@ def count_translations(
 ):  # fmt: skip
     """E-step of IBM Model 1 for query words start..stop: expected counts c(q | w).
 
-    All pairs that contain a query word are visited together, so only its row of the table is
-    needed, spread out over the title words.
+    All pairs that contain a query word are visited together, so that only its row of the table is
+    needed, as a dense vector over the title words.
 
     Args:
         q_indptr, q_owner, q_counts: CSR by query word: pairs that contain it, and n(q, pair).
         d_indptr, d_indices, d_counts: CSR of titles. document: int64 [n_pairs].
-        null: the number of the NULL word (the table's last column); it counts once per title.
+        null: number of the NULL word (the table's last column), which each title contains once.
         expected: float64 [nnz of the table], written.
         value: float64 [words], written: sum of n(q, i) log sum_w n(w, d_i) t(q | w).
     """
@@ -58,9 +58,8 @@ def translation_probabilities(
 ):  # fmt: skip
     """out[offsets[i] + j] = sum_w t(q_j | w) n(w, d) / |d| for word j of query[i], d = document[i].
 
-    The table with ones on its diagonal gives the title's own word frequencies. Pairs of one query
-    that follow each other are visited together, with a row of the table spread out over the title
-    words.
+    The identity as table gives the title's own word frequencies. Consecutive pairs of one query
+    are visited together, with a row of the table as a dense vector over the title words.
     """
     t = np.zeros(n_words + 1)
     i = start

@@ -1,1 +1,1 @@
-"""Projections of queries and documents to one space: VSM, LSA, CL-LSA, OPCA and S2Net."""
+"""Projections of queries and documents into one space: VSM, LSA, CL-LSA, OPCA and S2Net."""

@@ -1,4 +1,4 @@
-"""Models without word embeddings of their own training: what a trained model has to beat."""
+"""Models without trained word embeddings: the baselines that a trained model has to beat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ssi_models.weighting import TfIdf
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a baseline is fitted on, checked.
+    """The checked data that a baseline is fitted on.
 
     Attributes:
         Q, D: checked matrices. preferences: over their rows.
@@ -40,11 +40,11 @@ class Examples:
 
 @model_class
 class Baseline(MatchingModel):
-    """What the baselines share.
+    """Base class of the baselines.
 
     Args:
         seed: seed of whatever a baseline draws at random.
-        threads: worker threads that score; the result does not depend on it. None = all cores.
+        threads: worker threads for scoring; the result does not depend on it. None = all cores.
     """
 
     seed: int = 0
@@ -63,9 +63,8 @@ class Baseline(MatchingModel):
         callback: Callable[[Any], None] | None = None,
         **constraints: Any,
     ) -> Self:
-        """Fit in one go: there is nothing to keep in ``checkpoint``, and no epoch to call back
-        after. The rest is as in :meth:`TrainableModel.fit`, but for
-        ``candidate_lists``, which are refused.
+        """Fit in a single step, so that ``checkpoint`` and ``callback`` are not used. The rest is
+        as in :meth:`TrainableModel.fit`, except that ``candidate_lists`` are refused.
 
         Raises:
             ValueError: matrices of different width or with non-finite values, or preferences made
@@ -74,8 +73,8 @@ class Baseline(MatchingModel):
         self.check_params()
         Q, D = self._check_spaces(Q, D)
         check_shapes(Q, D, preferences)
-        told = check_constraints(self.name, preferences, **constraints)
-        self._learn(Examples(Q, D, preferences, *told))
+        checked = check_constraints(self.name, preferences, **constraints)
+        self._learn(Examples(Q, D, preferences, *checked))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self
@@ -101,7 +100,7 @@ class VSM(Baseline):
 class Popularity(Baseline):
     """f(q, d) = the number of training queries that d is relevant to (its in-degree, for links).
 
-    Belongs to the documents of ``fit``: D must have their rows in their order.
+    Tied to the documents of ``fit``: D must have the same rows in the same order.
 
     Attributes:
         in_degree_: float32 [n].
@@ -121,9 +120,9 @@ class Popularity(Baseline):
         return Representation(np.ones((Q.shape[0], 1), np.float32))
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(self._of(D)[:, None])
+        return Representation(self._degrees(D)[:, None])
 
-    def _of(self, D: sp.csr_matrix) -> NDArray[np.float32]:
+    def _degrees(self, D: sp.csr_matrix) -> NDArray[np.float32]:
         if D.shape[0] != len(self.in_degree_):
             raise ValueError(
                 f"D has {D.shape[0]} documents, in-degrees were counted for "
@@ -145,5 +144,5 @@ class PopularTfIdf(Popularity):
         return Representation(sparse=Q)
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        factor = np.log1p(self._of(D)).astype(np.float32)
+        factor = np.log1p(self._degrees(D)).astype(np.float32)
         return Representation(sparse=with_data(D, D.data * np.repeat(factor, np.diff(D.indptr))))

@@ -1,4 +1,4 @@
-"""Cosines of linear projections: what LSA, CL-LSA, OPCA and S2Net share."""
+"""Cosines of linear projections: the common part of LSA, CL-LSA, OPCA and S2Net."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CosineOfProjections:
 
     Attributes:
         A_q_: float32 [V_q, k], row j is the projection of query word j. A_d_: float32 [V_d, k],
-            the same of document words; ``A_q_`` itself where one matrix serves both sides.
+            the same for document words; ``A_q_`` itself if one matrix serves both sides.
     """
 
     threads: int | None
@@ -53,8 +53,8 @@ def unit_projections(
     workers: Workers,
     rows: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """u / |u| of u = A'x for the given rows x of a checked matrix, all by default, float32 [B, k],
-    and 1 / |u|, float32 [B]; both 0 where u is 0."""
+    """u / |u| with u = A'x for the given rows x of a checked matrix, all by default,
+    float32 [B, k], and 1 / |u|, float32 [B]; both are 0 where u is 0."""
     rows = np.arange(X.shape[0]) if rows is None else rows
     H, inverse = np.empty((len(rows), A.shape[1]), np.float32), np.empty(len(rows), np.float32)
     workers.split(lambda a, b: unit_rows(*arrays(X), rows, A, H, inverse, a, b), len(rows))
@@ -64,7 +64,7 @@ def unit_projections(
 def through_unit_rows(
     G: NDArray[np.float32], H: NDArray[np.float32], inverse: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The gradient by rows u, from the gradient G by h = u / |u|, and 1 / |u|."""
+    """The gradient by rows u, from the gradient G by rows h = u / |u|, and 1 / |u|."""
     along = np.einsum("ij,ij->i", G, H)
     return (G - along[:, None] * H) * inverse[:, None]
 
@@ -75,7 +75,7 @@ def transposed(X: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def stacked(upper: sp.csr_matrix, lower: sp.csr_matrix, vocabularies: str) -> sp.csr_matrix:
-    """Checked matrices one above the other; side by side too where the words are separate."""
+    """Checked matrices one above the other; block-diagonal if the vocabularies are separate."""
     before = upper.shape[1] if vocabularies == "separate" else 0
     data = np.concatenate([upper.data, lower.data])
     indices = np.concatenate([upper.indices, lower.indices + np.int32(before)])

@@ -30,19 +30,19 @@ from ssi_models.training.held_out import mixed
 from ssi_models.word_weight import WORD_WEIGHTS, WeighsWords
 
 SCALINGS = ("none", "inverse")
-#: What the singular vectors are of.
+#: The texts whose singular vectors are computed.
 TEXTS = ("both", "documents")
 
 
 @model_class
 class Projection(WeighsWords, CosineOfProjections, Baseline):
-    """What projections that an eigenproblem gives share.
+    """Base class of projections that solve an eigenproblem.
 
     Args:
-        rank: k, the number of dimensions; there are fewer where the texts have a lower rank.
+        rank: k, the number of dimensions; there are fewer if the texts have a lower rank.
         word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
-            or "auto", see :class:`ssi_models.word_weight.WeighsWords`. 0 is the papers'. Separate
-            vocabularies have no words in common, and no such part.
+            or "auto", see :class:`ssi_models.word_weight.WeighsWords`. 0 as in the papers. Separate
+            vocabularies have no words in common, and hence no such part.
     """
 
     scoring_params: ClassVar[tuple[str, ...]] = ("threads", "word_weight")
@@ -98,9 +98,9 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     def keep_rank(self, rank: int) -> None:
         if rank < self.A_q_.shape[1]:
-            one = self.A_d_ is self.A_q_
+            symmetric = self.A_d_ is self.A_q_
             self.A_q_ = np.ascontiguousarray(self.A_q_[:, :rank])
-            self.A_d_ = self.A_q_ if one else np.ascontiguousarray(self.A_d_[:, :rank])
+            self.A_d_ = self.A_q_ if symmetric else np.ascontiguousarray(self.A_d_[:, :rank])
 
     def _fitted_header(self) -> dict[str, Any]:
         return self.weight_header()
@@ -113,12 +113,12 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 class LSA(Projection):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of the texts.
 
-    PCA on the uncentred correlation matrix of the texts, each a text of its own; no label is
-    looked at. The sign of a dimension makes its largest weight positive.
+    PCA on the uncentred correlation matrix of the texts; labels are not used. The sign of each
+    dimension is chosen so that its largest weight is positive.
 
     Args:
         texts: "both": the documents and the queries that the preferences name (no others, so that
-            queries of a test stay unseen); "documents": the documents alone.
+            test queries stay unseen); "documents": the documents alone.
         scaling: "none": the eigenvectors of the correlation matrix; "inverse": divided by the
             singular values, so that all dimensions have the same variance (Deerwester et al.).
 
@@ -158,7 +158,7 @@ class LSA(Projection):
 class LSI(LSA):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of D.
 
-    ``LSA(200, texts="documents")`` by its own name, a baseline of Bai et al.
+    ``LSA(200, texts="documents")`` under its own name; a baseline of Bai et al.
 
     Reference:
         Deerwester, Dumais, Landauer, Furnas, Harshman: "Indexing by latent semantic analysis",
@@ -214,15 +214,15 @@ class LsiTfIdf(LSI):
 
 @model_class
 class PairProjection(Projection):
-    """What projections that are learned from pairs share.
+    """Base class of projections that are learned from pairs.
 
     Args:
         rank: k, the number of dimensions, or "auto": one of ``compared_ranks``, chosen together
-            with ``word_weight="auto"`` by how held-out queries are ranked, and the largest where
-            nothing is chosen. There are fewer where the texts have a lower rank.
+            with ``word_weight="auto"`` by how held-out queries are ranked, or the largest if there
+            are none to choose by. There are fewer if the texts have a lower rank.
         vocabularies: "shared": column j of queries and documents is the same word, and one matrix
-            projects both; "separate": the two sides have words of their own (two languages, two
-            kinds of text), and a matrix each.
+            projects both; "separate": each side has its own words (two languages, two kinds of
+            text) and its own matrix.
     """
 
     compared_ranks: ClassVar[tuple[int, ...]] = (50, 100, 200)

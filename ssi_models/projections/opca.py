@@ -34,15 +34,15 @@ class OPCA(PairProjection):
     queries and documents of all relevant pairs and N that of the pairs' differences (Gao et al.,
     eq. 22-24).
 
-    Beyond 2,000 words no matrix of words by words is made: LOBPCG needs products with the sparse
-    texts alone.
+    Beyond 2,000 words, no matrix of words by words is formed: LOBPCG only needs products with the
+    sparse texts.
 
     Args:
         ridge: rho as a share of the mean diagonal of N; keeps words that differ in no pair from
             having no noise at all.
-        tolerance: iteration stops where |S v - mu (N + rho I) v| is below it for every solution v
-            (of unit length in N + rho I), max_iterations: or after that many steps; either only
-            beyond 2,000 words.
+        tolerance, max_iterations: iteration stops when |S v - mu (N + rho I) v| is below the
+            tolerance for every solution v (of unit length in N + rho I), or after that many steps;
+            used only beyond 2,000 words.
 
     Reference:
         Diamantaras, Kung: "Principal component neural networks", 1996; Platt, Toutanova, Yih:
@@ -62,7 +62,7 @@ class OPCA(PairProjection):
 
     def _learn(self, given: Examples) -> None:
         texts = stacked(given.Q, given.D, self.vocabularies)
-        # Words that no text has would be noise-free.
+        # Words that occur in no text would be free of noise.
         words = np.unique(texts.indices).astype(np.int64)
         found = self._directions(take_columns(texts, words), given.preferences)
         A = np.zeros((texts.shape[1], found.shape[1]), np.float32)
@@ -86,7 +86,7 @@ class OPCA(PairProjection):
     def _matrix_free(
         self, T: sp.csr_matrix, weights: NDArray[np.float64], L: sp.csr_matrix, rank: int
     ) -> NDArray[np.float32]:
-        """The same by LOBPCG, preconditioned by the diagonal of N + rho I."""
+        """The leading solutions by LOBPCG, preconditioned by the diagonal of N + rho I."""
         T, L, W = T.astype(np.float64), L.astype(np.float64), weights[:, None]
         transpose = T.T.tocsr()
         noise = np.asarray(T.multiply(L @ T).sum(axis=0)).ravel()
@@ -94,7 +94,7 @@ class OPCA(PairProjection):
         inverse = 1 / (noise + rho)[:, None]
         X = np.random.default_rng([self.seed, 9]).standard_normal((T.shape[1], rank))
         with warnings.catch_warnings():
-            # That the last of many directions miss the tolerance says little about the cosines.
+            # The cosines hardly change if the last of many directions miss the tolerance.
             warnings.filterwarnings("ignore", message="Exited ")
             values, V = sp.linalg.lobpcg(
                 lambda X: transpose @ (W * (T @ X)),
@@ -111,7 +111,7 @@ class OPCA(PairProjection):
 def _dense(
     T: sp.csr_matrix, weights: sp.sparray, L: sp.csr_matrix, rank: int, ridge: float
 ) -> NDArray[np.float32]:
-    """The leading solutions, by dense matrices of words by words."""
+    """The leading solutions, with dense matrices of words by words."""
     S, N = ((T.T @ (M @ T)).toarray().astype(np.float64) for M in (weights, L))
     n_words = len(S)
     rho = ridge * np.trace(N) / n_words or 1.0

@@ -112,8 +112,8 @@ class QueryExpansion(Baseline):
 def _best(
     Q: sp.csr_matrix, D: sp.csr_matrix, n: int, excluded: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
-    """int64 [m, n], or as many columns as there are documents: the rows of the n best documents of
-    each query but the excluded one, ties by row; -1 where there are no more."""
+    """int64 [m, n], with n at most the number of documents: the rows of the n best documents of
+    each query except the excluded one, ties by row; -1 where there are no more."""
     n = min(n, D.shape[0])
     postings = D.T.tocsr()
     best = np.full((Q.shape[0], n), -1)
@@ -126,7 +126,7 @@ def _best(
 
 
 def _mean_rows(best: NDArray[np.int64], D: sp.csr_matrix, n: int) -> sp.csr_matrix:
-    """The mean of the first n of each row's documents; 0 where there is none."""
+    """The mean of the first n documents of each row of ``best``; 0 if there are none."""
     given = best[:, :n] >= 0
     sizes = given.sum(axis=1)
     share = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)

@@ -13,7 +13,7 @@ from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import transposed
 from ssi_models.training.embedding_table import embed
 
-#: Directions beyond those asked for, and passes over the matrix and back.
+#: Directions beyond those requested, and passes over the matrix and its transpose.
 OVERSAMPLING, PASSES = 20, 5
 _SMALLEST = 1e-6  # singular values below this share of the largest count as 0
 
@@ -24,13 +24,13 @@ def right_singular_vectors(
     """V_k and the singular values of X ~ U_k S_k V_k', X being a product of sparse matrices.
 
     Randomised subspace iteration on the shorter side with dynamic shifts (Feng, Yu, Xie, Tang:
-    "Algorithm 1043: Faster randomized SVD with dynamic shifts", ACM TOMS 50(2), 2024): exact where
-    the rank and its oversampling reach the rank of X. The sign of each vector makes its entry of
-    the largest magnitude positive (the first of equal ones).
+    "Algorithm 1043: Faster randomized SVD with dynamic shifts", ACM TOMS 50(2), 2024): exact if
+    the rank plus the oversampling reaches the rank of X. The sign of each vector is such that its
+    entry of the largest magnitude (the first of equal ones) is positive.
 
     Args:
         factors: checked matrices whose product (never formed) is X [n, V].
-        rank: number of vectors; fewer are returned where X has a lower rank.
+        rank: number of vectors; fewer are returned if X has a lower rank.
 
     Returns:
         float32 [V, r], orthonormal columns; float64 [r], descending. The same bytes for any
@@ -43,14 +43,14 @@ def right_singular_vectors(
     width = min(rank + OVERSAMPLING, *shape)
     rng = np.random.default_rng([seed, 7])
     Y: NDArray[np.floating] = rng.standard_normal((min(shape), width), np.float32)
-    # One thread: sums of a BLAS on several depend on their number.
+    # One thread: sums of a multi-threaded BLAS depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         (basis, _), shift = orthonormal(Y), np.float32(0)
         for _ in range(PASSES):
             Y = _times(short, _times(long, basis, workers), workers) - shift * basis
             basis, smallest = orthonormal(Y)
-            # The eigenvalues are 0 or more: less a shift of at most half the smallest that is
-            # wanted, they lie further apart by ratio.
+            # The eigenvalues are 0 or more: subtracting a shift of at most half the smallest one
+            # wanted increases their ratios.
             shift = max(shift, (shift + smallest) / 2)
         B = _times(long, basis, workers)
         values, W = np.linalg.eigh(B.T.astype(np.float64) @ B)
@@ -64,8 +64,8 @@ def right_singular_vectors(
 def singular_start(
     factors: Sequence[sp.csr_matrix], rank: int, seed: int, workers: Workers, scale: float = 1.0
 ) -> NDArray[np.float32]:
-    """The vectors, multiplied so that their rows have the root mean square length ``scale``:
-    float32 [V, r], what embeddings start at; see :func:`right_singular_vectors`."""
+    """Initial embeddings, float32 [V, r]: the :func:`right_singular_vectors`, multiplied so that
+    their rows have the root mean square length ``scale``."""
     A, _ = right_singular_vectors(factors, rank, seed, workers)
     return A * np.float32(scale * np.sqrt(len(A) / max(1, A.shape[1])))
 
@@ -73,9 +73,9 @@ def singular_start(
 def orthonormal(Y: NDArray[np.floating]) -> tuple[NDArray[np.float32], np.float32]:
     """(A basis of the columns of Y [n, k], the smallest of their singular values).
 
-    By the eigenvectors of Y'Y, in a fraction of the time of a QR decomposition where n is much
-    larger than k (eigSVD of the paper above). Directions in which Y has next to nothing are left
-    out, so there may be fewer than k.
+    Uses the eigenvectors of Y'Y, which takes a fraction of the time of a QR decomposition if n is
+    much larger than k (eigSVD of the paper above). Directions with a negligible singular value are
+    left out, so there may be fewer than k.
     """
     Y64 = Y.astype(np.float64)
     values, W = np.linalg.eigh(Y64.T @ Y64)

@@ -20,7 +20,7 @@ from ssi_models.training.batches import Batch, OwnNegatives
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import TrainingRun
 
-FEWEST_STEPS = 8  # of a pass: of little data, large batches would leave too few of them
+FEWEST_STEPS = 8  # per pass: with little data, large batches would leave too few steps
 
 
 class ProjectionRun(TrainingRun):
@@ -29,7 +29,7 @@ class ProjectionRun(TrainingRun):
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
     options: Any  # S2NetOptions
     losses: tuple[float, float]  # before and after training
-    _parts: tuple[int, Iterator[Batch]] | None = None  # the next epoch, and batches from there on
+    _parts: tuple[int, Iterator[Batch]] | None = None  # next epoch, and the batches from it on
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -39,7 +39,7 @@ class ProjectionRun(TrainingRun):
         self._pairs_per_epoch = min(n_pairs, self.options.pairs_per_epoch or n_pairs)
 
     def batches(self, number: int) -> Iterator[Batch]:
-        """The batches of an epoch: of a pass over the pairs, or of the next part of the passes."""
+        """The batches of an epoch: a whole pass over the pairs, or the next part of the passes."""
         self.scorer.begin_epoch()
         if self._pairs_per_epoch == len(self.stream.preferences):
             yield from super().batches(number)
@@ -62,7 +62,7 @@ class ProjectionRun(TrainingRun):
 
     @cached_property
     def training_tuples(self) -> TupleObjective:
-        """The training pairs with random documents, and documents of their lists."""
+        """The training pairs with random documents, and with documents from their lists."""
         training = self.data.training
         return self._tuples(training, self.stream.own, self.loss.list_share, training.weight)
 
@@ -72,7 +72,7 @@ class ProjectionRun(TrainingRun):
         return self._tuples(self.data.validating)
 
     def mean_loss(self, tuples: TupleObjective) -> float:
-        """Loss per tuple at the present parameters."""
+        """Loss per tuple at the current parameters."""
         loss, _ = tuples.loss(self.scorer.query.result, self.scorer.document.result)
         return loss / max(1, tuples.n_tuples)
 
@@ -91,7 +91,7 @@ class ProjectionRun(TrainingRun):
         if self.options.validation_measure != "loss":
             return super().held_out_values()
         n = 0 if self.validation is None else 1
-        # The loss is that of the cosines alone, whatever they are mixed with.
+        # The loss depends on the cosines alone, whatever they are mixed with.
         loss = -self.mean_loss(self.validation_tuples) if n else 0.0
         return np.full((len(self.mixtures), n), loss)
 
@@ -119,8 +119,8 @@ class ProjectionRun(TrainingRun):
 
 
 class FullBatchRun(ProjectionRun):
-    """A run whose epochs are iterations of L-BFGS over the training pairs, whose gradients the
-    executor computes, if there is one."""
+    """A run whose epochs are iterations of L-BFGS over the training pairs; the executor, if there
+    is one, computes the gradients."""
 
     executor: Executor | None = None
 
@@ -154,12 +154,12 @@ class FullBatchRun(ProjectionRun):
         return mean * tuples.n_tuples, self._wrong, int(tuples.n_tuples)
 
     def _mean_loss_and_gradient(self, x: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
-        """Of all parameters in one vector."""
+        """Mean loss per tuple and its gradient, for all parameters in one vector."""
         A_q, A_d = self.scorer.query.values, self.scorer.document.values
-        one = self.scorer.query is self.scorer.document
+        symmetric = self.scorer.query is self.scorer.document
         at_q, at_d = x[: A_q.size].reshape(A_q.shape), x[x.size - A_d.size :].reshape(A_d.shape)
         tuples = self.training_tuples
         loss, self._wrong, g_q, g_d = tuples.gradient(at_q, at_d)
-        gradient = (g_q + g_d).ravel() if one else np.concatenate([g_q.ravel(), g_d.ravel()])
+        gradient = (g_q + g_d).ravel() if symmetric else np.concatenate([g_q.ravel(), g_d.ravel()])
         n = max(1, tuples.n_tuples)
         return loss / n, gradient / np.float32(n)

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS whose state can be kept and taken up again."""
+"""Limited-memory BFGS whose state can be saved and resumed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-MEMORY = 10  # pairs of steps and gradient changes that stand for the Hessian
+MEMORY = 10  # pairs of steps and gradient changes that approximate the Hessian
 ValueAndGradient = Callable[[NDArray[np.float32]], tuple[float, NDArray[np.float32]]]
 
 
 class LBFGS:
     """Limited-memory BFGS of a function of one vector, one iteration at a time.
 
-    Every array that an iteration reads is in ``state``, so that a run can be taken up again.
+    Every array that an iteration reads is in ``state``, so that a run can be resumed.
     Steps satisfy the strong Wolfe conditions (:func:`scipy.optimize.line_search`), so the value
     never rises.
 
     Args:
         x: float32 [n], changed in place.
-        value_and_gradient: gives (float, float32 [n]) at a vector.
+        value_and_gradient: returns (float, float32 [n]) for a vector.
 
     Reference:
         Nocedal, Wright: "Numerical optimization", algorithms 7.4 and 7.5.
     """
 
     def __init__(self, x: NDArray[np.float32], value_and_gradient: ValueAndGradient) -> None:
-        self.x, self._of = x, value_and_gradient
+        self.x, self._function = x, value_and_gradient
         self.steps = np.zeros((MEMORY, len(x)), np.float32)
         self.changes = np.zeros((MEMORY, len(x)), np.float32)
         self.n = np.zeros(1, np.int64)
@@ -41,7 +41,7 @@ class LBFGS:
         return {"steps": self.steps, "changes": self.changes, "n_steps": self.n}
 
     def iterate(self) -> float:
-        """One step; the value after it, the same where no step lowers it."""
+        """Take one step; returns the value after it, the same if no step lowers it."""
         value, gradient = self._at(self.x)
         direction = self._direction(gradient)
         found = self._search(value, gradient, direction)
@@ -62,7 +62,7 @@ class LBFGS:
 
     def _at(self, x: NDArray[np.float32]) -> tuple[float, NDArray[np.float32]]:
         if self._last is None or not np.array_equal(self._last[0], x):
-            self._last = (x.copy(), *self._of(x))
+            self._last = (x.copy(), *self._function(x))
         return self._last[1:]
 
     def _direction(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -91,7 +91,7 @@ class LBFGS:
         """(step, value, gradient) that satisfies the strong Wolfe conditions; None if none is
         found."""
         with warnings.catch_warnings():
-            # No step is an answer here, and a line search without one ends the descent.
+            # Finding no step is a valid result here, which ends the descent.
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             alpha = scipy.optimize.line_search(
                 lambda x: self._at(x)[0],

@@ -27,13 +27,13 @@ from ssi_models.training.embedding_table import (
 )
 
 # Fixed, so that sums over queries do not depend on the number of threads.
-BLOCK, BLOCKS = 32, 8  # queries of the smallest block, and the most blocks of a batch
-#: Weight of the earlier batches in a word's mean square. Small: the losses fall a hundredfold in
-#: training, and squares of long ago would only shorten the steps.
+BLOCK, BLOCKS = 32, 8  # queries in the smallest block, largest number of blocks in a batch
+#: Weight of earlier batches in a word's mean square. Small, because the losses fall a hundredfold
+#: in training, and old squares would only shorten the steps.
 DECAY = 0.5
-#: Steps from one sample of the average to the next, which costs a pass over all parameters.
+#: Steps from one sample of the average to the next; a sample costs a pass over all parameters.
 SAMPLED = 4
-#: Sample n of the average has the weight 4 / (n + 3) in it, so that the first ones are forgotten.
+#: Sample n enters the average with weight 4 / (n + 3), so that the first ones are forgotten.
 RECENCY = 4
 
 
@@ -43,11 +43,11 @@ class BatchTexts:
 
     Attributes:
         queries: int64 [u] and documents: int64 [n], distinct rows, the K negatives first.
-        order, starts: the batch's pairs by query and grade; query i owns
+        order, starts: the batch's pairs, sorted by query and grade; query i owns
             ``order[starts[i]:starts[i + 1]]``.
-        query_of: int64 [B], places among the queries.
-        places: int64 [B, 1 + k], places among the documents: of each pair's document, then of its
-            own negatives; -1 is none.
+        query_of: int64 [B], position of each pair's query among the queries.
+        places: int64 [B, 1 + k], positions among the documents: of each pair's document, then of
+            its own negatives; -1 for none.
         n_negatives: K.
     """
 
@@ -74,15 +74,15 @@ class BatchTexts:
 
     @property
     def query_of_place(self) -> NDArray[np.int64]:
-        """int64 [B (1 + k)], the query of each of the places, in one row."""
+        """int64 [B (1 + k)], the query of each of the flattened places."""
         return np.repeat(self.query_of, self.places.shape[1])
 
     def by_query(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(order, starts) of the places, in one row, by query."""
+        """(order, starts) of the flattened places, grouped by query."""
         return _grouped(self.query_of_place, self._used, len(self.queries))
 
     def by_document(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(order, starts) of the places, in one row, by document."""
+        """(order, starts) of the flattened places, grouped by document."""
         return _grouped(self.places.ravel(), self._used, len(self.documents))
 
     @property
@@ -91,16 +91,16 @@ class BatchTexts:
 
 
 def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(The distinct rows in the order of their first occurrence, the place of each among them)."""
-    found, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    """(The distinct rows in order of first occurrence, the position of each row among them)."""
+    distinct, first, place = np.unique(rows, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return found[order], np.argsort(order)[place]
+    return distinct[order], np.argsort(order)[place]
 
 
 def _grouped(
     place: NDArray[np.int64], sequence: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(order, starts): the elements of sequence by place; place i < n owns
+    """(order, starts): the elements of sequence grouped by place; place i < n owns
     ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
     order = sequence[np.argsort(place[sequence], kind="stable")]
     return order, np.searchsorted(place[order], np.arange(n + 1))
@@ -108,10 +108,10 @@ def _grouped(
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """What a batch's losses depend on beside its cosines.
+    """What a batch's losses depend on besides its cosines.
 
     Attributes:
-        gamma: of the loss. list_share: weight of a pair's own negatives.
+        gamma: gamma of the loss. list_share: weight of a pair's own negatives.
         judged: CSR of judged documents by query (offsets, documents, grades).
         slot: int32, -1 everywhere; marks the batch's negatives during a step.
     """
@@ -123,7 +123,7 @@ class Judgements:
 
 
 class ProjectionTable(EmbeddingTable):
-    """A table that S2Net trains, by AdaGrad or SGD, and its part of the state of a run."""
+    """A table that S2Net trains by AdaGrad or SGD."""
 
     @property
     def result(self) -> NDArray[np.float32]:
@@ -131,19 +131,19 @@ class ProjectionTable(EmbeddingTable):
         return self.values
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What training changes beside ``result``."""
+        """The arrays that training changes besides ``result``."""
         return {"accumulator": self.accumulator}
 
     def begin(self) -> None:
         """Called before an epoch's first step."""
 
     def next_weight(self) -> float:
-        """Called once per step; the weight in ``result`` of where the step ends, if it is an
-        average."""
+        """Called once per step; the weight with which the values after the step enter ``result``,
+        if that is an average."""
         return 0.0
 
     def average_own(self, weight: float, share: int, n_shares: int) -> None:
-        """Take the place where a step ended into the average, by one of the threads."""
+        """Add one thread's share of the values after a step to the average."""
 
 
 class AveragedTable(ProjectionTable):
@@ -152,8 +152,8 @@ class AveragedTable(ProjectionTable):
     A step divides a word's gradient by the root of a running mean of its examples' squared
     gradients (Tieleman, Hinton: "Lecture 6.5: RMSProp", 2012; here one mean per word, over the
     batches in which it occurs). Such steps do not get shorter by themselves, so the result is not
-    where the last one ended but a polynomial-decay average of such places (Shamir, Zhang:
-    "Stochastic gradient descent for non-smooth optimization", ICML 2013, section 4).
+    the last iterate but a polynomial-decay average of iterates (Shamir, Zhang: "Stochastic gradient
+    descent for non-smooth optimization", ICML 2013, section 4).
 
     Attributes:
         average: float32 [V, N]. n_steps: int64 [1], steps done.
@@ -190,7 +190,7 @@ class CosineScorer(DiagonalPart):
     """f(q, d) = cos(A_q'q, A_d'd), and gradient ascent on sums of it.
 
     Args:
-        Q, D: checked matrices. query, document: the tables A_q and A_d, which may be one.
+        Q, D: checked matrices. query, document: the tables A_q and A_d, possibly the same.
     """
 
     def __init__(
@@ -221,13 +221,13 @@ class CosineScorer(DiagonalPart):
         return state
 
     def begin_epoch(self) -> None:
-        """Called before an epoch's first step; the tables may have been changed since the last."""
+        """Called before an epoch's first step; the tables may have changed since the last epoch."""
         for table in self.tables.values():
             table.begin()
 
     def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
-        """A step down the batch's losses, of which the mean over the negatives of a kind is taken,
-        divided by gamma; (summed loss, tuples with a difference below 1 / gamma, tuples)."""
+        """Take a step that lowers the batch's losses, averaged over each kind of negatives, divided
+        by gamma; returns (summed loss, tuples with a difference below 1 / gamma, tuples)."""
         texts = BatchTexts.of(batch)
         cost = self._cost(texts)
         sides = (
@@ -256,7 +256,7 @@ class CosineScorer(DiagonalPart):
             cost,
         )  # fmt: skip
         judgements.slot[batch.negatives] = -1
-        # In less time than it takes to wake another thread.
+        # Takes less time than waking another thread.
         document_gradients(
             Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, pull.ravel(), shares,
             G_d, 0, len(Hd),
@@ -292,7 +292,7 @@ class CosineScorer(DiagonalPart):
         return Hq @ Hd.T
 
     def _cost(self, texts: BatchTexts) -> float:
-        """Multiplications of each of a step's three parts, about."""
+        """Approximate number of multiplications in each of a step's three parts."""
         n_products = len(texts.queries) * (texts.n_negatives + words_of_a_text(self.Q.X))
         n_products += len(texts.documents) * words_of_a_text(self.D.X)
         return n_products * self.query.values.shape[1] / 3
@@ -300,8 +300,8 @@ class CosineScorer(DiagonalPart):
     def _embedded(
         self, sides: tuple[tuple[ProjectionTable, BatchView], ...], cost: float
     ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-        """:func:`unit_projections` of the rows of both sides, which are indexed by term as well:
-        one wait for the other threads instead of four."""
+        """:func:`unit_projections` of the rows of both sides, which are also indexed by term: one
+        wait for the other threads instead of four."""
         out = []
         for table, rows in sides:
             n, width = len(rows.rows), table.values.shape[1]

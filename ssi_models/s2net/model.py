@@ -35,7 +35,7 @@ from ssi_models.training.run import JointRun, TrainingRun
 from ssi_models.training.trainable import TrainableModel
 from ssi_models.word_weight import WORD_WEIGHTS, check_word_weight
 
-SMALLEST_MARGIN = 0.025  # exponentials of greater differences overflow
+SMALLEST_MARGIN = 0.025  # exponentials overflow with smaller ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +43,18 @@ class S2NetOptions(TrainingOptions):
     """How S2Net is trained: :class:`ssi_models.TrainingOptions` with defaults of its own.
 
     Args:
-        margin: 1 / gamma; gamma = 10 in the paper. "auto" as there, but .1 comes first.
+        margin: 1 / gamma; gamma = 10 in the paper. "auto" tries the same values, but .1 first.
         negatives: by default documents of the batch's other pairs, which ranked held-out queries
-            better on two of three collections; "uniform", the paper's, reaches the validation loss
+            better on two of three collections; "uniform" (the paper) lowers the validation loss
             sooner, whose negatives are uniform too.
-        n_negatives: K, the most that a batch shares. Of seven collections 64 ranked lower on two,
-            256 on one.
+        n_negatives: K, the most that a batch shares. On seven collections, 64 ranked worse on two
+            and 256 on one.
         optimizer: also "rmsprop" and "l-bfgs", see :class:`S2Net`.
-        batch_size: pairs per batch, at most; less where a pass would have fewer than 8 batches.
+        batch_size: largest number of pairs per batch; smaller if a pass had fewer than 8 batches.
         negatives_per_pair: random documents per relevant pair in full batches and in the
             validation loss (4 in the paper).
-        pairs_per_epoch: about how many pairs a mini-batch epoch has at most, because one pass over
-            much data is too long to wait with validation; None = always a pass.
+        pairs_per_epoch: approximate limit on the pairs of a mini-batch epoch, because with much
+            data a whole pass is too long between validations; None = always a whole pass.
         validation_measure: also "loss": the mean loss of the held-out queries' pairs (the paper's
             0.5 % of the pairs: ``validation_share=0.005``).
     """
@@ -92,21 +92,21 @@ class S2Net(CosineOfProjections, TrainableModel):
     """f(q, d) = w q . d + (1 - w) g(q, d), g(q, d) = cos(A'q, A'd), with A trained on
     log(1 + exp(-gamma (g(q, d+) - g(q, d-)))).
 
-    Starts at the LSA matrix of the documents, and of the training queries where queries have words
-    that no document has (at that of CL-LSA of the training pairs where the vocabularies are
-    separate) and never ends with a higher training loss than there.
+    Training starts at the LSA matrix of the documents, and also of the training queries if these
+    have words that no document has (with separate vocabularies, at the CL-LSA matrix of the
+    training pairs), and never ends with a higher training loss than at the start.
 
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
     ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
     "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
-    negatives, see :class:`TrainableModel`. RMSProp keeps an average of its last
-    steps (:class:`ssi_models.s2net.mini_batch.AveragedTable`): it reaches the losses of L-BFGS
-    in a fraction of the time.
+    negatives, see :class:`TrainableModel`. RMSProp keeps an average of its latest iterates
+    (:class:`ssi_models.s2net.mini_batch.AveragedTable`) and reaches the losses of L-BFGS in a
+    fraction of the time.
 
     Args:
         rank: k.
         symmetric: one matrix for both sides (the paper), or A_q and A_d. "auto" trains both, and
-            keeps two where they rank held-out queries better by more than 1.5 standard errors.
+            keeps two if they rank held-out queries better by more than 1.5 standard errors.
         vocabularies: "shared", or "separate" where queries and documents have words of their own
             (then with A_q and A_d in any case).
         training: :class:`S2NetOptions`.
@@ -114,14 +114,14 @@ class S2Net(CosineOfProjections, TrainableModel):
             within float32 rounding; None = the kernels of this package. Needs the extra ``torch``.
         word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
             or "auto": the one that ranks the held-out queries best, chosen after every epoch as
-            ``scales`` are. Training looks at the cosines alone. 0 is the paper. Separate
-            vocabularies have no words in common, and no such part.
+            ``scales`` are. Training uses the cosines alone. 0 is the paper. Separate vocabularies
+            have no words in common, and hence no such part.
 
     Attributes:
         word_weight_: the weight w that was chosen.
-        symmetric_: whether A_q = A_d, as asked or as chosen.
+        symmetric_: whether A_q = A_d, as given or as chosen.
         training_loss_: mean loss per tuple of the training pairs, with ``negatives_per_pair``
-            random documents each: at the start, and of the parameters that were kept.
+            random documents each: (at the start, with the parameters that were kept).
 
     Reference:
         Gao, Toutanova, Yih: "Clickthrough-based latent semantic models for web search", SIGIR
@@ -208,24 +208,24 @@ class S2Net(CosineOfProjections, TrainableModel):
         return run
 
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
-        """The start, scaled so that the mean squared length of a word's row is 1; [words, rank],
-        or fewer columns where the texts have a lower rank."""
+        """The initial projection, scaled so that the mean squared length of a word's row is 1;
+        [words, rank], with fewer columns if the texts have a lower rank."""
 
-        def made(*factors: sp.csr_matrix) -> NDArray[np.float32]:
+        def start_at(*factors: sp.csr_matrix) -> NDArray[np.float32]:
             return singular_start(factors, self.rank, self.seed, workers)
 
         if not self.same_words:
             texts = stacked(data.Q, data.D, "separate")
             return data.cached(
-                ("lsa", data.part), lambda: made(pair_matrix(data.training, 1), texts)
+                ("lsa", data.part), lambda: start_at(pair_matrix(data.training, 1), texts)
             )
         if np.isin(data.Q.indices, data.D.indices).all():
-            return data.cached("lsa", lambda: made(data.D))
+            return data.cached("lsa", lambda: start_at(data.D))
         queries = take_rows(data.Q, np.unique(data.training.query))
-        return data.cached(("lsa", data.part), lambda: made(stacked(queries, data.D, "shared")))
+        return data.cached(("lsa", data.part), lambda: start_at(stacked(queries, data.D, "shared")))
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
-        """Training that goes back to its start if it raised the loss of the training pairs."""
+        """Train, and return to the start if training raised the loss of the training pairs."""
         runs = cast(Sequence[ProjectionRun], run.runs)
         start = {name: values.copy() for name, values in run.parameters().items()}
         before = [part.mean_loss(part.training_tuples) for part in runs]
@@ -235,7 +235,7 @@ class S2Net(CosineOfProjections, TrainableModel):
             history.best_epoch, after = 0, before
             for name, values in run.parameters().items():
                 values[...] = start[name]
-            run.validate()  # the mixture that serves the start
+            run.validate()  # sets the best mixture for the start
         for part, losses in zip(runs, zip(before, after, strict=True), strict=True):
             part.losses = losses
         return history

@@ -26,8 +26,8 @@ from ssi_models.training.embedding_table import TextMatrix
 class TorchScorer(CosineScorer):
     """A :class:`CosineScorer` whose embeddings, products and steps run in PyTorch.
 
-    The tables on the device are copied from those of the host when an epoch begins, and back when
-    the training loop asks for the state. Equal to the kernels within float32 rounding.
+    The tables are copied to the device when an epoch begins, and back to the host when the training
+    loop asks for the state. Results equal those of the kernels within float32 rounding.
 
     Args:
         device: a PyTorch device, such as "cpu" or "cuda".
@@ -59,7 +59,7 @@ class TorchScorer(CosineScorer):
         except (RuntimeError, AssertionError) as error:
             raise ValueError(f"device {device!r}: {str(error).splitlines()[0]}") from None
         with warnings.catch_warnings():
-            # PyTorch says once per process that its sparse matrices are in beta state.
+            # PyTorch warns once per process that its sparse matrices are in beta state.
             warnings.simplefilter("ignore")
             self._csr(np.zeros(2), np.zeros(0), np.zeros(0, np.float32), (1, 1))
         self._stepped = False
@@ -67,7 +67,7 @@ class TorchScorer(CosineScorer):
 
     def begin_epoch(self) -> None:
         if self._stepped:
-            return  # the device is ahead of the host
+            return  # the device has newer values than the host
         super().begin_epoch()
         self._results = {id(t): self._to(t.result.copy()) for t in self.tables.values()}
         self._values = {id(t): self._to(t.values.copy()) for t in self.tables.values()}
@@ -88,7 +88,7 @@ class TorchScorer(CosineScorer):
         Hq, inverse_q = self._project(self.query, self.Q, texts.queries)
         Hd, inverse_d = self._project(self.document, self.D, texts.documents)
         query_of = self._to(texts.query_of_place)
-        # Where a pair has no such negative, any document will do.
+        # Any document will do where a pair has no such negative.
         places = self._to(np.maximum(texts.places, 0).ravel())
         Hn = Hd[: texts.n_negatives]
         paired = (Hq[query_of] * Hd[places]).sum(1).reshape(texts.places.shape).cpu().numpy()
@@ -123,7 +123,7 @@ class TorchScorer(CosineScorer):
     def _step(
         self, table: ProjectionTable, space: TextMatrix, rows: NDArray[np.int64], G: Any
     ) -> None:
-        """What the table's ``step_share`` does, of all threads."""
+        """The table's ``step_share`` for all threads at once."""
         with_words = space.rows(rows)
         words, starts, owner, value = with_words.by_term
         shape = len(words), len(rows)

@@ -25,16 +25,16 @@ from ssi_models.training.batches import OwnNegatives
 from ssi_models.training.embedding_table import embed
 from ssi_models.training.preferences import Preferences
 
-#: Pairs whose losses and gradients are added up before they are added to those of other pairs, in
-#: this process or in another one: sums do not depend on who makes them.
+#: Number of pairs in a shard, whose losses and gradients are added up before those of other shards
+#: are added, so that sums do not depend on which process computes a shard.
 SHARD = 65_536
 
 
 class Gradient(NamedTuple):
-    """Of tuples.
+    """The loss of tuples and its gradient.
 
     Attributes:
-        loss: sum over tuples. wrong: tuples ordered wrongly or tied.
+        loss: sum over tuples. wrong: number of tuples ordered wrongly or tied.
         by_q, by_d: float32 [V, k], dL/dA_q and dL/dA_d.
     """
 
@@ -48,14 +48,14 @@ class TupleObjective:
     """L(A_q, A_d) = sum over (q, d+, d-) of log(1 + exp(-gamma (cos(q, d+) - cos(q, d-)))), the
     cosines being those of A_q'q and A_d'd (Gao, Toutanova, Yih, SIGIR 2011, eq. 21).
 
-    Each relevant pair gets ``n_negatives`` random documents of the candidates, once, or, with own
-    negatives, of its query's list where a draw of probability ``list_share`` says so; documents
-    judged for the query at least as high as the relevant one are left out. The losses of a pair are
+    For each relevant pair, ``n_negatives`` random documents are drawn once: from the candidates or,
+    with own negatives, each with probability ``list_share`` from its query's list. Documents judged
+    for the query at least as high as the relevant one are left out. The losses of a pair are
     multiplied by its weight, float32 [n_pairs], if there are weights.
 
     Attributes:
         n_tuples: number of (q, d+, d-), each counted by the weight of its pair.
-        executor: computes gradients in other processes, with the same numbers; None: this one.
+        executor: computes gradients in other processes, with the same results; None = this one.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TupleObjective:
         return sum(loss for loss, _ in found), sum(wrong for _, wrong in found)
 
     def gradient(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Gradient:
-        """Loss and gradient; never a word-by-word product."""
+        """Loss and gradient, without a matrix of words by words."""
         total = Gradient(0.0, 0, np.zeros_like(A_q), np.zeros_like(A_d))
         for found in self._gradients(A_q, A_d):
             total.by_q[...] += found.by_q
@@ -100,7 +100,7 @@ class TupleObjective:
         return total
 
     def _gradients(self, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Iterator[Gradient]:
-        """Of each shard, in their order."""
+        """The gradient of each shard, in order."""
         if self.executor is None:
             for shard in self.shards:
                 yield shard.gradient(A_q, A_d, self.gamma, self.workers)
@@ -111,7 +111,7 @@ class TupleObjective:
         for number, shard in enumerate(self.shards):
             if not _shard_file(folder, number).exists():
                 shard.save(_shard_file(folder, number))
-        # One file would do for the two sides where they are one.
+        # A matrix that serves both sides is written twice.
         persistence.save_tensors(at / _SIDES, {"gamma": self.gamma}, {"A_q": A_q, "A_d": A_d})
         calls = ((str(folder), at.name, number) for number in range(len(self.shards)))
         for path in self.executor.in_order(_gradient, calls):
@@ -120,7 +120,7 @@ class TupleObjective:
 
     @cached_property
     def _digest(self) -> str:
-        """Of the tuples."""
+        """Digest of the tuples."""
         arrays = [array for shard in self.shards for array in shard.tensors.values()]
         return digest_of([self.gamma], arrays)[:16]
 
@@ -151,7 +151,7 @@ class Tuples:
         documents: NDArray[np.int64],
         weight: NDArray[np.float32],
     ) -> Tuples:
-        """Of rows of all queries and documents, those that the pairs have."""
+        """The tuples of some pairs, with only those rows of Q and D that occur in them."""
         asked, own_query = np.unique(query, return_inverse=True)
         shown, places = np.unique(documents, return_inverse=True)
         places = places.reshape(documents.shape)
@@ -170,8 +170,8 @@ class Tuples:
     def gradient(
         self, A_q: NDArray[np.float32], A_d: NDArray[np.float32], gamma: float, workers: Workers
     ) -> Gradient:
-        """With u = A_q'q, h = u / |u| and g the gradient by h, that by u is (g - (g . h) h) / |u|
-        (appendix B of the paper), 0 where u is 0."""
+        """With u = A_q'q, h = u / |u| and g the gradient by h, the gradient by u is
+        (g - (g . h) h) / |u| (appendix B of the paper), 0 where u is 0."""
         (Hq, inverse_q), (Hd, inverse_d) = (
             unit_projections(X, A, workers) for X, A in ((self.Q, A_q), (self.D, A_d))
         )
@@ -188,7 +188,7 @@ class Tuples:
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """All that they are, as arrays of a file."""
+        """All data of the tuples, as arrays of a file."""
         return {
             **as_tensors("Q", self.Q),
             **as_tensors("D", self.D),
@@ -198,7 +198,7 @@ class Tuples:
         }
 
     def save(self, path: Path) -> None:
-        """Write them; the file appears when it is complete."""
+        """Write the tuples to a file, which appears only when it is complete."""
         widths = {"query_words": self.Q.shape[1], "words": self.D.shape[1]}
         persistence.save_tensors(path, widths, self.tensors)
 
@@ -251,7 +251,7 @@ def _shard_file(folder: Path, number: int) -> Path:
 
 
 def _gradient(folder: str, at: str, number: int) -> str:
-    """The gradient of a shard's tuples, unless it is there: its file."""
+    """Write the gradient of a shard's tuples, unless its file exists; returns the file."""
     path = Path(folder) / at / f"gradient-{number:06}.safetensors"
     if not path.exists():
         expected = {"A_q": Tensor(("query_words", "rank")), "A_d": Tensor(("words", "rank"))}
@@ -290,7 +290,7 @@ def draw_negatives(
     documents = np.empty((n, 1 + n_negatives), np.int64)
     documents[:, 0] = preferences.document
     drawn = candidates[rng.integers(len(candidates), size=(n, n_negatives))]
-    # Pairs are sorted by query and document, so that their keys step.
+    # Pairs are sorted by query and document, so that their keys ascend.
     width = preferences.n_documents
     keys = preferences.query * width + preferences.document
     wanted = preferences.query[:, None] * width + drawn

@@ -52,9 +52,9 @@ class CorrelatedHashSSI(LowRankSSI):
     columns, name the single words there).
 
     Attributes:
-        frequent_: int64 [F], ascending: the words of the space.
-        matches_: int64 [V, k], the k-th best frequent word (a column) of each word, or -1;
-            dice_: float32 [V, k], its coefficient.
+        frequent_: int64 [F], ascending: the frequent words, which span the space.
+        matches_: int64 [V, k], the k best frequent words (columns) for each word, or -1;
+            dice_: float32 [V, k], their coefficients.
         alpha_: float32 [1], the factor a (1 without mixture).
         A_U_, A_V_, A_diagonal_: parameters of model A (empty without mixture).
 
@@ -102,7 +102,7 @@ class CorrelatedHashSSI(LowRankSSI):
             raise ValueError("array matches holds a word that is not among the frequent ones")
         n, wanted = len(self.A_U_), self.n_words_ if self.diagonal == "learned" else 0
         if len(self.A_V_) != n or len(self.A_diagonal_) != (wanted if n else 0):
-            raise ValueError("arrays A_U, A_V and A_diagonal do not go together")
+            raise ValueError("arrays A_U, A_V and A_diagonal do not match")
 
     def _fit_jointly(
         self,
@@ -149,8 +149,8 @@ class CorrelatedHashSSI(LowRankSSI):
         return [(j, dice) for j, dice in pairs if j >= 0]
 
     def hash(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        """Tx / sqrt(k) of each row: checked CSR [n, F]; the frequent words are left out of x in a
-        mixture, where model A has them."""
+        """Tx / sqrt(k) for each row x: checked CSR [n, F]. In a mixture, x is taken without the
+        frequent words, which model A covers."""
         found = self.matches_ >= 0
         if self.mixture:
             found[self.frequent_] = False
@@ -169,7 +169,7 @@ class CorrelatedHashSSI(LowRankSSI):
         self._data = run.data
 
     def _delete_checkpoints(self, files: Sequence[Path | None]) -> None:
-        # Where model A follows, a fit that is killed there must not begin again.
+        # If model A is trained next, a fit that is killed there must not start from scratch.
         if not self.mixture:
             super()._delete_checkpoints(files)
 
@@ -213,7 +213,7 @@ class CorrelatedHashSSI(LowRankSSI):
 
 
 class _OnWords(LowRankSSI):
-    """(U'V)_F + I with given words."""
+    """(U'V)_F + I over the given words."""
 
     words: NDArray[np.int64]
 
@@ -227,7 +227,7 @@ class _OnWords(LowRankSSI):
 def top_dice(
     units: sp.csr_matrix, frequent: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """For each word the k of the ``frequent`` words with the largest DICE coefficients.
+    """For each word, the k ``frequent`` words with the largest DICE coefficients.
 
     Args:
         units: checked CSR [units, V]; an entry means that the word occurs in the unit.

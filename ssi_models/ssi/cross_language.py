@@ -47,31 +47,30 @@ class CrossLanguageSSI(TrainableModel):
     """f(q, d) = (Uq) . (Vd) / |Vd| where queries and documents have different words, so that no
     diagonal makes sense: another language, or other kinds of text (a page and an advertisement).
 
-    The paper's (Uq) . (Vd), with ``unit_documents=False``, prefers documents of many common words,
-    whose Vd are long, whatever the query: it ranks much worse, cross-language LSA above all.
+    The paper's (Uq) . (Vd), with ``unit_documents=False``, prefers documents with many common
+    words, whose Vd are long, whatever the query, and ranks much worse, above all after a start at
+    cross-language LSA.
 
     With ``init="cl-lsa"`` the embeddings start at the leading singular vectors of the training
-    pairs, each pair a text of the words of both sides, and training goes on from cross-language
-    LSA; with "normal" they start at N(0, init_scale^2), as in the paper, which many pairs of short
-    texts make better. "auto" tries both and keeps the second where it ranks held-out queries
-    better.
+    pairs, where each pair is a text with the words of both sides, and training continues from
+    cross-language LSA; with "normal" they start at N(0, init_scale^2), as in the paper, which is
+    better with many pairs of short texts. "auto" tries both and keeps the second if it ranks
+    held-out queries better.
 
     ``fit`` takes one more option, ``monolingual``: queries [m_E, V_d] in the documents' language
-    and preferences over them and the rows of D. A step for this task then follows each step for
-    the first one.
+    and preferences over them and the rows of D. Each step is then followed by one for this task.
 
     Args:
-        rank: N; there is no word matching beside the embeddings, so that more of them help than
-            elsewhere.
+        rank: N; higher ranks help more than in other models, as there is no word matching.
         sharing: how a monolingual task shares the documents' embeddings: "both":
-            f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with query embeddings
-            of its own.
+            f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with its own query
+            embeddings.
         unit_documents: whether scores are divided by |Vd|.
         init, init_scale: see above. With "cl-lsa" the rows have the root mean square length
             init_scale.
 
     Attributes:
-        init_: where training started, as asked or as chosen.
+        init_: where training started, as given or as chosen.
         U_: float32 [V_q, N], V_: float32 [V_d, N].
 
     Reference:
@@ -148,7 +147,7 @@ class CrossLanguageSSI(TrainableModel):
             A = data.cached(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
             for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
                 start[:, : A.shape[1]] = part
-                start[:, A.shape[1] :] = 0  # of fewer pairs there are fewer dimensions
+                start[:, A.shape[1] :] = 0  # few pairs give fewer dimensions
         U, V = (EmbeddingTable(start, rate, self.training.adagrad_start) for start in starts)
         return TowerScorer(
             data.Q, data.D, ("U", U), [("V", V)], None, workers, polynomial=self._polynomial
@@ -205,8 +204,8 @@ class CrossLanguageSSI(TrainableModel):
 
 
 class UnitLength(Polynomial):
-    """Documents of one linear embedding, divided by its length: R(d) = Vd / |Vd|, float32 [B, N]; 0
-    where Vd is."""
+    """Documents as one linear embedding divided by its length: R(d) = Vd / |Vd|, float32 [B, N]; 0
+    if Vd is 0."""
 
     def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         return self._unit(E)[0]
@@ -227,7 +226,7 @@ class UnitLength(Polynomial):
 
 
 class _TwoTasks(TrainingRun):
-    """A run that takes a step for a monolingual task after each step for its own."""
+    """A run that takes a step for a monolingual task after each step for its main task."""
 
     def __init__(
         self, *given: Any, other: TowerScorer, monolingual: Preferences, **options: Any

@@ -40,7 +40,7 @@ class DiagonalSSI(TrainableModel):
     diagonal_: NDArray[np.float32] = field(init=False)
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        # A weight per word is trained so quickly that margins are compared for many queries, too.
+        # One weight per word trains so quickly that margins are compared with many queries, too.
         return super().choices(few=True)
 
     @property

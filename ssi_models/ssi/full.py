@@ -53,7 +53,7 @@ class FullSSI(TrainableModel):
 
     def _check_restored(self) -> None:
         if len(self.w_) != len(self.rows_) * len(self.columns_):
-            raise ValueError("array w has not one weight per row and column")
+            raise ValueError("array w does not have one weight per row and column")
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
         rows, columns = self._weighted(data)
@@ -81,7 +81,7 @@ class FullSSI(TrainableModel):
         self.rows_, self.columns_ = self._weighted(run.data)
 
     def _weighted(self, data: TrainingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The words of rows and columns; none of the other queries, which teach nothing."""
+        """The words with rows (those of training queries: others learn nothing) and columns."""
         return occurring(take_rows(data.Q, data.training.queries)), occurring(data.D)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:

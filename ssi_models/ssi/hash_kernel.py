@@ -42,7 +42,7 @@ class HashKernelSSI(TrainableModel):
         prime: P.
 
     Attributes:
-        w_: float32 [H]. alpha_: the mixing factor (1 unless mixed).
+        w_: float32 [H]. alpha_: float32 [1], the mixing factor (1 unless mixed).
 
     Reference:
         Bai et al., "Learning to rank with (a lot of) word features", eq. 5; Shi, Petterson, Dror,

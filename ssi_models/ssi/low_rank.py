@@ -30,38 +30,37 @@ INITS = ("identity", "normal", "lsi")
 
 @model_class
 class EmbeddingModel(TrainableModel):
-    """What models with word embeddings share.
+    """Base class of models with word embeddings.
 
     With ``init="identity"`` the documents' embeddings start at 0, so that training starts at
-    f(q, d) = q . d exactly and early stopping can return to the word-matching model where the
-    labels teach nothing; with ``init="normal"`` all start at N(0, init_scale^2) as in the paper
-    (whose scale is 1). With ``init="lsi"`` the embeddings of queries and documents start at A, the
-    leading singular vectors of D: W = s AA' + I is a mixture of latent semantic indexing and word
-    matching that no query or label was looked at for, and training goes on from there. Where
-    labels are few, or tell nothing of the documents to be found, that start is most of what can
-    be known.
+    f(q, d) = q . d exactly and early stopping can return to the word-matching model if the labels
+    teach nothing; with ``init="normal"`` all start at N(0, init_scale^2) as in the paper (whose
+    scale is 1). With ``init="lsi"`` the embeddings of queries and documents start at A, the leading
+    singular vectors of D: W = s AA' + I is a mixture of latent semantic indexing and word matching
+    that uses no queries or labels, and training continues from there. If there are few labels, or
+    they tell nothing about the documents to be found, that start is most of what can be known.
 
     Args:
         rank: N, the width of the embeddings.
         diagonal: "identity": f contains q . d; "learned": q'Dd with learned weights D (W = U'V +
             D); "none": embeddings alone.
-        n_frequent: only that many words of the highest document frequency have embeddings, the
-            diagonal part keeps all ((U'V)_n + I); None = all.
+        n_frequent: number of words with embeddings, those of the highest document frequency; the
+            diagonal part keeps all words ((U'V)_n + I). None = all.
         init, init_scale: see above. With "lsi" the rows of A have the root mean square length
-            init_scale, times what ``scales`` say.
+            init_scale, times the best factor of ``scales``.
         symmetric: U = V, W = U'U + I, which has half the weights to learn. Embeddings then start at
             N(0, init_scale^2) or at "lsi", because 0 is a stationary point. "auto" trains U'V + I
-            and, unless init is "identity", U'U + I, which is kept where it ranks held-out queries
+            and, unless init is "identity", U'U + I, which is kept if it ranks held-out queries
             better by more than 1.5 standard errors.
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
-            models with many words for few labels then over-fit later.
+            models with many words and few labels then over-fit later.
 
     Attributes:
-        embedded_words_: int64, ascending: the words (columns) that have embeddings, where
-            ``n_frequent`` limits them, else empty. Row i of an embedding array then is that of
+        embedded_words_: int64, ascending: the words (columns) that have embeddings, if
+            ``n_frequent`` limits them, otherwise empty. Row i of an embedding array is then that of
             word ``embedded_words_[i]``.
         diagonal_: float32 [V], the weights D; empty unless learned.
-        symmetric_: whether U = V, as asked or as chosen.
+        symmetric_: whether U = V, as given or as chosen.
     """
 
     rank: int = field(default=100, kw_only=False)
@@ -138,7 +137,7 @@ class EmbeddingModel(TrainableModel):
             D = data.D if words is None else take_columns(data.D, words)
             given = [D], self.rank, self.seed, workers, self.init_scale
             A = data.cached("lsi", lambda: singular_start(*given))
-            # Dimensions that the texts do not have start as with "identity".
+            # Dimensions beyond the rank of the texts start as with "identity".
             U[:, : A.shape[1]] = V[:, : A.shape[1]] = A
         return U, V
 
@@ -153,7 +152,7 @@ class EmbeddingModel(TrainableModel):
         tables: tuple[tuple[str, EmbeddingTable], Sequence[tuple[str, EmbeddingTable]]],
         polynomial: Polynomial | None = None,
     ) -> TowerScorer:
-        """The scorer of the tables of queries and documents."""
+        """The scorer with the given tables of queries and documents."""
         return TowerScorer(
             data.Q,
             data.D,
@@ -183,7 +182,7 @@ class EmbeddingModel(TrainableModel):
             self._share(run.scorer.parameters()["U"] * np.sqrt(run.mixture[1]))
 
     def _share(self, U: NDArray[np.float32]) -> None:
-        """Take over the embeddings of queries and, of degree 2, documents."""
+        """Store U as the embeddings of queries and, for degree 2, of documents."""
         raise TypeError(f"{type(self).__name__} does not define _share")
 
     @property
@@ -220,7 +219,7 @@ class LowRankSSI(EmbeddingModel):
 
     Attributes:
         U_, V_: float32 [V, N]; row j holds the embedding of word j (the paper's column j).
-            U_ includes the chosen factor of ``scales``. ``V_`` is ``U_`` where symmetric.
+            U_ includes the chosen factor of ``scales``. ``V_`` is ``U_`` if symmetric.
 
     Reference:
         Bai, Weston, Grangier, Collobert, Sadamasa, Qi, Chapelle, Weinberger: "Learning to rank

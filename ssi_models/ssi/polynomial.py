@@ -26,14 +26,14 @@ class PSI(EmbeddingModel):
 
     The embeddings of degree 2 start as in :class:`ssi_models.ssi.low_rank.LowRankSSI`, the further
     ones of documents at N(0, higher_init_scale^2), which is also the spread of each dimension of a
-    unit text. From a fifth of the default scale, a relation of third degree moves the scores so
-    little that training stays at the model of degree 2 for many epochs, in which words are
-    over-fitted; from twice the default the start of degree 2 is blurred. Where degrees are
-    separate, the further embeddings of queries start at 0 and the model at that of degree 2.
+    unit text. With a fifth of the default scale, terms of third degree change the scores so little
+    that training stays at the model of degree 2 for many epochs and over-fits words meanwhile; with
+    twice the default, they blur the start of degree 2. If degrees are separate, the further query
+    embeddings start at 0, and the model at that of degree 2.
 
     Args:
         degree: k, 2 or more.
-        separate: each degree has query and document embeddings of its own. By default they are
+        separate: each degree has its own query and document embeddings. By default they are
             shared: the term of degree t multiplies that of degree t - 1 by one more embedding.
         higher_init_scale: see above. With ``init="normal"`` it is not used: all embeddings start
             at N(0, init_scale^2), as in the paper.
@@ -75,8 +75,8 @@ class PSI(EmbeddingModel):
     def _check_restored(self) -> None:
         super()._check_restored()
         k, n = self.degree, len(self.V_)
-        separate = n * self.V_.shape[2] * 2 // k if self.separate else self.V_.shape[2]
-        if n != self._n_tables or self.U_.shape[1] != separate:
+        width = n * self.V_.shape[2] * 2 // k if self.separate else self.V_.shape[2]
+        if n != self._n_tables or self.U_.shape[1] != width:
             raise ValueError(f"arrays U {self.U_.shape} and V {self.V_.shape}: not of degree {k}")
 
     @property

@@ -26,19 +26,19 @@ from ssi_models.training.run import JointRun, TrainingRun
 class SparseSSI(FullSSI):
     """f(q, d) = q'Wd with at most p weights per query word; a query of m words costs at most mp.
 
-    Trains the unconstrained W, then repeats: in each row constrain the smallest weights to zero
-    for good, train again; until no row has more than p. Every round starts from the best epoch of
-    the last one and trains with early stopping of its own (``max_epochs`` and ``patience`` are
-    per round).
+    Trains the unconstrained W, then repeatedly constrains the smallest weights of each row to zero
+    for good and trains again, until no row has more than p. Every round starts from the best epoch
+    of the previous one and has its own early stopping (``max_epochs`` and ``patience`` are per
+    round).
 
     Args:
-        n_weights: p, the weights that a row may keep, its diagonal one included.
+        n_weights: p, the largest number of weights in a row, including the diagonal one.
         keep: share of a row's weights that a round keeps, in (0, 1).
 
     Attributes:
-        W_data_, W_indices_, W_indptr_: W as CSR [V, V]; rows of words that no training query had
-            hold the identity.
-        history_: of the last round.
+        W_data_, W_indices_, W_indptr_: W as CSR [V, V]; rows of words that occur in no training
+            query hold the identity.
+        history_: training history of the last round.
 
     Reference:
         Bai et al., "Learning to rank with (a lot of) word features", section 2.3.3.
@@ -67,7 +67,7 @@ class SparseSSI(FullSSI):
             raise ValueError("scales: a sparse model is not mixed with the identity again")
 
     def _check_restored(self) -> None:
-        """The sparse matrix is all there is."""
+        """There is only W, whose arrays have already been checked."""
 
     @property
     def only_same_words(self) -> bool:
@@ -78,7 +78,7 @@ class SparseSSI(FullSSI):
 
     @property
     def start(self) -> str:
-        # The history is of the last round, which starts from what the ones before it learned.
+        # The history is of the last round, which starts from what previous rounds learned.
         return WORD_MATCHING if self.only_same_words else "what the rounds before the last learned"
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Any) -> PairWeightScorer:
@@ -102,17 +102,17 @@ class SparseSSI(FullSSI):
         return history
 
     def _kept_weights(self, run: JointRun) -> int:
-        """Weights that a row of W still has; the same in all rows of all runs."""
+        """Number of weights that a row of W still has; the same in all rows of all runs."""
         return int(self._rows(run.runs[0])[1][0].sum())
 
     def _rows(self, run: TrainingRun) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """W - I and which of its weights are active, by rows."""
+        """W - I and the mask of its active weights, [query words, document words] each."""
         scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
         shape = scorer.weighted_Q.shape[1], scorer.weighted_D.shape[1]
         return scorer.weights.values.reshape(shape), scorer.weights.active.reshape(shape)
 
     def _identity(self, data: TrainingData) -> NDArray[np.int64]:
-        """For each weighted row the place of its word among the columns, or -1."""
+        """For each weighted row, the position of its word among the columns, or -1."""
         rows, columns = self._weighted(data)
         at = np.minimum(np.searchsorted(columns, rows), len(columns) - 1)
         return np.where(columns[at] == rows, at, -1)
@@ -161,7 +161,7 @@ def project(
 
     Args:
         delta: float32 [R, C]. active: bool [R, C].
-        identity: int64 [R], the column in which a row's identity stands, or -1.
+        identity: int64 [R], the column of a row's diagonal weight, or -1.
     """
     for i in range(len(delta)):
         size = np.abs(delta[i])

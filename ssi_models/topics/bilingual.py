@@ -21,8 +21,8 @@ from ssi_models.training.preferences import Preferences
 class PLSA(TopicModel):
     """Topics of titles alone, by MAP estimation: P(w|d) = sum_z phi_zw theta_dz.
 
-    Every non-empty row of D is a text of its own. Queries and preferences teach nothing but the
-    weight of the title's own words, ``lambda2``; without preferences it is .95.
+    Every non-empty row of D is a text of its own. Queries and preferences are only used to choose
+    ``lambda2``, the weight of the title's own words; without preferences it is .95.
 
     Reference:
         Hofmann: "Probabilistic latent semantic indexing", SIGIR 1999; MAP as in Gao, Toutanova,
@@ -76,8 +76,8 @@ class BLTMPR(TopicModel):
 
     Args:
         tolerance: the largest difference of fractions that a projection may leave.
-        max_evaluations: most gradients per pair and iteration; a pair that needs more goes on
-            from where it stopped in the next iteration.
+        max_evaluations: largest number of gradients per pair and iteration; a pair that needs more
+            continues in the next iteration.
 
     Reference:
         Gao, Toutanova, Yih: "Clickthrough-based latent semantic models for web search",

@@ -1,4 +1,4 @@
-"""Pairs of queries and titles by query word, and EM of IBM Model 1 over them."""
+"""Pairs of queries and titles, grouped by query word, and EM of IBM Model 1 over them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ssi_models.parameters import digest_of
 from ssi_models.stored_tensors import Tensor, matrix
 
 _BITEXT, _TABLE = "bitext.safetensors", "table.safetensors"
-#: Query words of pairs that other processes count the translations of at a time.
+#: Approximate number of pairs' query words whose translations another process counts at a time.
 _PIECE = 1 << 18
 
 
 class Bitext:
-    """The pairs, by query word.
+    """The pairs, grouped by query word.
 
     Args:
         queries: counts of the pairs' query words, times the weights of the pairs.
         D: counts of titles. document: int64 [n_pairs], rows of D.
-        executor: counts translations in other processes, with the same numbers; None: this one.
+        executor: counts translations in other processes, with the same results; None = this one.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Bitext:
         """t(q|w) = 1 / number of query words that w occurs with: CSR [V, V + 1]."""
         queries = self.by_word.astype(np.int64, copy=True)
         queries.data[:] = 1
-        # Counts of pairs, only for their pattern; NULL occurs in every title.
+        # Only the pattern of the counts matters; NULL occurs in every title.
         titles = sp.csr_matrix(take_rows(self.D, self.document), dtype=np.int64, copy=True)
         titles.data[:] = 1
         null = sp.csr_matrix(np.ones((titles.shape[0], 1), np.int64))
@@ -62,7 +62,7 @@ class Bitext:
         return table
 
     def table_like(self, old: sp.csr_matrix) -> sp.csr_matrix:
-        """A uniform table in which entries of another count a hundred times their surplus."""
+        """The uniform table (1 %) mixed with the entries of ``old`` (99 %), normalised."""
         table = self.uniform_table()
         if old.shape != table.shape:
             raise ValueError(f"warm start: the fitted table is {old.shape}, not {table.shape}")
@@ -71,7 +71,7 @@ class Bitext:
         return mixed
 
     def iterate(self, table: sp.csr_matrix, workers: Workers) -> float:
-        """One iteration of EM, in place; the log-likelihood before it."""
+        """One iteration of EM, in place; returns the log-likelihood before it."""
         expected, value = np.zeros(table.nnz), np.zeros(self.D.shape[1])
         if self.executor is None:
             cuts = self._cuts(workers.n_shares)
@@ -98,7 +98,7 @@ class Bitext:
         )  # fmt: skip
 
     def _cuts(self, n: int) -> list[int]:
-        """Query words, cut into n parts of about equally many entries."""
+        """Bounds of n ranges of query words with about equally many entries."""
         ends = self.by_word.indptr
         cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n + 1)).tolist()
         return [0, *cuts[1:-1], len(ends) - 1]
@@ -131,7 +131,7 @@ class Bitext:
 
     @property
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """All that it is, as arrays of a file."""
+        """All data of the bitext, as arrays of a file."""
         matrices = as_tensors("by_word", self.by_word) | as_tensors("D", self.D)
         return matrices | {"document": self.document}
 
@@ -140,7 +140,7 @@ class Bitext:
         return digest_of([self.D.shape], self.tensors.values())
 
     def fingerprint(self, prune: float, table: sp.csr_matrix) -> str:
-        """Names a run of EM from a table by all that it depends on."""
+        """Identifies a run of EM from a table by everything that it depends on."""
         return digest_of(["wtm", prune, self._digest], arrays(table))
 
 
@@ -151,7 +151,7 @@ def _normalise(table: sp.csr_matrix, counts: NDArray[np.float64]) -> None:
 
 
 def pruned(table: sp.csr_matrix, least: float) -> sp.csr_matrix:
-    """The table without entries below ``least``; the rest of a word sums to 1 again."""
+    """The table without entries below ``least``, normalised again for each title word."""
     kept = table.data >= least
     indptr = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
     parts = (table.data[kept], table.indices[kept], indptr)
@@ -161,7 +161,7 @@ def pruned(table: sp.csr_matrix, least: float) -> sp.csr_matrix:
 
 
 def _count(folder: str, at: str, first: int, last: int) -> str:
-    """The expected counts of some query words, unless they are there: their file."""
+    """Write the expected counts of some query words, unless their file exists; returns the file."""
     path = Path(folder) / at / f"counts-{first:09}.safetensors"
     if not path.exists():
         bitext = _bitext(Path(folder) / _BITEXT)

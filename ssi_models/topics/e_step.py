@@ -21,8 +21,8 @@ class EStep:
     """E-steps in this process.
 
     Args:
-        pairs: all of them. state: the parameters; theta and multipliers are changed in place.
-        checkpoint: file that keeps the state of a run that is killed, and what run it is.
+        pairs: all pairs. state: the parameters; theta and multipliers are changed in place.
+        checkpoint: file for the state, from which a killed run resumes, and the run's fingerprint.
     """
 
     def __init__(
@@ -38,18 +38,18 @@ class EStep:
         self._state, self._checkpoint = state, checkpoint
 
     def resume(self) -> list[Iteration]:
-        """Go on with what a run that was killed has left: its history."""
+        """Restore the state that a killed run left; returns its history."""
         return self._state.resume(*self._checkpoint) if self._checkpoint else []
 
     def shards(self, number: int) -> Iterator[ShardExpectation]:
-        """Of an iteration, from 1 on; in their order."""
+        """The expectations of all shards, in order, for an iteration (numbered from 1)."""
         for shard in shards(self._blocks):
             yield expect_shard(shard, *self._given)
 
     def save(self, history: list[Iteration]) -> None:
-        """Keep the state after an iteration."""
+        """Save the state after an iteration."""
         if self._checkpoint:
             self._state.save(*self._checkpoint, history)
 
     def finish(self, history: list[Iteration]) -> None:
-        """Have theta in the state, after the last iteration."""
+        """After the last iteration, make sure that the state has the final theta."""

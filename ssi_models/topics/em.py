@@ -27,15 +27,15 @@ from ssi_models.parallel import Workers
 from ssi_models.topics.state import Iteration, State
 
 BLOCK = 16_384  # pairs
-#: Blocks whose expected counts are added up before they are added to those of other blocks, in
-#: this process or in another one: sums do not depend on who makes them.
+#: Number of blocks in a shard, whose expected counts are added up before those of other shards are
+#: added, so that sums do not depend on which process computes a shard.
 SHARD = 8
 _RUN = 256  # words whose counts are added up together
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The queries, or the titles, of a block of pairs, by pair and by word."""
+    """The queries, or the titles, of a block of pairs, grouped by pair and by word."""
 
     rows: Csr
     words: NDArray[np.int32]
@@ -55,18 +55,18 @@ class Side:
         return cls(arrays(taken), words, starts, owner, by_word.data)
 
     def texts(self, phi: NDArray[np.float32], theta: NDArray[np.float32]) -> Texts:
-        """By pair, for the kernels."""
+        """The texts, grouped by pair, as the kernels expect them."""
         return Texts(*self.rows, phi, theta, np.empty(len(self.position), np.float32))
 
     def shares(self, n: int) -> NDArray[np.int64]:
-        """int64 [n + 1]: slots of words, cut into n parts of about equally many entries."""
+        """int64 [n + 1]: bounds of n ranges of word slots with about equally many entries."""
         return np.searchsorted(self.starts, np.linspace(0, self.starts[-1], n + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive pairs, ``start:stop`` of all, and how often each counts, float32 [n], or
-    None: once."""
+    """The consecutive pairs ``start:stop``, and how often each of them counts, float32 [n], or None
+    for once."""
 
     start: int
     stop: int
@@ -88,11 +88,11 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of all pairs, made anew by each pass over them.
+    """The blocks of all pairs, built anew for each pass over them.
 
     Attributes:
-        Q, D: counts, CSR. query, document: int64 [n_pairs], their rows.
-        weight: float32 [n_pairs], how often each pair counts, or None: once.
+        Q, D: counts, CSR. query, document: int64 [n_pairs], the rows of the pairs.
+        weight: float32 [n_pairs], how often each pair counts, or None for once.
     """
 
     Q: sp.csr_matrix
@@ -121,8 +121,8 @@ class PosteriorConstraint:
 
 @dataclass(frozen=True)
 class Prior:
-    """Dirichlet parameters of theta (alpha) and phi (beta), 1 = maximum likelihood; and what the
-    posteriors are to fulfil, if anything."""
+    """Dirichlet parameters of theta (alpha) and phi (beta), 1 = maximum likelihood; and the
+    constraint on the posteriors, if any."""
 
     alpha: float
     beta: float
@@ -130,12 +130,12 @@ class Prior:
 
 
 class Scratch:
-    """What one pass needs besides the parameters, kept from pass to pass.
+    """Work arrays of a pass, reused from pass to pass.
 
     Attributes:
-        queries, titles: float64 like phi, sum_i r_iw theta_i per word and topic; one and the same
-            array where phi is shared.
-        q_theta, d_theta: float32 [BLOCK, K], the theta that the sides' posteriors come from.
+        queries, titles: float64 with the shape of phi, sum_i r_iw theta_i per word and topic; the
+            same array if phi is shared.
+        q_theta, d_theta: float32 [BLOCK, K], the theta that each side's posteriors come from.
     """
 
     def __init__(self, state: State) -> None:
@@ -146,7 +146,7 @@ class Scratch:
 
     @property
     def sums(self) -> list[NDArray[np.float64]]:
-        """Of the shard, one or two."""
+        """The sums of the shard, one array per phi."""
         return [self.queries] if self.queries is self.titles else [self.queries, self.titles]
 
     def clear(self) -> None:
@@ -155,12 +155,12 @@ class Scratch:
 
 
 def zeros_like(state: State) -> list[NDArray[np.float64]]:
-    """Expected counts to be: float64 [V, K], one or two."""
+    """Expected counts of 0: float64 [V, K], one array per phi."""
     return [np.zeros(phi.shape) for phi in phis_of(state)]
 
 
 def shards(blocks: Iterable[Block]) -> Iterator[Iterable[Block]]:
-    """Blocks, ``SHARD`` at a time."""
+    """The blocks, grouped into shards of ``SHARD`` blocks."""
     for _, shard in groupby(blocks, lambda block: block.start // (SHARD * BLOCK)):
         yield shard
 
@@ -174,14 +174,14 @@ def expect(
     scratch: Scratch,
     workers: Workers,
 ) -> tuple[float, int]:
-    """E-step of a block: adds to the sums of words; ``theta`` [B, K] becomes the new one, and
-    ``multiplier`` the solution.
+    """E-step of a block: adds to the sums of words, and replaces ``theta`` [B, K] by the new one
+    and ``multiplier`` by the solution.
 
-    Pairs with weights count as often as these say in all sums, the objective's too; theta is that
-    of one of them.
+    A pair with a weight counts that often in all sums, including the objective; its theta is that
+    of a single occurrence.
 
     Returns:
-        The block's part of the objective without the prior of phi; gradients computed.
+        The block's part of the objective without the prior of phi; number of gradients computed.
     """
     n = len(theta)
     q, d = block.queries, block.titles
@@ -225,14 +225,14 @@ def _add_words(sides: Sequence[tuple[Side, Texts, NDArray[np.float64]]], workers
 
 
 class ShardExpectation(NamedTuple):
-    """What the E-step of a shard gives beside its theta.
+    """The result of a shard's E-step, apart from theta.
 
     Attributes:
-        objective: the shard's part of it, without the prior of phi.
-        evaluations: gradients computed.
-        sums: of the queries and of the titles, or of both: some words, int64 [n], or None: all;
-            and for them float32 [n, K], sum_i r_iw theta_i, which is 0 for the others. Added up
-            in float64; as float32, like phi, they travel in half the time.
+        objective: the shard's part of the objective, without the prior of phi.
+        evaluations: number of gradients computed.
+        sums: for queries and titles, or for both together: (words, int64 [n], or None for all;
+            sum_i r_iw theta_i of these words, float32 [n, K], 0 for all others). Added up in
+            float64; as float32, like phi, they are transferred in half the time.
     """
 
     objective: float
@@ -247,8 +247,8 @@ def expect_shard(
     scratch: Scratch,
     workers: Workers,
 ) -> ShardExpectation:
-    """E-step of the blocks of a shard; theta and multiplier of the state, which is of all pairs
-    that blocks are numbered by, are changed in place. The scratch is overwritten."""
+    """E-step of the blocks of a shard; theta and multiplier of the state, whose rows the blocks
+    refer to, are changed in place. The scratch is overwritten."""
     scratch.clear()
     objective, evaluations = 0.0, 0
     for block in blocks:
@@ -273,12 +273,12 @@ def iterate(
     """One iteration of EM over all pairs; phi is changed in place.
 
     Args:
-        shards: in their order, which is that in which they are added up.
+        shards: the expectations of all shards, which are added up in the given order.
         totals: :func:`zeros_like` the state; 0 again on return.
     """
     objective, evaluations = 0.0, 0
     for position, shard in enumerate(shards):
-        if position == 0:  # while others are at the next shards
+        if position == 0:  # now, while other processes work on the next shards
             objective = log_prior_of_words(state, prior, workers)
         objective += shard.objective
         evaluations += shard.evaluations
@@ -293,15 +293,15 @@ def iterate(
 
 
 def phis_of(state: State) -> list[NDArray[np.float32]]:
-    """phi^q and phi^d, or the one that they share."""
+    """phi^q and phi^d, or the single phi that they share."""
     return [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
 
 
 def maximise_words(
     sums: NDArray[np.float64], phi: NDArray[np.float32], prior: Prior, workers: Workers
 ) -> None:
-    """M-step (Gao et al., eq. 7, 8): phi becomes the mode given the expected counts, sums 0.
-    Words whose phi is 0 are not known to the side, and stay at 0."""
+    """M-step (Gao et al., eq. 7, 8): phi becomes the mode given the expected counts, and the sums
+    become 0. Words whose phi is 0 are unknown to the side, and stay at 0."""
     n_runs = -(-len(phi) // _RUN)
     totals = np.empty((n_runs, phi.shape[1]))
     workers.split(lambda a, b: expected_counts(sums, phi, totals, _RUN, a, b), n_runs)
@@ -315,7 +315,8 @@ def set_mode(
     prior: Prior,
     workers: Workers,
 ) -> None:
-    """phi = the mode given expected counts float64 [V, K], which become 0, and their sums [K]."""
+    """Set phi to the mode given expected counts, float64 [V, K], and their sums [K]; counts become
+    0."""
     pseudo_count = prior.beta - 1
     factor = 1 / np.maximum(totals + pseudo_count * np.count_nonzero(phi[:, 0]), 1e-300)
     workers.split(lambda a, b: normalise_words(counts, factor, pseudo_count, phi, a, b), len(phi))

@@ -1,4 +1,4 @@
-"""EMModel: what the language models share that learn by EM from pairs of queries and titles."""
+"""EMModel: the base class of language models that learn by EM from pairs of queries and titles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EMModel(LanguageModel):
 
     Attributes:
         history_: list of :class:`ssi_models.topics.state.Iteration`.
-        n_left_out_: pairs that were left out because a side is empty.
+        n_left_out_: number of pairs that were left out because a side is empty.
     """
 
     weighs_pairs: ClassVar[bool] = True
@@ -43,10 +43,10 @@ class EMModel(LanguageModel):
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]:
         """The pairs (query rows, title rows, weights if there are any) that have words on both
-        sides; notes how many are left out.
+        sides; records how many are left out.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there are none.
         """
         if preferences is None:
             raise ValueError(f"{type(self).__name__} learns from pairs: give preferences")

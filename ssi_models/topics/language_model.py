@@ -1,4 +1,4 @@
-"""Language models of documents: the unigram model, and what all query likelihoods share."""
+"""Language models of documents: the unigram model, and the base class of query likelihoods."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LanguageModel(WeighsWords):
 
         P(w|d) = lambda1 P(w|C) + (1 - lambda1) (lambda2 n(w,d)/|d| + (1 - lambda2) P_model(w|d)).
 
-    Queries and titles are CSR matrices of counts over one list of words. P(w|C) is the relative
+    Queries and titles are CSR matrices of counts over one vocabulary. P(w|C) is the relative
     frequency in the titles of ``fit``, with half an occurrence added to every word, so that no
     word has the probability 0. A score is log P(q|d) / |q|; a query without words scores 0.
 
@@ -60,7 +60,7 @@ class LanguageModel(WeighsWords):
             model alone, 1 = the unigram model, "auto" = chosen in ``fit`` by how held-out queries
             are ranked, see :class:`ssi_models.word_weight.WeighsWords`.
             :func:`ssi_models.mixing.cross_validated` chooses both by labels of other queries.
-        threads: worker threads; no number depends on it. None = all cores.
+        threads: worker threads; the results do not depend on it. None = all cores.
     """
 
     inputs = "counts"
@@ -75,7 +75,7 @@ class LanguageModel(WeighsWords):
     background_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
-        """Raise ValueError naming a parameter that is out of its range."""
+        """Raise ValueError naming a parameter that is out of range."""
         self.check_weight()
         if not 0 <= self.lambda1 <= 1:
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
@@ -86,7 +86,7 @@ class LanguageModel(WeighsWords):
     def probabilities(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, query: ArrayLike, document: ArrayLike
     ) -> TermProbabilities:
-        """The parts of the mixture for each term of each pair, to tune its weights.
+        """The parts of the mixture for each term of each pair, for tuning its weights.
 
         Raises: as :meth:`score`.
         """
@@ -141,18 +141,17 @@ class LanguageModel(WeighsWords):
         callback: Callable[[Iteration], None] | None = None,
         **constraints: Any,
     ) -> Self:
-        """Count the collection D, and learn what there is to learn from the pairs.
+        """Count the words of the collection D, and learn from the pairs.
 
         Args:
             Q, D: counts, [m, V] and [n, V].
-            preferences: the pairs: rows of positive grade, each once (grades do not matter), or as
-                often as its weight says.
+            preferences: the pairs: those of positive grade, each counted once (grades do not
+                matter), or as often as its weight says.
             vocabulary, recipe: what the columns stand for; saved with the model.
-            checkpoint: file that keeps the state of a run that is killed; the resumed run ends
-                with the same numbers.
-            callback: called after each iteration of EM, where the model has any.
+            checkpoint: file for the state, from which a killed run resumes with the same results.
+            callback: called after each iteration of EM, if the model has any.
             constraints: excluded, candidates and groups of :meth:`TrainableModel.fit`, which a
-                model without negatives keeps to as it is; candidate_lists and a weighting are
+                model without negatives satisfies anyway; candidate_lists and a weighting are
                 refused.
 
         Raises:
@@ -177,7 +176,7 @@ class LanguageModel(WeighsWords):
         """Learn from checked counts; nothing by default."""
 
     def mixtures(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> Iterator[NDArray[np.float32]]:
-        # log P(w|d) of each word that a query has, once: queries share words.
+        # log P(w|d) once for each distinct query word: queries share words.
         words, column = np.unique(Q.indices, return_inverse=True)
         counts = sp.csr_matrix((Q.data, column, Q.indptr), (Q.shape[0], len(words)))
         one = np.ones(len(words), np.float32), words, np.arange(len(words) + 1)
@@ -191,7 +190,7 @@ class LanguageModel(WeighsWords):
             yield np.asarray((counts @ logs) / lengths, np.float32)
 
     def _document_side(self, D: sp.csr_matrix) -> Any:
-        """What the model computes once per document."""
+        """What the model precomputes for each document."""
         return None
 
     def _model_probabilities(self, terms: Terms, side: Any) -> NDArray[np.float64] | None:
@@ -239,20 +238,20 @@ class LanguageModel(WeighsWords):
         weighting: TfIdf | None = None,
         **constraints: Any,
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Check what ``fit`` was given."""
+        """Check the arguments of ``fit``."""
         if weighting is not None:
             raise ValueError(f"weighting: {self.name} reads counts, which are not weighted")
         self.check_params()
         Q, D = check_counts("Q", check_csr("Q", Q)), check_counts("D", check_csr("D", D))
         if Q.shape[1] != D.shape[1]:
-            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; count both over one")
+            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; use one vocabulary")
         if D.nnz == 0:
             raise ValueError("D has no word in any row: there is nothing to learn from")
         if preferences is not None:
             check_shapes(Q, D, preferences)
             check_constraints(self.name, preferences, weighs_pairs=self.weighs_pairs, **constraints)
         elif given := [name for name, value in constraints.items() if value is not None]:
-            raise ValueError(f"{', '.join(given)}: without preferences there is no use for it")
+            raise ValueError(f"{', '.join(given)}: of no use without preferences")
         return Q, D
 
     def _finish(self, D: sp.csr_matrix, vocabulary: Vocabulary | None, recipe: str | None) -> None:
@@ -345,7 +344,7 @@ def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
     """X, if no entry is negative.
 
     Raises:
-        ValueError: a negative entry (its row is named): tf-idf rows are not counts, but would do.
+        ValueError: an entry is negative (the message names its row); tf-idf rows are not detected.
     """
     if X.nnz and X.data.min() < 0:
         at = int(np.flatnonzero(X.data < 0)[0])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_TINY = 1e-12  # the probability of a word where every part of the mixture gives 0
+_TINY = 1e-12  # the probability of a word to which every part of the mixture gives 0
 
 
 @dataclass(frozen=True, eq=False)
 class TermProbabilities:
-    """What the parts of the mixture give each query term of each pair.
+    """The probability of each query term of each pair in each part of the mixture.
 
     Attributes:
         offsets: int64 [n_pairs + 1]; pair i owns terms ``offsets[i]:offsets[i + 1]``.

@@ -49,8 +49,8 @@ class OnlineEM:
         self.history: list[Iteration] = []
 
     def learn(self, block: Block, inner: int, workers: Workers) -> None:
-        """Take a step towards the expected counts of a block, whose pairs get theta by ``inner``
-        iterations under the present phi; the constraint holds in the last of them."""
+        """Take a step towards the expected counts of a block, after ``inner`` iterations for the
+        theta of its pairs under the current phi; only the last one applies the constraint."""
         n, K = block.stop - block.start, self.state.phi_d.shape[1]
         theta = np.full((n, K), 1 / K, np.float32)
         multiplier = np.zeros((n, self.state.multiplier.shape[1]), np.float32)
@@ -77,14 +77,14 @@ class OnlineEM:
 
     @property
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What a checkpoint holds."""
+        """The arrays of a checkpoint."""
         arrays: dict[str, NDArray[Any]] = {"occurrences": self.occurrences}
         for i, (phi, counts) in enumerate(zip(phis_of(self.state), self.counts, strict=True)):
             arrays |= {f"phi{i}": phi, f"counts{i}": counts}
         return arrays
 
     def save(self, path: Path, identity: str) -> None:
-        """Write the running counts and parameters of the model that ``identity`` names."""
+        """Write the running counts and the parameters of the model named ``identity``."""
         header = {
             "stream of": identity,
             "n_pairs": self.n_pairs,
@@ -93,7 +93,7 @@ class OnlineEM:
         persistence.save_tensors(path, header, self._arrays)
 
     def load(self, path: Path, identity: str) -> None:
-        """Go on from what ``save`` wrote.
+        """Continue from what ``save`` wrote.
 
         Raises:
             ValueError: the file is of another model or vocabulary.

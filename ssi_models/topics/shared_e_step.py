@@ -1,4 +1,4 @@
-"""E-steps of shards of the pairs in other processes, which see the same folder."""
+"""E-steps of shards of the pairs in other processes, which share a folder."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from ssi_models.topics.em import (
 )
 from ssi_models.topics.state import Iteration, State
 
-#: Iterations after which the theta of a shard is a file, where other processes do the E-steps.
+#: Number of iterations after which a process saves the theta of a shard.
 _SAVED = 5
 
 
 class SharedEStep(EStep):
-    """E-steps in other processes, with the same numbers.
+    """E-steps in other processes, with the same results.
 
-    The pairs of a shard, and after each iteration phi and the sums of a shard, are files. The
-    theta of a shard stays in the process that does it, and is a file after every ``_SAVED``
-    iterations: another process that takes over goes on from there, and repeats the E-steps since
-    then. So any process may do any shard, and a run that was killed goes on.
+    The pairs of each shard and, after each iteration, phi and the sums of each shard are files. The
+    theta of a shard stays in the process that works on it, and is saved every ``_SAVED``
+    iterations: another process that takes over starts from that file and repeats the E-steps since
+    then. So any process may work on any shard, and a run that was killed can resume.
 
     Args:
-        executor: where. run: names the run by all that it depends on.
-        iterations: of the run; after the last one theta is a file, too.
+        executor: runs the E-steps. run: identifies the run by everything that it depends on.
+        iterations: number of iterations in the run; theta is also saved after the last one.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SharedEStep(EStep):
         expected = _by_word("sums", self._names)
         for path in self._executor.in_order(_expect, calls, self._homes):
             header, found = persistence.load_checked(path, expected, words=V, topics=K)
-            while self._old:  # now, while others are at the next shards
+            while self._old:  # now, while other processes work on the next shards
                 self._old.pop().unlink(missing_ok=True)
             sums = [(found[f"words_{side}"], found[f"sums_{side}"]) for side in self._names]
             yield ShardExpectation(header["objective"], header["evaluations"], sums)
@@ -95,11 +95,11 @@ class SharedEStep(EStep):
         header = {"history": [asdict(line) for line in history]}
         tensors: dict[str, NDArray[Any]] = {}
         for side, phi in zip(self._names, phis_of(self._state), strict=True):
-            words = np.flatnonzero(phi[:, 0])  # that the side knows
+            words = np.flatnonzero(phi[:, 0])  # the words that the side knows
             tensors |= {f"words_{side}": words, f"phi_{side}": phi[words]}
         persistence.save_tensors(self._how.file("phi", number + 1), header, tensors)
         done = [("sums", number)]
-        if number and self._how.saves(number):  # nothing before is needed any more
+        if number and self._how.saves(number):  # older files are no longer needed
             before = max(i for i in range(number) if i == 0 or self._how.saves(i))
             done += [("theta", before), *(("phi", i) for i in range(before + 1, number + 1))]
         for kind, iteration in done:
@@ -112,7 +112,7 @@ class SharedEStep(EStep):
         state = self._state
         for shard, rows in enumerate(self._rows):
             path = self._how.file("theta", len(history), shard)
-            if not path.exists():  # the run that was killed was to be longer
+            if not path.exists():  # the run that was killed had more iterations
                 _Shard.after(self._how, shard, len(history)).save()
             _load_theta(path, state.theta[rows], state.multiplier[rows])
             state.release()
@@ -123,8 +123,8 @@ class _How:
     """What the E-steps of all shards of a run have in common.
 
     Attributes:
-        folder: of the run's files. iterations: of the run.
-        on_disk: theta lies in temporary files.
+        folder: of the run's files. iterations: number of iterations in the run.
+        on_disk: whether theta is kept in temporary files.
     """
 
     folder: str
@@ -133,7 +133,7 @@ class _How:
     on_disk: bool
 
     def saves(self, iteration: int) -> bool:
-        """Whether the theta of all shards is a file after an iteration."""
+        """Whether the theta of all shards is saved after an iteration."""
         return iteration % _SAVED == 0 or iteration == self.iterations
 
     def file(self, kind: str, iteration: int, shard: int = 0) -> Path:
@@ -145,9 +145,9 @@ class _Shard:
     """A shard of the pairs, and its theta after an iteration.
 
     Attributes:
-        how: see there. number: of the shard.
-        blocks: its pairs. words: int64, of each side or of both, those that phi in the state is
-            of. n_words: of all shards.
+        how: see :class:`_How`. number: number of the shard.
+        blocks: its pairs. words: int64, for each side or for both, the words that the rows of phi
+            in the state stand for. n_words: number of words in all shards.
     """
 
     how: _How
@@ -160,7 +160,7 @@ class _Shard:
 
     @classmethod
     def after(cls, how: _How, number: int, iteration: int) -> _Shard:
-        """From the last file of its theta, with the E-steps since then."""
+        """Rebuild a shard from its last saved theta, repeating the E-steps since then."""
         saved = iteration
         while saved and not how.file("theta", saved, number).exists():
             saved -= 1
@@ -192,18 +192,18 @@ class _Shard:
             return expect_shard(self.blocks, self.state, *given)
 
     def save(self) -> None:
-        """Make theta a file."""
+        """Save theta."""
         theta = {"theta": self.state.theta, "multiplier": self.state.multiplier}
         persistence.save_tensors(self.how.file("theta", self.iteration, self.number), {}, theta)
 
 
-#: What this process holds of the shards of a run, by folder and number. A shard that is worked on
-#: is not among them; one that is missing is made again from its files.
+#: The shards that this process holds, by folder and number, except the one being worked on; a
+#: missing one is rebuilt from its files.
 _held: dict[tuple[str, int], _Shard] = {}
 
 
 def _expect(how: _How, iteration: int, number: int) -> str:
-    """The E-step of a shard, unless it is there: the file of its sums."""
+    """Run the E-step of a shard, unless the file of its sums exists; returns the file."""
     done = how.file("sums", iteration, number)
     if done.exists():
         return str(done)
@@ -229,7 +229,7 @@ def _expect(how: _How, iteration: int, number: int) -> str:
 def _phis(
     path: Path, n_words: int
 ) -> tuple[dict[str, Any], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:
-    """The header, and of phi^q and phi^d, or of the one that they share, the words that are known,
+    """The header and, for phi^q and phi^d, or for the single phi that they share, the known words,
     ascending, and their rows."""
     with persistence.reading(path):
         header, tensors = persistence.load_tensors(path)
@@ -239,7 +239,7 @@ def _phis(
 
 
 def _by_word(kind: str, sides: Iterable[str]) -> dict[str, Tensor]:
-    """Of each side the words that are known, ascending, and an array with a row for each."""
+    """The expected arrays of each side: the known words, ascending, and a row for each."""
     expected = {}
     for side in sides:
         expected[f"words_{side}"] = Tensor((f"n_{side}",), "int64", below="words", ascending=True)
@@ -253,27 +253,27 @@ def _take_words(
     words: NDArray[np.int64],
     own: NDArray[np.float32],
 ) -> None:
-    """``own`` = the rows of phi, which stand for the known words, of some words.
+    """Write to ``own`` the rows of some words in phi, which has a row for each known word.
 
     Raises:
-        ValueError: one of them is not known.
+        ValueError: a word is not known.
     """
     at = np.minimum(np.searchsorted(known, words), len(known) - 1)
     if not np.array_equal(known[at], words):
-        raise ValueError("phi and the pairs of a shard are of different fits: remove their folder")
+        raise ValueError("phi and a shard's pairs belong to different fits: remove their folder")
     np.take(phi, at, axis=0, out=own, mode="clip")
 
 
 def _load_theta(path: Path, theta: NDArray[np.float32], multiplier: NDArray[np.float32]) -> None:
-    """Read theta and multipliers of a shard."""
+    """Read theta and the multipliers of a shard."""
     expected = {"theta": Tensor(theta.shape), "multiplier": Tensor(multiplier.shape)}
     _, tensors = persistence.load_checked(path, expected)
     theta[:], multiplier[:] = tensors["theta"], tensors["multiplier"]
 
 
 def _save_pairs(path: Path, pairs: Blocks, rows: slice, *, shared: bool) -> None:
-    """The pairs of a shard, each with a row of its own on both sides, over the words that they
-    have: those of each side, or of both where phi is shared."""
+    """Write the pairs of a shard, each with its own row on both sides, over the words that occur:
+    those of each side, or of both if phi is shared."""
     sides = {
         "q": take_rows(pairs.Q, pairs.query[rows]),
         "d": take_rows(pairs.D, pairs.document[rows]),
@@ -292,8 +292,8 @@ def _save_pairs(path: Path, pairs: Blocks, rows: slice, *, shared: bool) -> None
 
 
 def _load_pairs(path: Path) -> tuple[Blocks, list[NDArray[np.int64]], int]:
-    """The pairs of a shard; the words that they are over, of each side or of both; and the number
-    of all words."""
+    """The pairs of a shard; the words of their columns, for each side or for both; and the total
+    number of words."""
     n_words = persistence.count(persistence.load_header(path), "n_words")
     expected = {"weight": Tensor(("pairs",))}
     for side in "qd":

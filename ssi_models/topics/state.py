@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ssi_models import persistence
 
 _TENSORS = ("theta", "phi_q", "phi_d", "multiplier")
-_ROWS = 16_384  # that are filled or loaded at a time
+_ROWS = 16_384  # rows filled or loaded at a time
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Iteration:
         number: from 1.
         objective: J (Gao et al., eq. 3, without its constant), or with posterior regularisation
             the bound F = E_Q[log p] + H(Q) + log prior, at the parameters that the iteration
-            began with. EM never lets it fall.
-        evaluations: mean number of gradients per pair in the projection; 0 without.
+            began with. EM never decreases it.
+        evaluations: mean number of gradients per pair in the projection; 0 without projection.
     """
 
     number: int
@@ -36,15 +36,15 @@ class Iteration:
 
 @dataclass(eq=False)
 class State:
-    """The parameters.
+    """The parameters of a topic model during training.
 
     Attributes:
         theta: float32 [n_pairs, K], topics of each pair.
-        phi_q, phi_d: float32 [V, K], P(w|z), word-major; one and the same array where the
-            vocabulary is shared. Rows of words that the side does not have are 0.
+        phi_q, phi_d: float32 [V, K], P(w|z), word-major; the same array if the vocabulary is
+            shared. Rows of words that the side does not have are 0.
         multiplier: float32 [n_pairs, K], the multipliers of posterior regularisation, which the
-            next projection starts from; [n_pairs, 0] without.
-        mapped: the files of theta and multiplier where they do not live in memory.
+            next projection starts from; [n_pairs, 0] without regularisation.
+        mapped: the memory-mapped files of theta and multiplier, if they are kept on disk.
     """
 
     theta: NDArray[np.float32]
@@ -63,7 +63,7 @@ class State:
         regularised: bool,
         on_disk: bool = False,
     ) -> State:
-        """Uniform theta and multipliers of 0.
+        """A state with uniform theta and multipliers of 0.
 
         Raises:
             OSError: no room for the temporary file.
@@ -93,7 +93,7 @@ class State:
         self.release()
 
     def resume(self, path: Path, fingerprint: str) -> list[Iteration]:
-        """Take over a checkpoint of the same run; its history, empty if there is none."""
+        """Restore a checkpoint of the same run; returns its history, empty if there is none."""
         history = resumed(path, fingerprint)
         for name in _TENSORS if history else ():
             target = getattr(self, name)
@@ -103,7 +103,7 @@ class State:
         return history
 
     def release(self) -> None:
-        """Take the pages of mapped arrays out of memory; what they hold stays in the file."""
+        """Release the memory of mapped arrays; their contents stay in the file."""
         for file in self.mapped:
             if hasattr(mmap, "MADV_DONTNEED"):
                 file.madvise(mmap.MADV_DONTNEED)
@@ -120,7 +120,7 @@ def resumed(path: Path | None, fingerprint: str) -> list[Iteration]:
 
 
 def _temporary(size: int) -> mmap.mmap:
-    """A mapped file without a name: it ends with the array, or with the process."""
+    """A mapped file without a name, which is deleted with the array or the process."""
     with tempfile.TemporaryFile() as file:
         try:
             if hasattr(os, "posix_fallocate"):
@@ -130,8 +130,8 @@ def _temporary(size: int) -> mmap.mmap:
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"{size / 2**30:.1f} GiB for the topics of the pairs ({error.strerror}); have "
-                "TMPDIR name a folder with more room, or raise memory_limit",
+                f"{size / 2**30:.1f} GiB for the topics of the pairs ({error.strerror}); set "
+                "TMPDIR to a folder with more space, or raise memory_limit",
                 tempfile.gettempdir(),
             ) from None
         return mmap.mmap(file.fileno(), size)

@@ -1,4 +1,4 @@
-"""TopicModel: what PLSA and the bilingual topic models share."""
+"""TopicModel: the base class of PLSA and the bilingual topic models."""
 
 from __future__ import annotations
 
@@ -42,30 +42,29 @@ MOST_FOLD_IN_ITERATIONS = 10_000
 class TopicModel(EMModel):
     """Topics of pairs by MAP estimation (Gao et al., section 3), and of new titles by folding-in.
 
-    P_model(w|d) = sum_z phi^q_zw theta_dz, with theta_d folded in by phi^d. A query word that
-    training did not see has P_model = 0; a title without known words has uniform theta. Pairs
-    with an empty side are left out of training (``n_left_out_``).
+    P_model(w|d) = sum_z phi^q_zw theta_dz, with theta_d folded in by phi^d. A query word that is
+    unseen in training has P_model = 0; a title without known words has uniform theta. Pairs with an
+    empty side are left out of training (``n_left_out_``).
 
     Args:
-        n_topics: K, at most; there are fewer where there are fewer pairs, or words on a side, to
-            learn from, and ``remarks`` say so. The paper has 100; beside a chosen ``lambda2`` 200
-            rank better.
+        n_topics: K; reduced if there are fewer pairs, or fewer words on a side, to learn from,
+            which ``remarks`` report. The paper has 100; with a chosen ``lambda2``, 200 rank better.
         alpha, beta: Dirichlet parameters of theta and phi, 1 or more.
-        iterations: passes of EM. fold_in_iterations: of EM for a new title.
+        iterations: passes of EM in training. fold_in_iterations: the same for a new title.
         jitter: phi starts as 1 + jitter U(0, 1), normalised; 0 would be a stationary point.
         step_power: kappa of the online steps (t + 2)^-kappa of :meth:`partial_fit`, in (.5, 1].
         warm_start: a further ``fit`` starts from the fitted phi.
-        seed: of the start.
+        seed: seed of the initial phi.
         memory_limit: GiB that theta (and the multipliers of posterior regularisation) of all
-            training pairs may take in memory. Where they need more, they live in a temporary file
+            training pairs may take in memory. If they need more, they are kept in a temporary file
             without a name, in the folder TMPDIR, and memory holds no more than phi, its sums and
-            one block of pairs beside the given matrices. No number depends on it.
+            one block of pairs besides the given matrices. The results do not depend on it.
 
     Attributes:
         phi_q_, phi_d_: float32 [V, K], P(w|z) of query and title words; 0 for unseen words.
         theta_: float32 [n, K], topics of the pairs trained on (not saved); see memory_limit.
-        pairs_: int64 [n, 2], their rows (not saved).
-        n_topics_: K.
+        pairs_: int64 [n, 2], rows of these pairs (not saved).
+        n_topics_: K, after the reduction.
     """
 
     tensors: ClassVar[Mapping[str, Tensor]] = {
@@ -119,7 +118,7 @@ class TopicModel(EMModel):
                     "posterior has no mode inside the simplex"
                 )
         if not 0 < self.jitter < np.inf:
-            raise ValueError(f"jitter must be positive: equal topics never part; got {self.jitter}")
+            raise ValueError(f"jitter must be positive: equal topics stay equal; got {self.jitter}")
         if not self.memory_limit >= 0:
             raise ValueError(f"memory_limit must be 0 GiB or more, got {self.memory_limit}")
         if not 0.5 < self.step_power <= 1:
@@ -164,13 +163,13 @@ class TopicModel(EMModel):
     ) -> Self:
         """Learn from the next pairs of a stream that does not fit in memory (stepwise EM).
 
-        A block's pairs get theta by ``inner_iterations`` under the present phi; the running
+        The theta of a block's pairs takes ``inner_iterations`` under the current phi; the running
         expected counts then take a step of (t + 2)^-step_power towards the block's. Every column
-        counts as a known word, since later parts of the stream may bring it.
+        counts as a known word, since later parts of the stream may contain it.
 
         Args:
-            checkpoint: file that keeps the running counts from call to call, so that a new process
-                goes on with the next part (``len(history_)`` blocks were learned before).
+            checkpoint: file that keeps the running counts between calls, so that a new process can
+                continue with the next part (``len(history_)`` blocks have been learned).
             others: as :meth:`fit`.
 
         Raises: as :meth:`fit`; also ValueError for the checkpoint of another model.
@@ -226,8 +225,8 @@ class TopicModel(EMModel):
         return theta
 
     def explain(self, n: int = 10) -> list[dict[str, list[tuple[int, float]]]]:
-        """The n words of highest P(w|z) of each topic: per topic {"query": [(row, P)],
-        "title": [(row, P)]}, descending, with words instead of rows where ``fit`` was told them."""
+        """The n words with the highest P(w|z) in each topic: per topic {"query": [(row, P)],
+        "title": [(row, P)]}, descending, with words instead of rows if ``fit`` was given them."""
         self._check_fitted()
         name = (lambda row: row) if self.vocabulary_ is None else self.vocabulary_.words.__getitem__
 
@@ -243,7 +242,7 @@ class TopicModel(EMModel):
     def _e_step(
         self, pairs: Blocks, state: State, checkpoint: Path | None, workers: Workers
     ) -> EStep:
-        """E-steps by the model's executor, or here."""
+        """E-steps in the executor's processes, if there is one, or in this process."""
         given = pairs, state, self._prior
         if self.executor is not None:
             run = self._fingerprint(pairs, state)
@@ -263,11 +262,11 @@ class TopicModel(EMModel):
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
     ) -> Blocks:
-        """What is learned from."""
+        """The pairs to learn from."""
         return Blocks(Q, D, *self._both_sides(Q, D, preferences))
 
     def _seen(self, pairs: Blocks) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The words of both sides of the training pairs: bool [V] each."""
+        """The words on each side of the training pairs, bool [V] each; limits ``n_topics_``."""
         sides = [np.zeros(pairs.D.shape[1], bool) for _ in "qd"]
         of_sides = (pairs.Q, pairs.query), (pairs.D, pairs.document)
         for known, (M, rows) in zip(sides, of_sides, strict=True):
@@ -331,7 +330,7 @@ class TopicModel(EMModel):
         return digest_of([self.name, self._params_but()], [*pieces, state.phi_q, state.phi_d])
 
     def _params_but(self, *others: str) -> dict[str, Any]:
-        """The parameters that a state of training depends on."""
+        """The parameters, except ``others``, that the state of training depends on."""
         ignored = {"iterations", "fold_in_iterations", "memory_limit", *self.scoring_params}
         return {k: v for k, v in self.get_params().items() if k not in ignored.union(others)}
 

@@ -28,7 +28,7 @@ class IBMModel1(EMModel):
     """WTM: P_model(w|d) = sum_w' t(w|w') n(w', d) / |d|, mixed with the title's own words.
 
     Each query word is the translation of one title word, or of NULL, which every title has once:
-    P(q|d) ~ prod_i sum_j t(q_i|w_j). A query word that training did not see has P_model = 0.
+    P(q|d) ~ prod_i sum_j t(q_i|w_j). A query word that is unseen in training has P_model = 0.
     Model 1 underestimates t(w|w), which ``lambda2`` makes up for (the self-translation control).
 
     Args:
@@ -36,7 +36,7 @@ class IBMModel1(EMModel):
             any.
         prune: entries t(q|w) below this are dropped after each iteration from the third; 0 keeps
             all, and then the likelihood never falls.
-        warm_start: a further ``fit`` starts from the fitted table, where it has an entry.
+        warm_start: a further ``fit`` starts from the fitted table, for the entries that it has.
 
     Attributes:
         table_indptr_: int64 [V + 1], table_indices_: int32 [nnz], table_values_: float32 [nnz]:
@@ -112,8 +112,8 @@ class IBMModel1(EMModel):
         self.history_ = history
 
     def explain(self, n: int = 10) -> dict[Any, list[tuple[Any, float]]]:
-        """For each title word (and NULL) that translates, its n likeliest query words and t(q|w),
-        descending; words where ``fit`` was told them, else rows (NULL is row V)."""
+        """For each title word (and NULL) that has translations, its n likeliest query words and
+        t(q|w), descending; as words if ``fit`` was given them, otherwise as rows (NULL is V)."""
         self._check_fitted()
         V = self.n_words_
         words: list[Any] = list(range(V + 1))

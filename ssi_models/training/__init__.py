@@ -1,1 +1,1 @@
-"""Training on preferences: the walk of a pair from a preference to a step."""
+"""Training on preferences: from relevant pairs through batches and losses to gradient steps."""

@@ -1,4 +1,4 @@
-"""Seeded mini-batches of relevant pairs: negatives that all share, and negatives of a query."""
+"""Seeded mini-batches of relevant pairs, with shared negatives and each query's own negatives."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def _none() -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Batch:
-    """B relevant pairs, K documents that serve as negatives to all of them, and k for each pair
-    that are of its query's own list.
+    """B relevant pairs, K documents that are negatives of all of them, and, for each pair, k
+    negatives from its query's own list.
 
     Attributes:
         query, positive: int64 [B]. grade: float32 [B], grade of each relevant pair.
         negatives: int64 [K], distinct document rows.
-        own: int64 [B, k], document rows; -1 is none.
-        own_pool: int64 [B], number of documents that a pair's own negatives stand for.
+        own: int64 [B, k], document rows; -1 for none.
+        own_pool: int64 [B], number of documents that a pair's own negatives are a sample of.
         task: which of a run's tasks the batch belongs to.
-        number: (epoch, number within the epoch), from 0 on.
-        weight: float32 [B], how much each pair counts, or None: all alike.
+        number: (epoch, number within the epoch), both counted from 0.
+        weight: float32 [B], how much each pair counts, or None if all count alike.
     """
 
     query: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Batch:
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """float32 [B], the weights, 1 where all pairs count alike."""
+        """float32 [B], the weights; all 1 if pairs count alike."""
         return np.ones(len(self.query), np.float32) if self.weight is None else self.weight
 
     def __post_init__(self) -> None:
@@ -59,14 +59,14 @@ class Batch:
 
 
 class Texts:
-    """The distinct texts of a batch: what has to be embedded, and learns.
+    """The distinct texts of a batch, each of which is embedded and updated once.
 
     Attributes:
         n_negatives: K.
-        queries: int64 [u], distinct query rows; query_of: int64 [B], the place of each pair's.
+        queries: int64 [u], distinct query rows; query_of: int64 [B], the position of each pair's.
         documents: int64 [K + p], the shared negatives, then the distinct positives and own ones.
-        pair_query, pair_document: int64 [B + B k], places among the queries and documents: each
-            pair with its positive, then with each of its own negatives (any place where it has
+        pair_query, pair_document: int64 [B + B k], positions among the queries and documents: each
+            pair with its positive, then with each of its own negatives (any position where it has
             none). positive_of: int64 [B], the first B of pair_document.
     """
 
@@ -84,15 +84,15 @@ class Texts:
     def by_pair(
         self, pairs: NDArray[np.float32], shared: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """(positive [B], negative [B, K + k]) of the scores of the pairs, float32 [B + B k], and of
-        the queries with the shared negatives, float32 [u, K]."""
+        """(positive [B], negative [B, K + k]) scores, from those of the pairs, float32 [B + B k],
+        and those of the queries with the shared negatives, float32 [u, K]."""
         B, negative = len(self.query_of), shared[self.query_of]
         if len(pairs) > B:
             negative = np.concatenate([negative, pairs[B:].reshape(B, -1)], axis=1)
         return pairs[:B], negative
 
     def gradients(self, A: NDArray[np.float32]) -> NDArray[np.float32]:
-        """C float32 [u, K + p], so that the sum over pairs b and negatives k of
+        """C, float32 [u, K + p], such that the sum over pairs b and negatives k of
         A_bk (f(q_b, d+_b) - f(q_b, d-_bk)) is the sum of C_ij f(query i, document j)."""
         B, K = len(self.query_of), self.n_negatives
         C = np.zeros((len(self.queries), len(self.documents)), np.float32)
@@ -106,11 +106,11 @@ class Texts:
 
 @dataclass(frozen=True, eq=False)
 class OwnNegatives:
-    """What of each query's list may be its negative.
+    """The documents of each query's list that may be its negatives.
 
     Attributes:
-        lists: without the documents that are judged as high as the query's best, or excluded.
-        grade: float32 [n] of each document of the lists; 0 if it is not judged.
+        lists: the lists, without documents that are excluded or judged as high as the query's best.
+        grade: float32 [n], grade of each document of the lists; 0 if it is not judged.
     """
 
     lists: CandidateLists
@@ -123,19 +123,19 @@ class OwnNegatives:
         preferences: Preferences,
         excluded: NDArray[np.int64] | None = None,
     ) -> Self:
-        """Of lists and preferences over the same rows."""
+        """The own negatives in ``lists``, given preferences over the same rows."""
         offsets, document, judged = preferences.judged(excluded)
         n = preferences.n_documents
         owner = np.repeat(np.arange(preferences.n_queries), np.diff(offsets))
-        # The higher grade last, so that of two the search from the right finds it: an excluded
-        # document may be judged as well.
+        # The higher grade last, so that a search from the right finds the higher of two: an
+        # excluded document may be judged as well.
         order = np.lexsort((judged, owner * n + document))
         keys, judged = (owner * n + document)[order], judged[order]
         query = lists.query
         wanted = query * n + lists.document
         at = np.searchsorted(keys, wanted, side="right") - 1
         grade = np.where((at >= 0) & (keys[at] == wanted), judged[at], np.float32(0))
-        best = np.full(preferences.n_queries, np.inf, np.float32)  # nothing to learn: no list
+        best = np.full(preferences.n_queries, np.inf, np.float32)  # no relevant document: no list
         best[preferences.queries] = np.maximum.reduceat(
             preferences.grade, preferences.offsets[preferences.queries]
         )
@@ -144,7 +144,7 @@ class OwnNegatives:
         return cls(CandidateLists(offsets, lists.document[kept], n), grade[kept])
 
     def sizes(self, query: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64 [B]: the number of documents that may be negatives of each query."""
+        """int64 [B]: for each query, the number of documents that may be its negatives."""
         return self.lists.offsets[query + 1] - self.lists.offsets[query]
 
     def draw(
@@ -154,12 +154,12 @@ class OwnNegatives:
         n: int,
         rng: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """int64 [B, n]: documents of the list of each pair's query that are judged below the
-        pair's grade; -1 where the one drawn is not, or the list is empty.
+        """int64 [B, n]: documents drawn from the list of each pair's query; -1 where the one drawn
+        is not judged below the pair's grade, or the list is empty.
 
-        A query's pairs share them. They are equally spaced in the list, from a random rank on, so
-        that they are of all its parts, and all different where it has n documents or more; of a
-        shorter list, some are taken again. Each document is drawn as often as any other.
+        A query's pairs share the draw. The documents are equally spaced in the list, starting at a
+        random rank, so that they cover all of it and are distinct if it has n documents or more; in
+        a shorter list, some are repeated. Every document is equally likely to be drawn.
         """
         queries, place = np.unique(query, return_inverse=True)
         sizes = self.sizes(queries)[:, None]
@@ -174,7 +174,7 @@ class OwnNegatives:
 
 #: Where the negatives of a batch come from.
 NEGATIVES = ("uniform", "in-batch", "given")
-#: What an epoch puts in random order.
+#: What is shuffled in each epoch.
 SHUFFLES = ("pairs", "queries")
 
 
@@ -191,11 +191,11 @@ class PairStream:
 
     Attributes:
         negatives: "uniform": K documents drawn uniformly from the candidates (Bai et al., section
-            2.3); "in-batch": of the relevant documents of the batch, which draws documents by their
-            number of queries and needs no further document; "given": none that are shared, but
-            those of a query's own judged documents that the labels put below the relevant one.
+            2.3); "in-batch": relevant documents of the batch, which draws documents in proportion
+            to their number of queries and needs no further documents; "given": no shared ones, but
+            the query's own documents that are judged lower than the relevant one.
         own: what each pair's own negatives are drawn from, or None.
-        n_own: how many of them a pair gets (k).
+        n_own: number of own negatives per pair (k).
     """
 
     preferences: Preferences
@@ -211,7 +211,7 @@ class PairStream:
 
     @property
     def pool(self) -> int:
-        """Number of documents that a sample of negatives stands for."""
+        """Number of documents that the negatives are a sample of."""
         return len(self.candidates)
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -252,7 +252,7 @@ class PairStream:
 
     def _draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         if self.negatives == "in-batch":
-            # With the index it sorts, on a batch in a tenth of the time of NumPy 2.4's hashing.
+            # With return_index, np.unique sorts, ten times as fast here as NumPy 2.4's hashing.
             relevant, _ = np.unique(self.preferences.document[pairs], return_index=True)
             if len(relevant) <= self.n_negatives:
                 return relevant
@@ -270,11 +270,11 @@ def own_negatives(
     preferences: Preferences,
     excluded: NDArray[np.int64] | None = None,
 ) -> tuple[OwnNegatives | None, float]:
-    """What the own negatives of queries are drawn from, and their share of a pair's loss: the
-    documents judged for a query, where the negatives are "given", else its list, if there is one.
+    """The source of each query's own negatives, and their share of a pair's loss. The source is
+    the documents judged for a query if negatives are "given", otherwise its list, if it has one.
 
     Raises:
-        ValueError: the negatives are "given", but none is.
+        ValueError: negatives are "given", but there are none.
     """
     if negatives == "given":
         lists, share = CandidateLists.of_judged(preferences), 1.0
@@ -292,7 +292,7 @@ def own_negatives(
 def alternate(
     first: Callable[[int], Iterator[Batch]], second: Callable[[int], Iterator[Batch]]
 ) -> Callable[[int], Iterator[Batch]]:
-    """A batch of the second stream after each of the first, started anew when it ends."""
+    """A batch of the second stream, restarted whenever it ends, after each batch of the first."""
 
     def epoch(number: int) -> Iterator[Batch]:
         round_number = number

@@ -1,4 +1,4 @@
-"""Choosing parameters by held-out queries: training with several values, and keeping the best."""
+"""Choice of parameters by held-out queries: train with several values, and keep the best."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ssi_models.persistence import checkpoint_of
 from ssi_models.training.loop import History
 from ssi_models.training.run import JointRun
 
-#: For each parameter its values, the usual one first.
+#: The values to try for each parameter, the usual one first.
 Choices: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Trained(NamedTuple):
-    """Training that ended, and the values that it was given."""
+    """A finished training, and the parameter values that it was given."""
 
     run: JointRun
     history: History
@@ -29,15 +29,15 @@ def choose(
     files: Sequence[Path | None],
     train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
 ) -> Trained:
-    """Training with the values that serve held-out queries best: those of one parameter after the
-    other, with the others as they are best so far. The margin comes last and is the one with the
-    best measure; another value of anything else must be better than the usual one beyond what
-    chance may do. As long as nothing was learned, there is no telling which values are best: all
-    are then compared with the next margin, too.
+    """Train with the values that are best for held-out queries, trying those of one parameter after
+    the other while the others keep their best values so far. The margin comes last, and the one with
+    the best measure wins; values of other parameters must beat the usual one by more than chance
+    would explain. As long as no value has learned anything, the comparison says nothing, and is
+    repeated with the next margin.
 
     Args:
-        choices: what may be chosen, the margin last.
-        files: for checkpoints, of :func:`checkpoints`.
+        choices: the values to try, the margin last.
+        files: checkpoint files, see :func:`checkpoints`.
         train: trains with a value for each parameter, and a file for its checkpoint.
     """
     unused = iter(files)
@@ -68,8 +68,8 @@ def usual(choices: Choices) -> dict[str, Any]:
 
 
 def checkpoints(path: str | os.PathLike[str] | None, choices: Choices) -> list[Path | None]:
-    """A file for each training that :func:`choose` may do: the given one for the first, files
-    beside it for the others; None for each where none is given."""
+    """A checkpoint file for each training that :func:`choose` may run: the given path for the
+    first, paths next to it for the others; all None if no path is given."""
     first = None if path is None else Path(path)
     others = range(1, prod(map(len, choices.values())))
     return [first, *(checkpoint_of(path, str(number)) for number in others)]

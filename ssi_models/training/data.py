@@ -1,4 +1,4 @@
-"""What a model is trained on: matrices, the pairs that it learns from and those held out."""
+"""Training data: matrices, the pairs that a model learns from and those that are held out."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from ssi_models.training.preferences import (
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a model is fitted on, checked.
+    """The checked data that a model is fitted on.
 
     Attributes:
-        Q, D: checked matrices. preferences: all of them.
-        training, validating: those that are learned from, those that are held out.
+        Q, D: checked matrices. preferences: all preferences.
+        training, validating: the preferences that are learned from, and those held out.
         excluded: int64 [m] or None. candidates: int64, document rows that may be negatives.
         only_relevant: whether the candidates are the documents that are relevant in training.
-        part: which of a joint fit's runs the data are of.
+        part: number of the run, within a joint fit, that the data belong to.
         candidate_lists: the documents that a model is to rank for each query, or None.
-        n_validated: how many of the held-out queries are ranked in validation, at most.
+        n_validated: largest number of held-out queries that are ranked in validation.
     """
 
     Q: sp.csr_matrix
@@ -56,25 +56,26 @@ class TrainingData:
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All that the data are, for digests."""
-        of = self.preferences
+        """All arrays that make up the data, for digests."""
+        given = self.preferences
         excluded = np.zeros(0, np.int64) if self.excluded is None else self.excluded
         lists = () if self.candidate_lists is None else self.candidate_lists.arrays
         return (
-            *arrays(self.Q), *arrays(self.D), of.query, of.document, of.grade, of.rejected_query,
-            of.rejected_document, self.candidates, excluded, *lists, *of.weights,
+            *arrays(self.Q), *arrays(self.D), given.query, given.document, given.grade,
+            given.rejected_query, given.rejected_document, self.candidates, excluded, *lists,
+            *given.weights,
         )  # fmt: skip
 
     def cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """``make()``, called once: runs on the same matrices share its result. What depends on
-        the preferences too must have ``part`` in its key."""
+        """The result of ``make()``, computed once and shared by all runs on the same matrices. If
+        it also depends on the preferences, its key must contain ``part``."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
 
     def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
-        """The data of the queries outside a part, whose own preferences are held out. The parts
-        of a joint fit are validated together, and share the queries that are ranked."""
+        """The data with the preferences of a part's queries held out. The parts of a joint fit are
+        validated together, and share the limit on the number of ranked queries."""
         training = self.preferences.without(part)
         pool = np.unique(training.document) if self.only_relevant else self.candidates
         return replace(
@@ -101,13 +102,13 @@ def training_data(
     candidates: ArrayLike | str | None = None,
     lists: CandidateLists | None = None,
 ) -> TrainingData:
-    """Checked data; nothing is held out of them where a joint fit holds out parts.
+    """Check the data and hold out preferences; none ``in_parts``, where a joint fit does it.
 
     Args:
         Q, D: checked matrices. others: see ``TrainableModel.fit``.
 
     Raises:
-        ValueError: as there.
+        ValueError: as ``TrainableModel.fit``.
     """
     check_shapes(Q, D, preferences)
     barred = check_excluded(excluded, Q.shape[0], D.shape[0])
@@ -123,7 +124,7 @@ def training_data(
         check_lists(lists, preferences)
         if options.negatives == "given":
             raise ValueError(
-                "candidate_lists: negatives='given' takes those that are judged, not of the lists"
+                "candidate_lists: negatives='given' takes those that are judged, not those of lists"
             )
     return TrainingData(
         Q,
@@ -138,8 +139,8 @@ def training_data(
 
 
 def check_lists(lists: CandidateLists, preferences: Preferences) -> None:
-    """Raise an error unless these are candidate lists of the queries and documents that the
-    preferences are over."""
+    """Raise an error unless these are candidate lists over the same queries and documents as the
+    preferences."""
     if not isinstance(lists, CandidateLists):
         raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
     if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):

@@ -27,7 +27,7 @@ class Identity:
     def scores(
         self, queries: BatchView, documents: BatchView, texts: Texts, workers: Workers
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """q_b . D d of each pair: with its positive [B], with its negatives [B, K + k].
+        """q_b . D d of each pair b with its positive [B] and with its negatives [B, K + k].
 
         ``queries`` and ``documents`` are the rows of the batch's distinct texts.
         """
@@ -55,14 +55,14 @@ class Identity:
     def step(
         self, queries: BatchView, documents: BatchView, C: NDArray[np.float32], workers: Workers
     ) -> None:
-        """A gradient step that raises the sum of C_ij q_i . D d_j; the identity has none."""
+        """Take a gradient step that raises the sum of C_ij q_i . D d_j; the identity takes none."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {}
 
 
 class Diagonal(Identity):
-    """q'Dd with learned D (float32 [V], from 1 on) and an AdaGrad accumulator per word."""
+    """q'Dd with learned D (float32 [V], initially 1) and an AdaGrad accumulator per word."""
 
     fixed = False
 
@@ -107,7 +107,7 @@ def weigh(Q: sp.csr_matrix, diagonal: NDArray[np.float32]) -> sp.csr_matrix:
 
 
 class DiagonalPart:
-    """What scorers with a diagonal part q'Dd share; without one, ``diagonal`` is None.
+    """Base class of scorers that may have a diagonal part q'Dd; if not, ``diagonal`` is None.
 
     Attributes:
         Q, D: query and document rows. diagonal: the diagonal. workers: threads.

@@ -27,7 +27,7 @@ class TextMatrix:
     def thinned(
         self, rows: NDArray[np.int64], dropout: float, rng: np.random.Generator
     ) -> BatchView:
-        """The rows without a random share of their words; the others weigh 1 / (1 - share)."""
+        """The rows without a random share of their words, the rest scaled by 1 / (1 - dropout)."""
         X = thin_rows(take_rows(self.X, rows), dropout, rng)
         return BatchView(TextMatrix(X, self.place), np.arange(len(rows)))
 
@@ -35,7 +35,7 @@ class TextMatrix:
 class BatchView:
     """Some rows of a :class:`TextMatrix`, by row and by word (``by_term``, made on first use).
 
-    A context manager: the space's workspace holds the slots of one batch's words at a time.
+    Must be closed after use: the workspace of the matrix holds the slots of one view at a time.
     """
 
     def __init__(self, space: TextMatrix, rows: NDArray[np.int64]) -> None:
@@ -50,12 +50,12 @@ class BatchView:
         return self._by_term  # type: ignore[return-value]
 
     def index_by_term(self) -> None:
-        """Make ``by_term`` now, if it is not made: before several threads would begin to."""
+        """Build ``by_term`` now, unless it exists, so that several threads do not all build it."""
         if self._by_term is None:
             self._by_term = _by_word(self.space, self.rows)
 
     def embedded(self, table: EmbeddingTable, workers: Workers) -> NDArray[np.float32]:
-        """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
+        """The weighted sum of the embeddings of each row's words: float32 [B, N]."""
         return table.embed(self.space.X, self.rows, workers)
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class EmbeddingTable:
         accumulator_start: initial AdaGrad accumulator of every word; None = fixed rate (SGD).
     """
 
-    kept, added = 1.0, 1.0  # of a word's accumulator and its new square: AdaGrad
+    kept, added = 1.0, 1.0  # factors of a word's accumulator and its new square: AdaGrad
 
     def __init__(
         self, values: NDArray[np.float32], learning_rate: float, accumulator_start: float | None
@@ -87,7 +87,7 @@ class EmbeddingTable:
     def embed(
         self, X: sp.csr_matrix, rows: NDArray[np.int64], workers: Workers
     ) -> NDArray[np.float32]:
-        """The sum of the embeddings of each row's words, by weight: float32 [B, N]."""
+        """The weighted sum of the embeddings of each row's words: float32 [B, N]."""
         return embed(X, self.values, workers, rows)
 
     def step(self, batch: BatchView, G: NDArray[np.float32], workers: Workers) -> None:
@@ -116,7 +116,7 @@ class EmbeddingTable:
 
 
 def _by_word(space: TextMatrix, rows: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """The arrays of ``transpose_rows``; made here, because numba compiles the making of each."""
+    """Call ``transpose_rows``; its arrays are allocated here, which numba would have to compile."""
     indptr = space.arrays[0]
     n = int((indptr[rows + 1] - indptr[rows]).sum())
     words, owner, value = (np.empty(n, dtype) for dtype in (np.int32, np.int32, np.float32))
@@ -126,7 +126,7 @@ def _by_word(space: TextMatrix, rows: NDArray[np.int64]) -> tuple[NDArray[Any], 
 
 
 def words_of_a_text(X: sp.csr_matrix) -> float:
-    """On average."""
+    """Mean number of words per text."""
     return float(X.nnz / max(1, X.shape[0]))
 
 
@@ -145,6 +145,6 @@ def embed(
 
 
 def embedded(X: sp.csr_matrix, M: NDArray[np.float32], threads: int | None) -> NDArray[np.float32]:
-    """:func:`embed` of all rows, by threads that end with it."""
+    """:func:`embed` for all rows, with worker threads that end with the call."""
     with Workers(threads) as workers:
         return embed(X, M, workers)

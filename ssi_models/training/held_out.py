@@ -14,14 +14,14 @@ from ssi_models.training.preferences import Preferences
 
 #: What may be held out for early stopping.
 HELD_OUT = ("auto", "parts", "queries", "pairs")
-#: With "auto", training queries from which on one held-out share of them is enough.
+#: With "auto", the number of training queries from which holding out one share of them is enough.
 MANY_QUERIES = 1000
 N_PARTS = 3
-#: Measures for early stopping; minus the rank loss, so that higher is better.
+#: Measures for early stopping; the rank loss is negated, so that higher is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
-#: What an irrelevant document of the same score counts, of one above.
+#: An irrelevant document with the same score counts as this share of one that is ranked above.
 TIED = 0.5
-#: Scores that are mixed and ranked at a time, few enough for a processor's cache.
+#: Number of scores mixed and ranked at a time: few enough for a processor's cache.
 BLOCK = 500_000
 MAX_QUERIES = 1000  # the number of test queries of Bai et al., section 4
 
@@ -46,8 +46,8 @@ def hold_out_pairs(
 def hold_out_queries(
     preferences: Preferences, groups: ArrayLike | None, share: float, seed: int
 ) -> tuple[Preferences, Preferences]:
-    """(kept, held out) preferences: those of a seeded share of the queries, at least one, are held
-    out; queries of one group (a label per query row) together.
+    """(kept, held out) preferences: a seeded share of the queries, at least one, is held out;
+    queries of one group (a label per query row) stay together.
 
     Raises:
         ValueError: fewer than two queries, or groups, have relevant documents.
@@ -65,10 +65,10 @@ def hold_out_queries(
 def split_queries(
     preferences: Preferences, groups: ArrayLike | None, n_parts: int, seed: int
 ) -> list[NDArray[np.int64]]:
-    """The queries that have relevant documents, in seeded parts of about equal size; queries of
-    one group (a label per query row) in one part: int64 query rows each, ascending.
+    """The queries that have relevant documents, split into seeded parts of about equal size that
+    keep queries of one group (a label per query row) together: int64 query rows each, ascending.
 
-    There are fewer parts where there are fewer queries or groups.
+    There are fewer than ``n_parts`` if there are fewer queries or groups.
 
     Raises:
         ValueError: fewer than two queries, or groups, have relevant documents.
@@ -82,15 +82,15 @@ def split_queries(
 
 
 def n_validated(part: NDArray[np.int64], n_queries: int) -> int:
-    """How many queries of a part are ranked in validation where several parts, of so many queries
-    together, are each held out by a model of its own."""
+    """The number of queries of a part that are ranked in validation, where parts with ``n_queries``
+    queries in total are each held out of a model of their own."""
     return max(1, MAX_QUERIES * len(part) // n_queries)
 
 
 def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
-    """Whether the mean of values is above that of the start by more than 1.5 standard errors of the
-    paired differences: so many choices are compared that the best of them is above the start by
-    chance alone. Values that are not finite are left out."""
+    """Whether the mean of the values exceeds that of the start by more than 1.5 standard errors of
+    the paired differences: with many choices compared, the best of them exceeds the start by chance
+    alone. Values that are not finite are left out."""
     gains = values - start
     gains = gains[np.isfinite(gains)]
     if len(gains) < 2:
@@ -99,12 +99,12 @@ def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bo
 
 
 def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:
-    """Queries, or groups of queries, that have relevant documents."""
+    """Number of queries, or groups of queries, that have relevant documents."""
     return len(np.unique(_labels(preferences, groups)[preferences.queries]))
 
 
 def holds_out_parts(preferences: Preferences, groups: ArrayLike | None) -> bool:
-    """Whether queries are so few that each must be held out once, to judge by all of them."""
+    """Whether there are so few queries that each is held out once, to validate on all of them."""
     return n_groups(preferences, groups) < MANY_QUERIES
 
 
@@ -130,12 +130,12 @@ class Validation:
     """Ranking of a pool of documents for the queries of held-out preferences. The relevant
     documents of the ``known`` preferences, and the ``excluded`` one, are not ranked.
 
-    At most ``n_queries`` of the queries are ranked. The pool is every document where there are at
-    most ``n_documents``, else that many drawn at random beside the queries' relevant ones (the
+    At most ``n_queries`` of the queries are used. The pool holds all documents if there are at
+    most ``n_documents``, otherwise that many drawn at random and the queries' relevant ones (the
     protocol of Bai et al., section 4), so that memory does not grow with the collection.
 
     Attributes:
-        queries: int64 [m], the rows that are ranked. documents: int64 [p], the pool, ascending.
+        queries: int64 [m], the query rows used. documents: int64 [p], the pool, ascending.
     """
 
     def __init__(
@@ -176,9 +176,9 @@ class Validation:
         workers: Workers,
         rows: slice = slice(None),
     ) -> NDArray[np.float64]:
-        """Average precision, or minus the rank loss, of each query (or of some rows of them) by
+        """Average precision, or minus the rank loss, of each query (or of some rows of them) under
         scores [m, p]: float64 [m], NaN for a query without a relevant document to rank. Ties count
-        half: a model is not better than word matching for breaking its ties at random."""
+        half, so that breaking the ties of word matching at random is no improvement."""
         precision, loss = np.empty(len(scores)), np.empty(len(scores))
         offsets, documents, ranked = self._lists
         first = rows.start or 0
@@ -200,7 +200,7 @@ class Validation:
         learned: NDArray[np.float32] | None,
         workers: Workers,
     ) -> NDArray[np.float64]:
-        """:meth:`values` by each mixture of two parts of the scores [m, p], see :func:`mixed`:
+        """:meth:`values` for each mixture of two parts of the scores [m, p], see :func:`mixed`:
         float64 [n_mixtures, m]."""
         out = np.empty((len(mixtures), len(self.queries)))
         size = BLOCK // len(self.documents)
@@ -211,12 +211,12 @@ class Validation:
         return out
 
     def measure(self, name: str, scores: NDArray[np.float32], workers: Workers) -> float:
-        """The mean of :meth:`values`; 0 if no query has one."""
+        """The mean of :meth:`values`; 0 if all are NaN."""
         return mean_value(self.values(name, scores, workers))
 
 
 def mean_value(values: NDArray[np.float64]) -> float:
-    """The mean of the values that are finite; 0 if none is."""
+    """The mean of the values that are not NaN; 0 if no value is finite."""
     return float(np.nanmean(values)) if np.isfinite(values).any() else 0.0
 
 
@@ -225,7 +225,7 @@ def mixed(
     diagonal: NDArray[np.float32] | None,
     learned: NDArray[np.float32] | None,
 ) -> Iterator[NDArray[np.float32]]:
-    """a diagonal + b learned for each mixture (a, b); a part that is None is left out."""
+    """Yield a diagonal + b learned for each mixture (a, b); a part that is None is left out."""
     for a, b in mixtures:
         if diagonal is None or learned is None:
             scores = diagonal if learned is None else learned
@@ -243,7 +243,7 @@ def sample_triples(
     seed: int,
     excluded: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """n random (query, d+, d-): a relevant pair and a candidate not judged as high (int64 each).
+    """n random (query, d+, d-), int64 each: a relevant pair and a candidate not judged as high.
 
     Triples whose negative is judged at least as high as d+, or is the query's ``excluded``
     document, are left out, so there may be fewer.

@@ -1,4 +1,4 @@
-"""The one training loop: seeded batches, early stopping, divergence check, checkpoint, resume."""
+"""The training loop: seeded batches, early stopping, divergence check, checkpoints, resuming."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ SMALL_STATE = 1_000_000  # bytes
 
 
 class DivergenceWarning(UserWarning):
-    """Training left the finite numbers; the best parameters seen before were kept."""
+    """Training diverged to non-finite numbers; the best parameters so far were kept."""
 
 
 class Trainable(Protocol):
-    """What the loop needs from a model."""
+    """The interface that the loop needs from a model."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Every array that training changes (parameters and optimiser), by name, not copied."""
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
-        """Learn from each batch of an epoch (numbered from 0); (summed loss, violating tuples,
-        tuples) of each."""
+        """Learn from each batch of an epoch (numbered from 0); yields (summed loss, violating
+        tuples, tuples) for each."""
 
     def validate(self) -> float:
-        """The validation measure at the present parameters; higher is better."""
+        """The validation measure at the current parameters; higher is better."""
 
     def begin(self) -> None:
-        """Called after the first validation, that of the initial parameters."""
+        """Called after the first validation, which is of the initial parameters."""
 
     def beats_start(self) -> bool:
-        """Whether what was validated last is better than the initial parameters, beyond what
-        chance may do."""
+        """Whether the parameters validated last are better than the initial ones by more than
+        chance would explain."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class History:
     stopped: str = ""
 
     def header(self) -> dict[str, Any]:
-        """For the header of a model file."""
+        """The history as a part of a model file's header."""
         epochs = [list(vars(epoch).values()) for epoch in self.epochs]
         return {"epochs": epochs, "best_epoch": self.best_epoch, "stopped": self.stopped}
 
     @classmethod
     def from_header(cls, found: Mapping[str, Any]) -> History:
-        """What :meth:`header` wrote.
+        """The inverse of :meth:`header`.
 
         Raises:
-            KeyError, ValueError, IndexError: it is no history, or its best epoch is not there.
+            KeyError, ValueError, IndexError: not a history, or its best epoch is missing.
         """
         epochs = [Epoch(*numbers(values)) for values in found["epochs"]]
         best = count(found, "best_epoch")
@@ -108,15 +108,15 @@ class Settings:
     Attributes:
         max_epochs: upper limit of epochs.
         patience: epochs without a better validation measure after which training stops.
-        least_gain: what counts as better there, as a share of the measure.
+        least_gain: smallest gain that counts as better, as a share of the measure.
         checkpoint: file for the state, see :class:`Checkpoint`; a file left by a killed run of the
-            same ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The last
-            one stays, as a further part of the same fit may follow.
-        learning_rate: named if training diverges.
+            same ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The file
+            is kept after training, as a further part of the same fit may follow.
+        learning_rate: reported if training diverges.
         fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
         callback: called with each finished :class:`Epoch`.
         until: value of ``time.perf_counter`` after which no further epoch begins.
-        resumes: whether a checkpoint that is there is resumed.
+        resumes: whether to resume from an existing checkpoint.
     """
 
     max_epochs: int
@@ -138,21 +138,21 @@ class Settings:
         callback: Callable[[Epoch], None] | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> Self:
-        """Those of a model's options; the time that it may take begins now."""
-        late = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
+        """The settings for a model's options; the time limit counts from now."""
+        until = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
         path = None if checkpoint is None else Path(checkpoint)
         return cls(
             options.max_epochs, options.patience, options.least_gain, rate, path, fingerprint,
-            callback, late,
+            callback, until,
         )  # fmt: skip
 
 
 def train(model: Trainable, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
-    The initial parameters are validated too, and another epoch is kept only where it is better
-    beyond what chance may do, so a model that training cannot improve stays as it began. BLAS runs
-    on one thread inside: beside worker threads it slows the same step 4-15 times.
+    The initial parameters are validated too, and an epoch replaces them only if it is better by
+    more than chance would explain, so a model that training cannot improve stays as it began. BLAS
+    is limited to one thread: next to worker threads, more would slow a step 4-15 times.
     """
     state = model.state()
     history, checkpoint = History(), Checkpoint(settings)
@@ -207,8 +207,8 @@ def _run_epoch(model: Trainable, number: int) -> Epoch | None:
 
 
 def _reason_to_stop(history: History, settings: Settings) -> str:
-    """Why no further epoch begins; "" if one does."""
-    # Gains from the start on, whether or not it was left: added up, they may yet leave it behind.
+    """Why training stops; "" if it goes on."""
+    # Gains count even while the start is still kept: added up, they may yet beat it.
     peak = history.epochs[0]
     for epoch in history.epochs:
         if epoch.validation > peak.validation + settings.least_gain * abs(peak.validation):
@@ -227,10 +227,10 @@ def _report(settings: Settings, history: History) -> None:
 
 
 class Checkpoint:
-    """The file of the state of a training run, of ``settings``.
+    """Writes the state of a training run to the file that its ``settings`` name.
 
-    A small state is written after every epoch; a large one when writing it, as long as it took the
-    last time, is at most a twentieth of the time since.
+    A small state is written after every epoch; a large one only when at least twenty times as long
+    has passed since the last write as that took.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -240,7 +240,7 @@ class Checkpoint:
     def save(
         self, state: dict[str, NDArray[Any]], best: dict[str, NDArray[Any]], history: History
     ) -> None:
-        """Write the state, unless there is no file for it or it is too early."""
+        """Write the state, unless no file is given or it is too early."""
         settings, began = self._settings, time.perf_counter()
         large = sum(array.nbytes for array in state.values()) > SMALL_STATE
         if settings.checkpoint is None or (large and began - self._written < 20 * self._took):

@@ -1,4 +1,4 @@
-"""Pairwise losses of a batch, and which tuples count more."""
+"""Pairwise losses of a batch, and the weights of tuples in them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ Judged = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class PairwiseLoss:
-    """The loss of (q, d+, d-) by x = f(q, d+) - f(q, d-), and the rank_weight on each tuple.
+    """The loss of (q, d+, d-) as a function of x = f(q, d+) - f(q, d-), and the weight of a tuple.
 
     Attributes:
         name: "margin": max(0, margin - x) (Bai et al., eq. 8); "logistic": margin
-            log(1 + exp(-x / margin)), the same without corners.
-        rank_weight: "uniform" (the paper); "warp": tuples of a positive that many negatives outrank
-            count by the harmonic number of its rank (Weston et al., "WSABIE", IJCAI 2011); "ndcg",
-            "map": by how much NDCG, or reciprocal rank (the average precision of one relevant
-            document), would change if the two documents were exchanged (Burges, "From RankNet to
+            log(1 + exp(-x / margin)), a smooth version of it.
+        rank_weight: "uniform" (the paper); "warp": the tuples of a positive have the harmonic
+            number of its rank as weight (Weston et al., "WSABIE", IJCAI 2011); "ndcg", "map": the
+            weight is the change in NDCG, or in reciprocal rank (the average precision of one
+            relevant document), if the two documents were exchanged (Burges, "From RankNet to
             LambdaRank to LambdaMART", 2010). Ranks are estimated from the batch's negatives: those
             in the whole collection from the shared ones, those in the query's list from its own.
         margin: greater than 0.
-        list_share: in [0, 1], weight of a query's own negatives together, those that are shared
-            having the rest. A pair without own negatives learns from the shared ones alone.
+        list_share: in [0, 1], total weight of a query's own negatives; the shared ones have the
+            rest. A pair without own negatives learns from the shared ones alone.
     """
 
     name: str
@@ -53,11 +53,11 @@ class PairwiseLoss:
         pool: int,
         workers: Workers,
     ) -> tuple[NDArray[np.float32], float, int, int]:
-        """Negative gradients by x of every tuple [B, K + k]; summed loss, violating tuples, tuples.
-        Gradients and loss are multiplied by the weight of the pair, if pairs have weights.
+        """Minus the derivative by x of each tuple's loss [B, K + k]; summed loss, violating tuples,
+        tuples. Derivatives and loss are multiplied by the weight of the pair, if there are weights.
 
-        ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` the number of
-        documents that the shared negatives stand for.
+        ``slot`` is int32 [n_documents], all -1 on entry and on return; ``pool`` is the number of
+        documents that the shared negatives are a sample of.
         """
         positive, negative = scores
         A = np.empty(negative.shape, np.float32)
@@ -83,8 +83,8 @@ class PairwiseLoss:
 
 
 def _by_score(scores: NDArray[np.float32], n_shared: int, workers: Workers) -> NDArray[np.int64]:
-    """int64 [B, K + k], see :func:`ssi_models.kernels.pair_losses.pair_losses`, where a sort would
-    be compiled for seconds."""
+    """The ``order``, int64 [B, K + k], of :func:`ssi_models.kernels.pair_losses.pair_losses`, where
+    a sort would take seconds to compile."""
     order = np.empty(scores.shape, np.int64)
 
     def sort(start: int, stop: int) -> None:

@@ -24,48 +24,48 @@ class TrainingOptions:
     Args:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
             margin keeps the learned part from drowning the identity), and the softness of the
-            logistic loss. "auto" trains with .3 and with .1, and keeps what ranks held-out queries
-            better; where 1,000 queries, or groups, have relevant documents it trains with .3 alone.
+            logistic loss. "auto" trains with .3 and .1 and keeps what ranks held-out queries best;
+            if 1,000 or more queries, or groups, have relevant documents, it trains with .3 alone.
         loss, rank_weight: see :class:`ssi_models.training.losses.PairwiseLoss`.
         negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
         learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
-            training loss after two passes over a sample of the pairs (the papers choose it so).
+            training loss after two passes over a sample of the pairs (as in the papers).
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
         accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
             steps, above all those of rare words.
         batch_size: B. n_negatives: K, the negatives that a batch shares, at most.
-        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, where
-            ``fit`` is given lists; the shared negatives have the rest, and all of it for queries
-            whose list has no negative. With 0, lists are not used at all.
-        n_list_negatives: k; drawn from all ranks of the list alike.
+        list_share: in [0, 1], weight in a pair's loss of the negatives from its query's list, if
+            ``fit`` is given lists; the shared negatives have the rest, or the full weight for
+            queries whose list has no negative. With 0, lists are not used at all.
+        n_list_negatives: k; drawn uniformly from all ranks of the list.
         max_epochs, patience: an epoch is one pass over the relevant pairs; training stops after
             ``patience`` epochs without a better validation measure.
-        least_gain: what is better there, as a share of the best measure before, so that training
-            does not go on for epochs that hardly change anything; 0 = any gain.
-        max_seconds: training also stops after the epoch that ends later than this; the result
-            then depends on the machine's speed.
+        least_gain: smallest gain that counts as better, as a share of the best measure so far, so
+            that training does not go on for epochs that hardly change anything; 0 = any gain.
+        max_seconds: training also stops after the first epoch that ends later than this; the
+            result then depends on the machine's speed.
         validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
-        hold_out: what early stopping, and the choice of the factor, look at. "parts": the queries
-            are split into three parts; a model for each, trained on the other two, ranks for it,
-            and the model of all queries keeps the epoch and the factor that were best for all
-            three together. "queries": a share of the queries with all their pairs, which no model
-            learns from; "auto": "parts" where fewer than 1,000 queries, or groups, have relevant
-            documents, else "queries". "pairs": single pairs of any query, where the model is to
-            find further documents for the same queries (links of articles).
+        hold_out: what early stopping and the choice of the factor are based on. "parts": the
+            queries are split into three parts, each of which is ranked by a model trained on the
+            other two, and the model of all queries keeps the epoch and the factor that are best
+            for the three together. "queries": a share of the queries with all their pairs, which
+            no model learns from. "auto": "parts" where fewer than 1,000 queries, or groups, have
+            relevant documents, else "queries". "pairs": single pairs of any query, for models that
+            are to find further documents for the same queries (links of articles).
         validation_measure: "map" or "rank_loss".
-        validation_documents: documents ranked in validation, if there are more: that many drawn
-            at random, and the relevant ones. At most 1,000 held-out queries rank them, those of
-            all models together where several are fitted on parts.
+        validation_documents: largest number of documents ranked in validation; of a larger
+            collection, that many are drawn at random, and the relevant ones added. At most 1,000
+            held-out queries rank them, over all models where several are fitted on parts.
         hogwild: every thread learns from batches of its own, without locks (Niu et al., NIPS
-            2011), instead of all threads from one batch. Gives up determinism: with more than one
+            2011), instead of all threads from one batch. Not deterministic: with more than one
             thread, two fits differ, and so do a resumed fit and an uninterrupted one.
     """
 
-    #: What ``margin="auto"`` compares; the first is taken where queries are many.
+    #: The margins that ``margin="auto"`` compares; only the first is used with many queries.
     margins: ClassVar[tuple[float, ...]] = (0.3, 0.1)
-    #: What ``optimizer`` and ``validation_measure`` may be.
+    #: Allowed values of ``optimizer``.
     optimizers: ClassVar[tuple[str, ...]] = ("adagrad", "sgd")
-    #: Optimizers that take all pairs at once.
+    #: Optimizers whose steps use all pairs at once.
     whole_passes: ClassVar[tuple[str, ...]] = ()
     validation_measures: ClassVar[tuple[str, ...]] = VALIDATION_MEASURES
 
@@ -92,7 +92,7 @@ class TrainingOptions:
     hogwild: bool = False
 
     def check(self) -> None:
-        """Raise ValueError naming an option that is out of its range."""
+        """Raise ValueError naming an option that is out of range."""
         check_least(self, 1, "batch_size", "n_negatives", "n_list_negatives", "patience")
         check_least(self, 1, "validation_documents")
         check_least(self, 0, "max_epochs")

@@ -1,4 +1,4 @@
-"""Scorers with one weight per pair of words, shared by a hash function or not."""
+"""Scorers with one weight per pair of words, which a hash function may share among pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ssi_models.training.embedding_table import TextMatrix
 
 
 class PairWeights:
-    """A weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and its optimiser.
+    """One weight per pair of words, w[h(s, t)], h(s, t) = (s P + t) mod H, and the optimiser.
 
     H = rows x columns with P = columns gives every pair its own weight (the unconstrained W).
     """
@@ -57,7 +57,7 @@ class PairWeights:
         R: NDArray[np.float32],
         workers: Workers,
     ) -> None:
-        """A gradient step that raises sum_b q_bs R_bt w[h(s, t)]; R float32 [B, n_words]."""
+        """Take a gradient step that raises sum_b q_bs R_bt w[h(s, t)]; R float32 [B, n_words]."""
         order, offsets = self._offsets(words)
         R = np.ascontiguousarray(R[:, order])
         q, H = arrays(Q), len(self.values)
@@ -78,8 +78,8 @@ class PairWeightScorer(DiagonalPart):
     """f(q, d) = sum_(s, t) w[h(s, t)] q_s d_t (+ q . d).
 
     Args:
-        Q, D: checked matrices; ``weighted_Q``, ``weighted_D`` the same texts over the columns that
-            the weights know (the unconstrained W leaves out words that occur in no text).
+        Q, D: checked matrices; ``weighted_Q``, ``weighted_D``: the same texts over the columns
+            that have weights (the unconstrained W leaves out words that occur in no text).
     """
 
     def __init__(

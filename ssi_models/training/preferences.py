@@ -29,9 +29,9 @@ class Preferences:
         grade: float32 [n], greater than 0.
         n_queries, n_documents: number of rows of the two matrices.
         rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
-            judged not relevant, where most documents are only not judged.
+            judged not relevant, whereas most documents are not judged at all.
         weight: float32 [n], greater than 0, how much each pair counts in training (clicks, say), or
-            None where all count alike. What is held out is measured without weights.
+            None if all count alike. Validation ignores weights.
     """
 
     query: NDArray[np.int64]
@@ -104,7 +104,7 @@ class Preferences:
 
     @property
     def weights(self) -> tuple[NDArray[np.float32], ...]:
-        """The weights, if there are any: for digests, which without them stay what they were."""
+        """The weights to add to a digest; empty if all pairs count alike."""
         return () if self.weight is None else (self.weight,)
 
     @cached_property
@@ -132,11 +132,11 @@ class Preferences:
         return self.only(np.setdiff1d(np.arange(self.n_queries), queries))
 
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
-        """Only the given relevant pairs (numbers of pairs, ascending); rejections stay."""
+        """Only the given relevant pairs (ascending pair numbers); rejected pairs are kept."""
         return self._chosen(chosen, slice(None))
 
     def _chosen(self, relevant: Any, rejected: Any) -> Preferences:
-        """Some of the relevant and of the rejected pairs: indices, masks or slices of each."""
+        """Select relevant and rejected pairs, each by indices, a mask or a slice."""
         return replace(
             self,
             query=self.query[relevant],
@@ -169,8 +169,8 @@ class Preferences:
 
 @dataclass(frozen=True, eq=False)
 class CandidateLists:
-    """For each query the documents that another system found for it, best first, which a model is
-    to rank anew. A list may be empty.
+    """For each query, the documents that another system found for it, best first, for a model to
+    rank again. A list may be empty.
 
     Attributes:
         offsets: int64 [m + 1]; query i owns ``document[offsets[i]:offsets[i + 1]]``.
@@ -186,7 +186,7 @@ class CandidateLists:
     def from_pairs(
         cls, query: ArrayLike, document: ArrayLike, *, n_queries: int, n_documents: int
     ) -> Self:
-        """Check pairs and group them by query; documents keep their order, and count once.
+        """Check pairs and group them by query; documents keep their order, without repetitions.
 
         Raises:
             ValueError: rows outside the matrices, or arrays of different length.
@@ -226,11 +226,11 @@ class CandidateLists:
 
 
 def check_preferences(preferences: object) -> None:
-    """Raise TypeError, saying what to call, unless they are :class:`Preferences`."""
+    """Raise TypeError, naming the constructor to call, unless given :class:`Preferences`."""
     if not isinstance(preferences, Preferences):
         raise TypeError(
             f"preferences must be ssi_models.Preferences, got {type(preferences)}; "
-            "make them of pairs by Preferences.from_pairs(query_rows, document_rows, grades, "
+            "make them with Preferences.from_pairs(query_rows, document_rows, grades, "
             "n_queries=..., n_documents=...)"
         )
 
@@ -248,11 +248,11 @@ def check_shapes(Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences) -
 def check_excluded(
     excluded: ArrayLike | None, n_queries: int, n_documents: int | None = None
 ) -> NDArray[np.int64] | None:
-    """The document row of each query that it was drawn from, int64 [n_queries], -1 for none; None
-    if none is given.
+    """The row of the document that each query was drawn from, int64 [n_queries], -1 for none; None
+    if ``excluded`` is None.
 
     Args:
-        n_documents: number of rows of the documents; None where it does not matter which it is.
+        n_documents: number of document rows, which limits the rows; None for no limit.
 
     Raises:
         ValueError: not a row, or -1, for each query.
@@ -276,15 +276,15 @@ def check_constraints(
     candidates: ArrayLike | str | None = None,
     candidate_lists: Any = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """The candidates and excluded documents that a model without lists of negatives is told of,
-    checked. A model that draws no negatives and holds out no query keeps to all of them.
+    """Check the constraints given to a model that learns from no lists of negatives; returns the
+    candidates and excluded documents. A model that draws no negatives satisfies them anyway.
 
     Args:
-        name: the model's, for messages. weighs_pairs: whether it learns from weights of pairs.
+        name: name of the model, for messages. weighs_pairs: whether it learns from pair weights.
 
     Raises:
-        ValueError: one that does not fit the preferences; lists, which would teach nothing; or
-            weights that would be left out of account.
+        ValueError: a constraint does not fit the preferences, or lists or weights are given that
+            the model would ignore.
     """
     if preferences.weight is not None and not weighs_pairs:
         raise ValueError(
@@ -305,11 +305,11 @@ def check_constraints(
 def candidate_rows(
     candidates: ArrayLike | str | None, preferences: Preferences
 ) -> NDArray[np.int64]:
-    """The document rows that may be negatives, int64, ascending: those that are given; all (None);
-    or those that are relevant to a query of the preferences ("relevant").
+    """The document rows that may be negatives, int64, ascending: the given ones; all (None); or
+    those that are relevant to a query of the preferences ("relevant").
 
     Raises:
-        ValueError: rows outside the matrix, another word than "relevant", or no row.
+        ValueError: rows outside the matrix, a word other than "relevant", or no row at all.
     """
     if isinstance(candidates, str):
         if candidates != "relevant":
@@ -338,6 +338,6 @@ def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) ->
     for number, part in enumerate(parts):
         if not len(np.setdiff1d(preferences.queries, part)):
             raise ValueError(
-                f"part {number} has all queries with relevant documents: nothing is left to "
-                "learn from for it"
+                f"part {number} has all queries with relevant documents: no others are left to "
+                "learn from"
             )

@@ -1,4 +1,4 @@
-"""Training runs: a model's scorer, its loss, its batches and its validation; and several runs that
+"""Training runs: a model's scorer, its loss, its batches and its validation; and joint runs, which
 agree on when to stop."""
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 class TrainingRun:
-    """The state of one training run: what the training loop steps and validates.
+    """The state of one training run, which the training loop updates and validates.
 
     Args:
         scorer: the trainable form of the model, made for ``data``.
-        options: of the training. margin: the one of ``options.margins`` that is tried.
-        seed: of the batches and of what is drawn for validation.
-        mixtures: factors of the diagonal and of the learned part of the scores that are compared.
-        training: the pairs that are learned from; those of ``data`` by default.
-        validates: whether anything is held out.
+        options: how to train. margin: the margin to use, in place of ``options.margin``.
+        seed: seed of the batches and of the documents drawn for validation.
+        mixtures: (factor of the diagonal part, factor of the learned part) of scores to compare.
+        training: the pairs to learn from; by default those of ``data``.
+        validates: whether to validate on the held-out pairs.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TrainingRun:
         self.scorer, self.data, self.workers = scorer, data, workers
         self.options = replace(options, margin=margin)
         self.seed, self.mixtures = seed, mixtures
-        # Of all preferences: what is held out is relevant as well.
+        # From all preferences: held-out documents are relevant too, and must not be negatives.
         own, share = own_negatives(
             options.negatives,
             options.list_share,
@@ -84,7 +84,7 @@ class TrainingRun:
     def pair_stream(
         self, preferences: Preferences, own: OwnNegatives | None, task: int = 0
     ) -> PairStream:
-        """The batches of some preferences."""
+        """A stream of batches of the given preferences."""
         options = self.options
         return PairStream(
             preferences,
@@ -114,15 +114,14 @@ class TrainingRun:
         return loss, violations, tuples
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
-        """The steps of an epoch, one after the other or, with ``hogwild``, several at
-        a time."""
+        """The steps of an epoch, one after the other or, with ``hogwild``, several at a time."""
         batches = self.batches(number)
         if self.options.hogwild:
             return hogwild_steps([self.replica() for _ in range(self.workers.n_shares)], batches)
         return map(self.step, batches)
 
     def replica(self) -> Self:
-        """A run of the same parameters with workspaces of its own, for one thread."""
+        """A run that shares the parameters but has its own workspaces, for one thread."""
         twin = copy.copy(self)
         twin.scorer, twin.workers = replica(self.scorer), Workers(1)
         twin.slot = self.slot.copy()
@@ -130,7 +129,7 @@ class TrainingRun:
 
     @property
     def n_held_out(self) -> int:
-        """Number of values that :meth:`held_out_values` has for each mixture."""
+        """Number of values that :meth:`held_out_values` returns for each mixture."""
         return 0 if self.validation is None else len(self.validation.queries)
 
     def held_out_values(self) -> NDArray[np.float64]:
@@ -152,7 +151,7 @@ class TrainingRun:
         return "diagonal" in self.scorer.parameters()
 
     def training_loss(self, epochs: int) -> float:
-        """Mean loss per tuple in the last of some epochs; infinite if training diverges."""
+        """Train for some epochs: the mean loss per tuple in the last, or infinity on divergence."""
         mean = float("inf")
         quiet = np.errstate(over="ignore", invalid="ignore")
         with threadpool_limits(limits=1, user_api="blas"), quiet:
@@ -168,7 +167,7 @@ class TrainingRun:
 
 
 def replica(scorer: Any) -> Any:
-    """A scorer of the same parameters, with workspaces of its own, for one thread."""
+    """A scorer that shares the parameters but has its own workspaces, for one thread."""
     twin = copy.copy(scorer)
     twin.workers = Workers(1)
     spaces: dict[int, TextMatrix] = {}
@@ -181,11 +180,11 @@ def replica(scorer: Any) -> Any:
 def hogwild_steps(
     runs: Sequence[TrainingRun], batches: Iterable[Batch]
 ) -> Iterator[tuple[float, int, int]]:
-    """The results of all steps (as of ``TrainingRun.step``), each run in a thread of its own, which
-    learns from batches of its own into shared parameters, without locks.
+    """The results of all steps (see ``TrainingRun.step``). Each run has its own thread and takes
+    its own batches, and all of them update the shared parameters without locks.
 
-    Steps read and write the shared parameters while others do, so updates of the same word may
-    be lost and results differ from run to run (Niu, Recht, Re, Wright, "Hogwild!", NIPS 2011).
+    Steps read and write the parameters concurrently, so updates of the same word may be lost and
+    results differ from run to run (Niu, Recht, Re, Wright, "Hogwild!", NIPS 2011).
     """
     waiting, lock = iter(batches), Lock()
 
@@ -204,7 +203,7 @@ def hogwild_steps(
 
 
 class Runnable(Protocol):
-    """A model as its runs need it."""
+    """The interface that training runs need from a model."""
 
     training: TrainingOptions
     seed: int
@@ -212,22 +211,22 @@ class Runnable(Protocol):
     def make_run(
         self, data: TrainingData, rate: float, workers: Workers, **options: Any
     ) -> TrainingRun:
-        """A training run from the start."""
+        """Create a training run."""
 
 
 class JointRun:
-    """Runs of one model on several parts of the data, which learn side by side, are validated
-    together, and keep the same epoch and the same mixture of their diagonal and learned parts: the
-    ones that are best for all held-out queries of all runs.
+    """Runs of one model on several parts of the data, which are trained in parallel, validated
+    together, and keep the same epoch and the same mixture of their diagonal and learned parts:
+    those that are best over the held-out queries of all runs.
 
-    A fold's models that score training rows out of fold, and the one that scores its other rows,
-    must be trained alike, or a column means one thing in training and another in testing.
+    The models that score a fold's training rows out of fold and the one that scores its other rows
+    must be trained alike, or a column would mean one thing in training and another in testing.
     """
 
     def __init__(self, runs: Sequence[TrainingRun], workers: Workers) -> None:
         self.runs, self.workers = runs, workers
         n_held_out = sum(run.n_held_out for run in runs)
-        #: The held-out queries' values at the start, and at the last validation.
+        # Values of the held-out queries at the start, and at the last validation.
         self._start = np.zeros(n_held_out)
         self._values = self._start
 
@@ -241,20 +240,20 @@ class JointRun:
         workers: Workers,
         stack: ExitStack,
     ) -> Self:
-        """A run for each model, with what was ``chosen`` for its parameters.
+        """Create a run for each model, with the ``chosen`` values of its parameters.
 
-        Runs learn side by side, threads that are left over serve the steps of each; those of
-        Hogwild, which wants threads for its own, one after the other.
+        Runs are trained in parallel, with the threads divided among them; with Hogwild, which needs
+        all threads for its own steps, they are trained one after the other.
         """
         hogwild = models[0].training.hogwild
-        abreast = stack.enter_context(Workers(1)) if hogwild else workers
+        across_runs = stack.enter_context(Workers(1)) if hogwild else workers
         shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
-        own = [stack.enter_context(Workers(shares)) for _ in models]
+        within_runs = [stack.enter_context(Workers(shares)) for _ in models]
         runs = [
-            model.make_run(of, rate, threads, chosen=chosen)
-            for model, of, threads in zip(models, data, own, strict=True)
+            model.make_run(part, rate, threads, chosen=chosen)
+            for model, part, threads in zip(models, data, within_runs, strict=True)
         ]
-        return cls(runs, abreast)
+        return cls(runs, across_runs)
 
     def state(self) -> dict[str, NDArray[Any]]:
         states = [run.state() for run in self.runs]
@@ -281,32 +280,32 @@ class JointRun:
         return means[best]
 
     def begin(self) -> None:
-        """Note the held-out queries' values at the start, which was validated last."""
+        """Record the held-out queries' values at the start, which has just been validated."""
         self._start[:] = self._values
 
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
 
     def is_better_than(self, other: JointRun) -> bool:
-        """Whether it ranks held-out queries better than another run, both as they are now, beyond
-        what chance may do."""
+        """Whether it ranks held-out queries better than another run, both in their current state,
+        by more than chance would explain."""
         for run in (self, other):
             run.validate()
         return exceeds_noise(self._values, other._values)
 
     def _of_each(self, work: Callable[[TrainingRun], T]) -> list[T]:
-        """``work(run)`` for each run, side by side."""
-        found: dict[int, T] = {}
+        """``work(run)`` for each run, in parallel."""
+        results: dict[int, T] = {}
         waiting = iter(range(len(self.runs)))
 
-        def of_share(_share: int, _n_shares: int) -> None:
-            # Threads do not take over numpy's error state.
+        def work_on_runs(_share: int, _n_shares: int) -> None:
+            # Threads do not inherit NumPy's error state.
             with np.errstate(over="ignore", invalid="ignore"):
                 for i in waiting:
-                    found[i] = work(self.runs[i])
+                    results[i] = work(self.runs[i])
 
-        self.workers.run(of_share)
-        return [found[i] for i in range(len(self.runs))]
+        self.workers.run(work_on_runs)
+        return [results[i] for i in range(len(self.runs))]
 
 
 def best_rate(model: Runnable, data: TrainingData, workers: Workers) -> float:
@@ -323,10 +322,10 @@ def best_rate(model: Runnable, data: TrainingData, workers: Workers) -> float:
 
 
 def begin_at_best_scale(run: JointRun) -> None:
-    """Multiply embeddings that are learned from texts by the factor with which they serve the
-    held-out queries best, so that training goes on from there and not from a chance mixture.
+    """Multiply embeddings that start from the texts by the factor that is best for the held-out
+    queries, so that training continues from there and not from an arbitrary mixture.
 
-    That of a start that serves best without them (factor 0) stays.
+    They are left as they are where the held-out queries are best ranked without them (factor 0).
     """
     run.validate()
     for part in run.runs:
@@ -340,7 +339,7 @@ def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float3
     """Copy fitted parameters into those that training starts from.
 
     Raises:
-        ValueError: they have another shape.
+        ValueError: their shapes differ.
     """
     if values.shape != fitted.shape:
         raise ValueError(

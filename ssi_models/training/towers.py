@@ -1,8 +1,8 @@
 """Trainable scorers of a batch: queries against their positives and negatives.
 
-The training loop knows nothing about models but this: a scorer scores a batch, and takes
-a gradient step that raises sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)), A being the gradients of the
-loss.
+All that the training loop knows about a model is its scorer, which scores a batch and takes a
+gradient step that raises sum_bk A_bk (f(q_b, d+_b) - f(q_b, d-_bk)), where A are the gradients of
+the loss.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ssi_models.training.embedding_table import BatchView, EmbeddingTable, TextM
 
 
 class Scorer(Protocol):
-    """What training needs of a model."""
+    """The interface that training needs from a model."""
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         """The model's tensors by name, not copied."""
@@ -31,11 +31,11 @@ class Scorer(Protocol):
         """Every array that training changes, parameters and optimiser, not copied."""
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """f(q_b, d+_b), float32 [B], and f(q_b, d-_bk), float32 [B, K + k], of the K negatives
-        that all pairs share and the k of pair b's own."""
+        """f(q_b, d+_b), float32 [B], and f(q_b, d-_bk), float32 [B, K + k], for the K negatives
+        that all pairs share and the k own negatives of pair b."""
 
     def step(self, A: NDArray[np.float32]) -> None:
-        """A step for the batch that was scored last, for gradients A [B, K + k], all >= 0."""
+        """Take a step for the batch scored last, given gradients A [B, K + k], all >= 0."""
 
     def diagonal_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Polynomial:
     def gradients(
         self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
     ) -> list[NDArray[np.float32]]:
-        """The gradient of sum R . G by each embedding."""
+        """The gradient of sum R . G with respect to each embedding."""
         inner: list[NDArray[np.float32]] = [E[-1]]
         for e in reversed(E[:-1]):
             inner.insert(0, e * (1 + inner[0]))
@@ -78,8 +78,8 @@ class Polynomial:
 
 
 class SeparatePolynomial(Polynomial):
-    """The same with own embeddings for each degree: R(d) = [V2 d, V3 d * Y3 d, ...], in which the
-    blocks of R have N columns and degree t takes the next t - 1 embeddings."""
+    """:class:`Polynomial` with separate embeddings for each degree: R(d) = [V2 d, V3 d * Y3 d,
+    ...], where each block of R has N columns and degree t takes the next t - 1 embeddings."""
 
     def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         return np.concatenate([np.prod(block, axis=0) for block in _blocks(E)], axis=1)
@@ -114,7 +114,7 @@ class TowerScorer(DiagonalPart):
             table may serve both sides (U'U).
         diagonal: the diagonal part, or None.
         words: int64, the words (columns) that have embeddings; None = all.
-        dropout: share of a text's words that a batch leaves out, by ``seed`` and its number.
+        dropout: share of words that a batch leaves out at random, by ``seed`` and its number.
     """
 
     def __init__(

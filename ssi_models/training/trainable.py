@@ -1,4 +1,4 @@
-"""TrainableModel: what models trained on preferences share."""
+"""TrainableModel: the base class of models trained on preferences."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class TrainableModel(MatchingModel):
     """A model trained by mini-batches on pairwise preferences.
 
     Args:
-        training: :class:`ssi_models.TrainingOptions`. The constructor also takes each of them by
-            its own name: ``LowRankSSI(margin=0.5)`` is the class's options but for the margin.
+        training: :class:`ssi_models.TrainingOptions`. The constructor also takes each option by
+            its own name: ``LowRankSSI(margin=0.5)`` changes the class's options in the margin only.
         scales: candidate factors of the learned part, f = s g(q, d) + q . d. After every epoch the
-            one with the best validation measure is noted, and that of the epoch that is kept
-            becomes part of the parameters. ``(1.0,)`` is the paper; smaller ones hold the model up
-            by its identity where the learned part has little to say, and 0 is an honest answer
-            where it has nothing. Ties go to the first.
+            one with the best validation measure is recorded, and that of the epoch that is kept
+            becomes part of the parameters. ``(1.0,)`` is the paper; smaller factors let the model
+            rely on word matching where the learned part contributes little, and 0 where it
+            contributes nothing. Ties go to the first.
         warm_start: a further ``fit`` starts from the fitted parameters; ``hold_out="auto"`` then
             holds out a share of the queries, the same in each fit.
         seed: seed of initialisation, hold-out and sampling.
@@ -61,7 +61,7 @@ class TrainableModel(MatchingModel):
     Attributes:
         history_: :class:`ssi_models.training.loop.History`.
         validation_queries_: int64, the rows of the queries with held-out pairs.
-        learning_rate_, margin_: the rate that was used, and the margin that was chosen.
+        learning_rate_, margin_: the rate that was used and the margin that was chosen.
         scale_: the factor chosen from ``scales``, already part of the parameters.
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
@@ -103,20 +103,20 @@ class TrainableModel(MatchingModel):
                 or -1.
             candidates: document rows that may serve as negatives of all queries; None = all;
                 "relevant" = those that are relevant to a training query.
-            candidate_lists: for each query the documents that the model is to rank. Those that are
+            candidate_lists: for each query, the documents that the model is to rank. Those that are
                 not judged as high as the relevant one are negatives of their own query, see
-                ``list_share``. Held-out queries still rank all documents, which shows more of a
-                model than their lists do.
+                ``list_share``. Held-out queries still rank all documents, which tells more about a
+                model than ranking their lists.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
-            checkpoint: file that keeps the state of a run that is killed.
-            callback: called after each epoch (number 0 = the initial parameters), of each of the
-                ``choices`` that is tried.
+            checkpoint: file for the state of training, from which a killed run resumes.
+            callback: called after each epoch (number 0 = the initial parameters), for each of the
+                ``choices`` that are tried.
 
         Raises:
             ValueError: a parameter outside its range; matrices of different width or with
-                non-finite values; preferences or lists made for other matrices, or lists where
-                negatives are "given"; no judged negative where they are; fewer than two queries
-                (or groups) with relevant documents.
+                non-finite values; preferences or lists made for other matrices; with negatives
+                "given", any lists, or no judged negative; fewer than two queries (or groups) with
+                relevant documents.
         """
         self.check_params()
         check_preferences(preferences)
@@ -140,7 +140,7 @@ class TrainableModel(MatchingModel):
         if self.training.hold_out == "pairs":
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         if self.warm_start:
-            raise ValueError("warm_start: a model for a part would start from what saw its labels")
+            raise ValueError("warm_start: a part's model would start from one that saw its labels")
         return self._fit_jointly(Q, D, preferences, None, parts, **options)
 
     def _fit_jointly(
@@ -160,8 +160,8 @@ class TrainableModel(MatchingModel):
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Epoch], None] | None = None,
     ) -> list[Self]:
-        """Fit the model on all preferences, and for each part a copy on those of the other
-        queries. Returns the copies, which agree with the model in epoch and factor."""
+        """Fit the model on all preferences and, for each part, a copy on those of the other
+        queries. Returns the copies, which have the same epoch and factor as the model."""
         every = self._prepared(
             Q, D, preferences, groups=groups, in_parts=bool(parts), excluded=excluded,
             candidates=candidates, lists=candidate_lists,
@@ -184,7 +184,7 @@ class TrainableModel(MatchingModel):
 
             files = checkpoints(checkpoint, choices)
             joint, history, chosen = choose(choices, files, trained)
-        held_out = np.unique(np.concatenate([of.validating.queries for of in data]))
+        held_out = np.unique(np.concatenate([part.validating.queries for part in data]))
         for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
             model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
@@ -197,18 +197,18 @@ class TrainableModel(MatchingModel):
         return models[1:]
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        """What held-out queries choose: for each parameter its values, the usual one first. The
-        chosen one is the attribute of that name with a ``_`` at its end.
+        """The values of each parameter that held-out queries choose from, the usual one first. The
+        chosen value becomes the attribute of the same name with a trailing ``_``.
 
         Args:
-            few: whether queries with relevant documents are few, see ``hold_out``.
+            few: whether few queries have relevant documents, see ``hold_out``.
         """
         asked, known = self.training.margin, self.training.margins
         return {"margin": (float(asked),) if asked != AUTO else known if few else known[:1]}
 
     def _among(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The choices of a parameter that is one of some values or "auto"; a warm start keeps what
-        was fitted."""
+        """The choices for a parameter that is one of ``values`` or "auto"; a warm start keeps the
+        fitted value."""
         asked = getattr(self, name)
         if asked != AUTO:
             return (type(values[0])(asked),)
@@ -221,7 +221,7 @@ class TrainableModel(MatchingModel):
             setattr(self, f"{name}_", value)
 
     def _delete_checkpoints(self, files: Sequence[Path | None]) -> None:
-        """Called when a fit is done."""
+        """Called when a fit is complete."""
         for file in files:
             delete_checkpoint(file)
 
@@ -238,10 +238,10 @@ class TrainableModel(MatchingModel):
         chosen: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> TrainingRun:
-        """A training run from the start, or from the fitted parameters.
+        """Create a training run, which on a warm start begins at the fitted parameters.
 
         Args:
-            chosen: values of what :meth:`choices` names; the first of each by default.
+            chosen: values of the parameters in :meth:`choices`; by default the first of each.
             options: ``training``, ``validates``: see :class:`ssi_models.training.run.TrainingRun`.
         """
         self._take(usual(self.choices(few=True)) if chosen is None else chosen)
@@ -259,7 +259,7 @@ class TrainableModel(MatchingModel):
         return TrainingRun(scorer, data, self.training, workers, **options)
 
     def check_params(self) -> None:
-        """Raise an error naming a parameter that is out of its range."""
+        """Raise an error naming a parameter that is out of range."""
         kind = type(type(self).training)
         if not isinstance(self.training, kind):
             raise TypeError(
@@ -269,12 +269,12 @@ class TrainableModel(MatchingModel):
         if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
         if self.warm_start and self.training.hold_out == "parts":
-            raise ValueError("warm_start: what was fitted saw all parts; use hold_out='queries'")
+            raise ValueError("warm_start: the fitted model saw all parts; use hold_out='queries'")
 
     def _prepared(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **given: Any
     ) -> TrainingData:
-        """What the model is fitted on, checked; ``given`` as for :func:`training_data`."""
+        """The checked training data; ``given`` as for :func:`training_data`."""
         Q, D = self._check_spaces(Q, D)
         return training_data(self.training, self.seed, Q, D, preferences, **given)
 
@@ -283,30 +283,30 @@ class TrainableModel(MatchingModel):
 
     @property
     def starts_from_texts(self) -> bool:
-        """Whether training starts at embeddings that the texts gave, of no particular size."""
+        """Whether training starts at embeddings computed from texts, whose scale is arbitrary."""
         return False
 
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
-        """Factors of the diagonal and of the learned part of the score that are compared."""
+        """(Factor of the diagonal part, factor of the learned part) of scores to compare."""
         return (
             [(1.0, float(scale)) for scale in self.scales] if self.matches_words else [(1.0, 1.0)]
         )
 
     @property
     def matches_words(self) -> bool:
-        """Whether the score has a diagonal part beside a learned one, so that a factor matters."""
+        """Whether the score has both a diagonal and a learned part, so that a factor matters."""
         return True
 
     def _note(self, run: TrainingRun) -> None:
-        """Note how much was learned from, and the factor that was chosen."""
+        """Record the amount of training data and the chosen factor."""
         training = run.data.training
         self.n_pairs_, self.n_queries_ = len(training), len(training.queries)
         diagonal, learned = run.mixture.tolist()
         self.scale_ = learned / diagonal if diagonal else np.inf
 
     def _adopt(self, run: TrainingRun) -> None:
-        """Take over the trained parameters; the chosen scale goes into the first of them."""
+        """Store the trained parameters; the first of them is multiplied by the chosen scale."""
         parameters = dict(run.scorer.parameters())
         first = next(iter(parameters))
         if run.mixture[1] != 1:
@@ -316,12 +316,12 @@ class TrainableModel(MatchingModel):
 
     @property
     def start(self) -> str:
-        """What the model is before it is trained, in words."""
+        """Describes the model before training, for remarks."""
         return remarks.WORD_MATCHING
 
     @property
     def learned_weight(self) -> float:
-        """Factor of the learned part in the scores, beside word matching."""
+        """Factor of the learned part in the scores, relative to word matching."""
         return self.scale_
 
     @property
@@ -344,7 +344,7 @@ class TrainableModel(MatchingModel):
         return untrained or self.learned_weight == 0
 
     def fitted_parameters(self) -> dict[str, NDArray[np.float32]] | None:
-        """The scorer's parameters as they were fitted, to start from; None if they never were."""
+        """The scorer's fitted parameters, for a warm start; None if the model is not fitted."""
         return self._unpack() if hasattr(self, "n_words_") else None
 
     def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
@@ -372,13 +372,13 @@ class TrainableModel(MatchingModel):
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
         self.learning_rate_, self.scale_ = numbers([fitted["learning_rate"], fitted["scale"]])
-        # Models of before had no choice.
+        # Older models had nothing to choose.
         for name, value in usual(self.choices(few=True)).items():
             found = fitted.get(name, value)
             if isinstance(value, float):
                 (found,) = numbers([found])
             elif type(found) is not type(value):
-                raise ValueError(f"{name} is {found!r}, must be like {value!r}")
+                raise ValueError(f"{name} is {found!r}, must be of the type of {value!r}")
             self._take({name: found})
 
     def _fingerprint(
