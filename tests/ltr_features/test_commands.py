@@ -264,7 +264,7 @@ def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_wri
 def test_too_few_folds_are_refused_with_the_reason(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace", workspace)
     said = refused(*build, "--model", "lsi", "--folds", 3)
-    assert "3 folds: one part tests, one validates and the others train, two or more" in said
+    assert "3 folds: one part tests, one validates and the others train (two or more" in said
     assert "give 4 or more" in said
     said = refused(*build, "--family", "vsm", "--folds", 2)
     assert "2 folds: one part tests, one validates and the others train; give 3 or more" in said
