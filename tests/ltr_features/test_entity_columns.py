@@ -120,7 +120,7 @@ def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
         assert len(family().columns) == 8
     with pytest.raises(InputError, match="need a knowledge base: make one with"):
         EntityOverlap().compute(context, pairs)
-    with pytest.raises(InputError, match="linker: no 'wat'"):
+    with pytest.raises(InputError, match="linker must be one of"):
         EntityOverlap(linker="wat")
     with pytest.raises(InputError, match="min_rho is 2"):
         EntityOverlap(min_rho=2)
