@@ -47,7 +47,7 @@ class _Abstracts(NamedTuple):
 
 @dataclass(frozen=True)
 class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
-    """Average and maximum cosine of words in the abstracts of the query's and a field's entities."""
+    """Average and maximum cosine of words in the abstracts of the query's and field's entities."""
 
     name: ClassVar[str] = "w2v-entity"
     description: ClassVar[str] = "cosines of word vectors, abstracts of the entities mentioned"
