@@ -1,4 +1,4 @@
-"""Where the entities of queries and documents come from: a knowledge base and a linker."""
+"""The source of the entities of queries and documents: a knowledge base and a linker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINKERS = ("wikipedia", "tagme", "stored")
 
 @dataclass(frozen=True)
 class EntitySource:
-    """Where entities and their abstracts come from.
+    """The source of entities and their abstracts.
 
     Attributes:
         knowledge: folder of the knowledge base (made by ``ltr-features wikipedia``).

@@ -1,4 +1,4 @@
-"""Where word vectors and doc2vec models come from: a file, or training on the collection."""
+"""Sources of word vectors and doc2vec models: a file, or training on the collection."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Source:
 
 @dataclass(frozen=True)
 class WordVectorSource(_Source):
-    """Where word vectors come from.
+    """The source of word vectors: a file, or training on the collection.
 
     Attributes:
         vectors: a file (see :meth:`WordVectors.load`), or ``"train"`` to train on the collection. A
@@ -115,7 +115,7 @@ class WordVectorSource(_Source):
 
 @dataclass(frozen=True)
 class Doc2VecSource(_Source):
-    """Where the doc2vec model comes from.
+    """The source of a doc2vec model: a file, or training on the collection.
 
     Attributes:
         model: a file written by :meth:`Doc2Vec.save`, or ``"train"`` to train on the collection.

@@ -13,7 +13,7 @@ TRAINED_ON = "text of all documents, no labels"
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How vectors are trained.
+    """Settings of the training of vectors.
 
     Attributes:
         dimension: dimension of the vectors.
