@@ -58,7 +58,7 @@ class EntitySource:
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
         if self.linker != "wikipedia" and self.annotations is None:
-            raise InputError(f"annotations: the linker {self.linker!r} needs a file; name one")
+            raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
         if self.knowledge is not None and self.dump is not None:
             raise InputError("knowledge and dump are both given; give one of them")
         if self.knowledge is not None:
@@ -102,7 +102,7 @@ class EntitySource:
             )
         if withheld not in (None, base.withheld):
             raise InputError(
-                f"knowledge base {base.path} was made from whole articles, but queries are drawn "
+                f"knowledge base {base.path} was made of whole articles, but queries are drawn "
                 f"from {withheld}, which columns must not see; make it again with ltr-features "
                 "wikipedia --no-query-sections"
             )
