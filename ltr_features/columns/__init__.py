@@ -1,4 +1,4 @@
-"""Feature columns: the families by the names of their classes, imported when first used.
+"""Feature columns: the classes of the column families, imported on first use.
 
 from ltr_features.columns import Letor46, VectorSpace, WordEmbeddingWord
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:  # names that are handed out say so by `as`
+if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ltr_features.columns.base import ColumnFamily as ColumnFamily
     from ltr_features.columns.base import ColumnSpec as ColumnSpec
     from ltr_features.columns.context import ColumnContext as ColumnContext

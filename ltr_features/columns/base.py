@@ -1,4 +1,4 @@
-"""What a feature column and a family of columns are."""
+"""Base classes: the declaration of a feature column, and the column family."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class ColumnSpec:
     """The declaration of one column.
 
     Attributes:
-        name: distinct within the family, e.g. ``bm25_title``.
-        description: one line; the formula where there is one.
+        name: unique within the family, e.g. ``bm25_title``.
+        description: one line, with the formula if there is one.
         unit: what the number counts or measures (``tokens``, ``nats``, ``links``, ...).
         value_range: the values that can occur, e.g. ``>= 0``.
         reference: the paper that defines the column.
-        field: the field that it reads, or None.
+        field: the document field that the column reads, or None.
         letor_id: number in LETOR 4.0's list of 46, or None.
     """
 
@@ -51,8 +51,8 @@ class ColumnFamily(ABC):
         name: the family's name in the registry.
         description: one line.
         reference: the paper or report that defines the family.
-        knows_added: whether the family takes what it learns from documents from
-            ``context.learned_from``, so that it can compute documents that were added to others.
+        knows_added: whether everything that the family learns from documents comes from
+            ``context.learned_from``, so that it can compute its columns for added documents too.
     """
 
     knows_added: ClassVar[bool] = False
@@ -62,12 +62,12 @@ class ColumnFamily(ABC):
 
     @property
     def trained_on(self) -> str:
-        """What the columns were learned from, for their provenance; never labels."""
+        """What the columns were learned from, for their provenance; never the rows' own labels."""
         return "nothing: counts of the collection"
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What the user must hear of how the columns were learned, see
+        """Remarks for the user on how the columns were learned, see
         :attr:`ssi_models.base.MatchingModel.remarks`."""
         return ()
 
@@ -78,20 +78,20 @@ class ColumnFamily(ABC):
 
     @abstractmethod
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [len(pairs), len(columns)], finite.
+        """Compute the columns of the pairs: float32 [len(pairs), len(columns)], finite.
 
         Raises:
             InputError: a pair lies outside the collection, or the context lacks something that
-                the family cannot do without.
+                the family needs.
         """
 
-    def check(self, context: ColumnContext) -> None:  # noqa: B027, most can always be computed
-        """Raise InputError if ``compute`` could not be done here; asked of all families before any
-        of them computes."""
+    def check(self, context: ColumnContext) -> None:  # noqa: B027, most families need no check
+        """Raise InputError if ``compute`` cannot work in this context; all families are checked
+        before any of them computes."""
 
     def absent(self, context: ColumnContext) -> dict[str, str]:
-        """Columns that are 0 throughout because the collection lacks their source, with the
-        reason: name to one line. By default those of fields that it lacks."""
+        """Map the name of each column that is 0 throughout, because the collection lacks its
+        source, to the reason in one line. By default: columns of fields that are missing."""
         return {
             column.name: f"0: the collection has no field {column.field!r}"
             for column in self.columns
@@ -107,7 +107,7 @@ class ColumnFamily(ABC):
         return [column.name for column in self.columns]
 
     def select(self, values: NDArray[np.float32], names: Sequence[str]) -> NDArray[np.float32]:
-        """The named columns of a result of ``compute``, in the order given.
+        """Select columns by name from a result of ``compute``, in the given order.
 
         Raises:
             InputError: the family has no such column.

@@ -1,4 +1,4 @@
-"""What columns are computed from: a collection and its index, in memory and as a folder."""
+"""The input of column families: a collection and its index, in memory or as a workspace folder."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _VERSION = 1
 
 
 class _Memory:
-    """What was computed, by key: once, whatever number of threads ask for it at one time."""
+    """A cache that computes the value of each key once, even if several threads ask at a time."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
-        self._making: dict[Any, Lock] = {}
+        self._locks: dict[Any, Lock] = {}
 
     def value(self, key: Any, compute: Callable[[], T]) -> T:
         if key not in self._values:
-            with self._making.setdefault(key, Lock()):
+            with self._locks.setdefault(key, Lock()):
                 if key not in self._values:
                     self._values[key] = compute()
         value: T = self._values[key]
@@ -49,15 +49,15 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class ColumnContext:
-    """What a family computes from.
+    """The input of a column family, with a cache of intermediate results.
 
     Attributes:
         collection: documents, queries and links.
         index: the term counts of the collection's documents.
-        threads: worker threads; None for one per core. Columns do not depend on it.
-        base: where the documents were added to others, the context of those others, or None; see
-            :attr:`learned_from`.
-        folder: the workspace that it is of, or None.
+        threads: number of worker threads; None for one per core. Columns do not depend on it.
+        base: for added documents, the context of those that they were added to; None otherwise.
+            See :attr:`learned_from`.
+        folder: the workspace that the context was opened from, or None.
 
     Raises:
         InputError: the index belongs to another collection.
@@ -80,25 +80,25 @@ class ColumnContext:
 
     @cached_property
     def query_words(self) -> tuple[list[str], csr_matrix]:
-        """The words of the queries in code point order, those that no document has among them, and
-        their occurrences, int32 [n_queries, n words], columns sorted."""
+        """The words of the queries in code point order, including words that occur in no document,
+        and their counts, int32 [n_queries, n words], columns sorted."""
         return count_terms(self.collection.query_texts, self.index.analyzer, threads=self.threads)
 
     @cached_property
     def query_counts(self) -> csr_matrix:
-        """int32 [n_queries, V], columns sorted: how often each word of the index occurs in the
-        queries."""
+        """int32 [n_queries, V], columns sorted: how often each word of the index occurs in each
+        query."""
         return self.index.known_counts(*self.query_words)
 
     @property
     def learned_from(self) -> ColumnContext:
-        """The context of the documents that statistics, vocabularies, vectors and links are of:
-        this one, or of added documents that which they were added to."""
+        """The context that statistics, vocabularies, vectors and links are learned from: this one,
+        or for added documents the one that they were added to."""
         return self if self.base is None else self.base
 
     def of_added(self, collection: Collection) -> ColumnContext:
-        """The context of other documents, whose columns are as if they had been among these while
-        everything that is learned from documents had been learned without them.
+        """The context of documents that are added to these. Their columns are those that they
+        would have in this collection if everything learned from documents ignored them.
 
         Raises:
             InputError: see :meth:`TermIndex.of_added`.
@@ -111,18 +111,18 @@ class ColumnContext:
         pairs.check(self.collection.n_queries, self.collection.n_documents)
 
     def for_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> ColumnContext:
-        """The context of the same documents and other queries (without judgements); what was
-        computed of the documents is shared.
+        """The context of the same documents and other queries (without judgements); everything
+        cached for the documents is shared.
 
         Raises:
-            InputError: ids that are not distinct, or not as many as texts.
+            InputError: the ids are not distinct, or not as many as the texts.
         """
         collection = self.collection.with_queries(texts, ids)
         return self._with_queries(collection)
 
     def of_queries(self, first: int, last: int) -> ColumnContext:
-        """The context of some of the queries, rows ``first`` to before ``last``, with their
-        judgements; what was computed of the documents is shared."""
+        """The context of the query rows ``first`` to ``last`` (exclusive), with their judgements;
+        everything cached for the documents is shared."""
         return self._with_queries(self.collection.of_queries(first, last))
 
     def _with_queries(self, collection: Collection) -> ColumnContext:
@@ -131,12 +131,12 @@ class ColumnContext:
         )
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
-        """``compute()``, remembered for these documents: for what depends on no query, such as
-        PageRank."""
+        """The result of ``compute()``, cached for these documents; for values that depend on no
+        query, such as PageRank."""
         return self._of_documents.value(key, compute)
 
     def cached_for_queries(self, key: Any, compute: Callable[[], T]) -> T:
-        """``compute()``, remembered for these documents and queries."""
+        """The result of ``compute()``, cached for these documents and queries."""
         return self._of_queries.value(key, compute)
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
@@ -158,14 +158,14 @@ def make_workspace(
     folder.
 
     Args:
-        analyzer: how text is analysed; or ``index``, if the collection is indexed already.
-        threads: worker threads; None for one per core.
-        workers: who count and write the documents, as of
+        analyzer: how text is analysed; not used with ``index``, an existing index.
+        threads: number of worker threads; None for one per core.
+        workers: processes that count and write the documents, from
             :func:`~ltr_features.text.document_workers.documents_on`; None for this process. The
-            workspace is the same.
+            workspace does not depend on it.
 
-    A workspace that is there already is replaced when the new one is complete; a folder that holds
-    anything else is not touched.
+    An existing workspace is replaced when the new one is complete; a folder that holds anything
+    else is left untouched.
 
     Raises:
         InputError: the folder holds something else, or the collection has no words.
@@ -189,26 +189,26 @@ def make_workspace(
 
 
 def check_target(folder: str | os.PathLike[str]) -> None:
-    """Raise InputError if a workspace cannot be made there: before a long collection is read."""
+    """Raise InputError if a workspace cannot be made there; call it before a long read."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a workspace is a folder: name another path")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
-        raise InputError(f"{folder} is not empty and is no workspace; name another folder")
+        raise InputError(f"{folder} is not empty and not a workspace; name another folder")
 
 
 def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None) -> ColumnContext:
     """The context of a workspace's own queries; the index is memory-mapped.
 
     Raises:
-        InputError: the folder is no workspace, or one of a newer version, or damaged.
+        InputError: the folder is not a workspace, was made by a newer version, or is damaged.
     """
     folder = Path(folder)
     try:
         version = read_json(folder / _MARK)["version"]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
-            f"{folder} is no workspace; make one with: ltr-features index SOURCE ... --out {folder}"
+            f"{folder} is not a workspace; make one: ltr-features index SOURCE ... --out {folder}"
         ) from None
     with reading(folder, "the workspace is damaged: index the collection again"):
         if version > _VERSION:

@@ -3,12 +3,12 @@
 
 Rules (field s of document d, query q):
 
-- every text's vector is inferred (see :mod:`ltr_features.embeddings.doc2vec`), the documents' too,
-  so that queries and documents are treated alike and documents added later have the same vectors;
-- a chunk is a window of 10, 30 or 50 tokens of the body, without overlap; the last one is what is
-  left and may be shorter;
-- words that the model does not know are passed over, though they count in a chunk's length; a text
-  or chunk without a known word has no vector: its cosine is 0, and it is left out of average and
+- all vectors are inferred (see :mod:`ltr_features.embeddings.doc2vec`), those of documents too, so
+  that queries and documents are treated alike and documents added later have the same vectors;
+- chunks are windows of 10, 30 or 50 tokens of the body, without overlap; the last one may be
+  shorter;
+- words that the model does not know are skipped, but count towards a chunk's length; a text or
+  chunk without a known word has no vector: its cosine is 0, and it is left out of average and
   maximum over chunks;
 - 0 where the collection lacks the field.
 """
@@ -36,7 +36,7 @@ CHUNK_LENGTHS = (10, 30, 50)
 
 @dataclass(frozen=True)
 class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
-    """Cosine of the doc2vec vectors of query and field."""
+    """Cosine between the doc2vec vectors of the query and a field."""
 
     knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-word"
@@ -72,7 +72,7 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
 
 @dataclass(frozen=True)
 class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
-    """Average and maximum cosine of the doc2vec vectors of the query and chunks of the body."""
+    """Average and maximum cosine between the doc2vec vectors of the query and of body chunks."""
 
     knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "d2v-chunk"
@@ -107,7 +107,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
         return values
 
     def _queries(self, context: ColumnContext) -> Bags:
-        """Bags of one vector each."""
+        """The queries as bags of one vector each."""
         vectors = self.query_vectors(context)
         return Bags.over(identity(len(vectors), format="csr"), vectors)
 
@@ -123,7 +123,7 @@ class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
         return Bags.over(chunks, vectors)
 
     def _body_tokens(self, context: ColumnContext) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The bodies as vocabulary rows: int64 [n + 1] ends and int32 tokens."""
+        """The bodies as rows of the vocabulary: ends, int64 [n + 1], and tokens, int32."""
 
         def make() -> tuple[NDArray[np.int64], NDArray[np.int32]]:
             vocabulary, analyzer = context.index.vocabulary, context.index.analyzer
@@ -144,11 +144,12 @@ def chunk_bags(
 
     Args:
         ends: int64 [n + 1], text i has ``tokens[ends[i]:ends[i + 1]]``.
-        tokens: int32, 0 to n_words - 1; -1 for a word that counts in the length alone.
+        tokens: int32, 0 to n_words - 1; -1 for a word that only counts towards the length.
         length: tokens per chunk; the last chunk of a text may have fewer.
 
     Returns:
-        int64 [n + 1], the chunks of each text, and their counts, int32 [n chunks, n_words].
+        The ends of each text's chunks, int64 [n + 1], and the word counts of the chunks, int32
+        [n chunks, n_words].
     """
     sizes = np.diff(ends)
     chunk_ends = np.concatenate([[0], np.cumsum(-(-sizes // length))]).astype(np.int64)

@@ -31,11 +31,11 @@ class Ensan2017(ColumnFamily):
     ``d2v-chunk`` (6), in the order of the paper's Table 1.
 
     Args:
-        options: parameters of the parts; each part takes those that it has: ``vectors`` (of the
-            word vectors), ``model`` (of doc2vec), ``knowledge`` (of the entities), ``folder``, ...
+        options: parameters of the five families; each takes those that it knows: ``vectors``
+            (word vectors), ``model`` (doc2vec), ``knowledge`` (entities), ``folder``, ...
 
     Raises:
-        InputError: a parameter that no part has, or a value that a part refuses.
+        InputError: a parameter is unknown to all families, or a family rejects its value.
     """
 
     knows_added: ClassVar[bool] = True

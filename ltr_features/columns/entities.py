@@ -1,15 +1,15 @@
 """Columns from the entities that queries and documents mention.
 
 Cosines of entity abstracts are the columns "word embedding, entity" and "document embedding,
-entity" of Ensan et al. 2017, Table 1; overlaps are ours, beside them.
+entity" of Ensan et al. 2017, Table 1; the overlap columns are not from the paper.
 
 Rules (field s of document d, query q):
 
-- the entities of a text are a set: those of its mentions with rho and link probability of at least
-  the thresholds; one that the knowledge base lacks is left out. The thresholds of queries and
+- the entities of a text are a set: those of its mentions whose rho and link probability reach the
+  thresholds, without entities that the knowledge base lacks. The rho thresholds of queries and
   documents differ by default: a query with one mention has rho <= 1/2 of its link probability;
-- ``w2v-entity``: average and maximum cosine over pairs of an occurrence of a word in the abstracts
-  of q's entities and one in the abstracts of s's;
+- ``w2v-entity``: average and maximum cosine over pairs of a word occurrence in the abstracts of
+  q's entities and one in the abstracts of s's entities;
 - ``d2v-entity``: average and maximum cosine over pairs of an entity of q and one of s, by the
   doc2vec vectors of their abstracts;
 - 0 where q or s has no entity (or none whose abstract has a known word), and where the collection
@@ -38,7 +38,7 @@ from ssi_models.vocabulary import Vocabulary
 
 
 class _Abstracts(NamedTuple):
-    """Abstracts of entities as bags of words: counts int32 [n, W], and the words' unit vectors."""
+    """Abstracts of entities as bags of words: counts, int32 [n, W], and the words' unit vectors."""
 
     counts: csr_matrix
     words: Vocabulary
@@ -47,7 +47,7 @@ class _Abstracts(NamedTuple):
 
 @dataclass(frozen=True)
 class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
-    """Average and maximum cosine of the words of the abstracts of query's and field's entities."""
+    """Average and maximum cosine of words in the abstracts of the query's and field's entities."""
 
     name: ClassVar[str] = "w2v-entity"
     description: ClassVar[str] = "cosines of word vectors, abstracts of the entities mentioned"
@@ -96,7 +96,7 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
 
 @dataclass(frozen=True)
 class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
-    """Average and maximum cosine of the doc2vec vectors of the abstracts of query's and field's
+    """Average and maximum cosine of the doc2vec vectors of abstracts of the query's and a field's
     entities."""
 
     name: ClassVar[str] = "d2v-entity"

@@ -1,4 +1,4 @@
-"""Where the entities of queries and documents come from: a knowledge base and a linker."""
+"""The source of the entities of queries and documents: a knowledge base and a linker."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ LINKERS = ("wikipedia", "tagme", "stored")
 
 @dataclass(frozen=True)
 class EntitySource:
-    """Where entities and their abstracts come from.
+    """The source of entities and their abstracts.
 
     Attributes:
-        knowledge: folder of the knowledge base (``ltr-features wikipedia``).
+        knowledge: folder of the knowledge base (made by ``ltr-features wikipedia``).
         dump: instead of ``knowledge``, a small dump of Wikipedia whose knowledge base is made when
-            it is first needed, or ``"wikipedia-excerpt"``, the one installed with gensim.
-        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the service) or
-            ``"stored"``.
-        annotations: of ``"tagme"`` the cache, of ``"stored"`` the file of annotations.
+            it is first needed, or ``"wikipedia-excerpt"``, the dump installed with gensim.
+        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the web service) or
+            ``"stored"`` (annotations from a file).
+        annotations: the cache file of ``"tagme"``, or the annotation file of ``"stored"``.
         min_rho, min_rho_query: least rho of mentions in documents and in queries, 0 to 1.
         min_link_probability: least link probability of mentions, 0 to 1.
-        folder: where knowledge bases made of dumps are kept and looked for; None keeps none.
+        folder: where knowledge bases made from dumps are stored and looked up; None stores none.
 
     Raises:
-        InputError: an unknown linker, a threshold outside its range, or files that are not there.
+        InputError: the linker is unknown, a threshold is out of range, or a file is missing.
     """
 
     knowledge: str | os.PathLike[str] | None = None
@@ -53,7 +53,7 @@ class EntitySource:
 
     def __post_init__(self) -> None:
         if self.linker not in LINKERS:
-            raise InputError(f"linker: no {self.linker!r}; there are {', '.join(LINKERS)}")
+            raise InputError(f"linker must be one of {', '.join(LINKERS)}, got {self.linker!r}")
         for name in ("min_rho", "min_rho_query", "min_link_probability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
@@ -68,19 +68,19 @@ class EntitySource:
 
     @property
     def entity_key(self) -> tuple[str | None, ...]:
-        """Equal for sources that link alike."""
+        """A cache key that is equal for sources that link alike."""
         where = str(self.knowledge or self.dump)
         return ("entities", where, self.linker, str(self.annotations))
 
     def check(self, context: ColumnContext) -> None:
-        """Raise InputError as :meth:`base`."""
+        """Raise InputError if there is no usable knowledge base, see :meth:`base`."""
         self.base(context)
 
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context.
 
         Raises:
-            InputError: none is named, or it was made of texts that the collection's queries were
+            InputError: none is named, or it was made from texts that the collection's queries were
                 drawn from.
         """
         context = context.learned_from
@@ -102,14 +102,14 @@ class EntitySource:
             )
         if withheld not in (None, base.withheld):
             raise InputError(
-                f"knowledge base {base.path}: it was made of whole articles, and queries are drawn "
+                f"knowledge base {base.path} was made of whole articles, but queries are drawn "
                 f"from {withheld}, which columns must not see; make it again with ltr-features "
                 "wikipedia --no-query-sections"
             )
         return base
 
     def make_linker(self, context: ColumnContext) -> EntityLinker:
-        """The linker of these options."""
+        """Make the linker that the options ask for."""
         if self.linker == "stored":
             return StoredAnnotations(self.annotations or "")
         if self.linker == "tagme":
@@ -130,8 +130,8 @@ class EntitySource:
         )
 
     def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
-        """The entities of each of the paper's fields that the collection has; all are linked
-        together."""
+        """The entities of the documents by field, for the paper's fields that the collection has;
+        the fields are linked together and number their entities alike."""
         present = [field for field in EMBEDDING_FIELDS if field in context.index]
         key = (self.entity_key, "documents")
         raw = context.cached(key, lambda: self._link(context, present))
@@ -141,7 +141,7 @@ class EntitySource:
         )
 
     def document_entities(self, context: ColumnContext) -> NDArray[np.int64]:
-        """The entities that the documents' bags are over."""
+        """The entities that the columns of the documents' bags stand for, int64, ascending."""
         for linked in self.linked_fields(context).values():
             return linked.entities
         return np.zeros(0, dtype=np.int64)
@@ -151,9 +151,8 @@ class EntitySource:
         columns: dict[str, NDArray[np.float64]] = {}
         sizes = {}
         for part in parts:
-            of_queries = part == "queries"
             collection = context.collection
-            texts = collection.query_texts if of_queries else collection.fields[part]
+            texts = collection.query_texts if part == "queries" else collection.fields[part]
             linked = linker.link(texts)
             rows = base.rows([m.entity for mentions in linked for m in mentions])
             scores = [(m.rho, m.link_probability) for mentions in linked for m in mentions]
@@ -168,11 +167,11 @@ class EntitySource:
 
 @dataclass(frozen=True, eq=False)
 class EntitySets:
-    """The entities of texts.
+    """The entities that each of several texts mentions.
 
     Attributes:
-        entities: int64 [m], rows of the knowledge base, rising.
-        bags: float32 [n texts, m], 1 where a text has the entity.
+        entities: int64 [m], rows of the knowledge base, ascending.
+        bags: float32 [n texts, m], 1 where a text mentions the entity.
     """
 
     entities: NDArray[np.int64]
@@ -181,7 +180,7 @@ class EntitySets:
 
 @dataclass(frozen=True, eq=False)
 class _LinkedTexts:
-    """Raw mentions by part: columns text, row of the knowledge base, rho, link probability."""
+    """Mentions by part, as columns: text, row of the knowledge base, rho, link probability."""
 
     entities: NDArray[np.int64]
     mentions: dict[str, NDArray[np.float64]]
@@ -194,5 +193,5 @@ class _LinkedTexts:
         places = (text[kept].astype(np.int64), column)
         shape = (self.sizes[part], len(self.entities))
         bags = csr_matrix((np.ones(len(column), np.float32), places), shape=shape)
-        bags.data[:] = 1  # of an entity that a text mentions several times, too
+        bags.data[:] = 1  # also where a text mentions an entity several times
         return EntitySets(self.entities, bags)

@@ -21,7 +21,7 @@ ENSAN = "Ensan et al. 2017, CIKM, Table 1"
 
 
 def cosine_column(name: str, description: str, field: str) -> ColumnSpec:
-    """One of the paper's columns."""
+    """The declaration of one of the paper's columns."""
     return ColumnSpec(name, description, "cosine", "-1 to 1", ENSAN, field)
 
 
@@ -30,7 +30,7 @@ class FieldCosines(ColumnFamily):
     fields that the collection lacks: ``PREFIX_avg_body``, ``PREFIX_max_body`` and so on.
 
     Attributes:
-        compared: what is paired, with ``{field}`` in it.
+        compared: what the cosines compare, for column descriptions; contains ``{field}``.
     """
 
     knows_added: ClassVar[bool] = True
@@ -65,4 +65,4 @@ class FieldCosines(ColumnFamily):
 
     @abstractmethod
     def _fields(self, context: ColumnContext) -> Mapping[str, Bags]:
-        """The vectors of each document's fields, by field, of those that the collection has."""
+        """The vectors of the documents, by field, for the fields that the collection has."""

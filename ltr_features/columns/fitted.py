@@ -1,5 +1,5 @@
-"""The column of a fitted model, in memory and as two files: the model, and beside it on whose
-judgements it was trained."""
+"""The column of a fitted model, in memory or as two files: the model, and notes on the queries
+whose judgements it was trained on."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ from ssi_models.representation import CachedDocuments
 
 
 def model_texts(context: ColumnContext, recipe: LearnedColumn) -> TermSpace:
-    """What a column's model is fitted on and scores: rows of queries and documents, and what their
-    columns stand for."""
+    """The queries and documents of a context as the rows that a column's model is fitted on and
+    scores."""
     if recipe.kind.inputs == "counts":
         return TermSpace.counts(context, recipe.field, recipe.terms)
     return TermSpace.of(context, recipe.min_document_frequency, recipe.field, recipe.terms)
 
 
 class FittedColumn(ColumnFamily):
-    """The column of one fitted model, for any queries: of rows that it was not trained on.
+    """The column of one fitted model, for any queries that it was not trained on.
 
     Args:
-        recipe: the column. model: the fitted model.
+        recipe: the recipe of the column. model: the fitted model.
 
     Raises:
-        InputError: the model is of another kind than the recipe says.
+        InputError: the model is not of the recipe's kind.
     """
 
     def __init__(self, recipe: LearnedColumn, model: MatchingModel) -> None:
         if not isinstance(model, recipe.kind):
             raise InputError(
-                f"column {recipe.name!r}: a model {model.name!r}, not {recipe.kind.name!r}"
+                f"column {recipe.name!r} needs a model {recipe.kind.name!r}, got {model.name!r}"
             )
         self.recipe, self.model = recipe, model
         known = set(recipe.kind.scoring_params)
         model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
         self._documents: WeakKeyDictionary[TermIndex, CachedDocuments] = WeakKeyDictionary()
-        # Families have these at the class; here they belong to the recipe.
+        # Class attributes in other families; here they depend on the recipe.
         self.knows_added = not model.of_its_documents  # type: ignore[misc]
         self.name = recipe.name  # type: ignore[misc]
         self.description = recipe.spec.description  # type: ignore[misc]
@@ -73,12 +73,12 @@ class FittedColumn(ColumnFamily):
         return self.model.remarks
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n, 1]. Documents' representations are computed once per documents, those of the
-        queries for the pairs: of the queries between the first and the last that they have.
+        """Score the pairs: float32 [n, 1]. The documents' representations are computed once per
+        index, those of queries in each call, for all from the first to the last one in the pairs.
 
         Raises:
-            InputError: a pair outside the collection, or documents analysed into other words than
-                the model's.
+            InputError: a pair lies outside the collection, or the model was trained on other words
+                than those of the documents.
         """
         context.check(pairs)
         texts, documents = self._prepared(context)
@@ -90,7 +90,7 @@ class FittedColumn(ColumnFamily):
         return scores[:, None]
 
     def scores(self, context: ColumnContext, queries: NDArray[np.int64]) -> NDArray[np.float32]:
-        """float32 [len(queries), n_documents]: the column of every document for these queries."""
+        """float32 [len(queries), n_documents]: the scores of all documents for these queries."""
         texts, documents = self._prepared(context)
         excluded = context.collection.query_sources
         return documents.scores(
@@ -98,7 +98,7 @@ class FittedColumn(ColumnFamily):
         )
 
     def _prepared(self, context: ColumnContext) -> tuple[TermSpace, CachedDocuments]:
-        """Queries and documents as the model wants them, the documents' representations made."""
+        """The context's rows for the model, and the documents' cached representations."""
         texts = model_texts(context, self.recipe)
         if context.index not in self._documents:
             self._check_words(context, texts)
@@ -106,12 +106,12 @@ class FittedColumn(ColumnFamily):
         return texts, self._documents[context.index]
 
     def _check_words(self, context: ColumnContext, texts: TermSpace) -> None:
-        """Raise InputError unless the model's words are the index's."""
+        """Raise InputError unless the model was trained with the index's analyzer and words."""
         known, recipe = self.model.vocabulary_, self.model.recipe_
         if recipe is not None and recipe != context.index.analyzer.fingerprint:
             raise InputError(
                 f"column {self.recipe.name!r}: its model was trained on text analysed by another "
-                "recipe (stop words, stemmer, ...); index the collection as it was then"
+                "recipe (stop words, stemmer, ...); index the collection with that recipe"
             )
         if known is not None and known != texts.vocabulary:
             raise InputError(
@@ -122,7 +122,7 @@ class FittedColumn(ColumnFamily):
 
 
 def notes_path(path: str | os.PathLike[str]) -> Path:
-    """The notes beside a model file: ``ssi.safetensors`` has ``ssi.column.json``."""
+    """The path of a model's notes: ``ssi.column.json`` for ``ssi.safetensors``."""
     path = Path(path)
     return path.with_name(path.name.removesuffix(".safetensors") + ".column.json")
 
@@ -130,11 +130,11 @@ def notes_path(path: str | os.PathLike[str]) -> Path:
 def save_fitted(
     column: FittedColumn, path: str | os.PathLike[str], train_queries: IdCollection[str]
 ) -> None:
-    """Write the model and its notes, remarks on the fit among them.
+    """Write the model and its notes, including remarks on the fit.
 
     Args:
-        train_queries: ids of the queries whose judgements the model saw; none of a model that
-            learns from documents.
+        train_queries: ids of the queries whose judgements the model saw; not recorded for a model
+            that learns from documents alone.
     """
     path = Path(path)
     labelled = column.recipe.looks_at_labels
@@ -150,11 +150,11 @@ def save_fitted(
 
 
 def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> FittedColumn:
-    """The column, to score rows of the given queries.
+    """Load the column of a saved model, to score rows of the given queries.
 
     Raises:
-        InputError: no notes beside the model, or it was trained on judgements of one of the
-            queries: its column would tell the ranker their labels.
+        InputError: the model has no valid notes, or was trained on judgements of one of the
+            queries, so that its column would give their labels away to the ranker.
     """
     path = Path(path)
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Known(NamedTuple):
-    """The scores of a column that are about the collection: keys (query * n_documents + document),
+    """The scores of a column for pairs of the collection: keys (query * n_documents + document),
     int64 in ascending order, and their values, float32."""
 
     keys: NDArray[np.int64]
@@ -34,11 +34,11 @@ class GivenScores(ColumnFamily):
     """A column for each kind of score that other systems gave to (query, document) pairs.
 
     Attributes:
-        files: name of a column to its file, see :func:`~.score_tables.read_scores`. A file with
-            several kinds of scores gives a column for each, ``<name>_<its name>``.
-        query, document, scores: the columns of the tables, see ``read_scores``.
-        missing: what a pair without a score gets: a number, or "lowest": the lowest score of the
-            query in that column (of all queries, where it has none).
+        files: maps a column's name to its file, see :func:`~.score_tables.read_scores`. A file with
+            several kinds of scores gives a column for each, ``<name>_<kind of score>``.
+        query, document, scores: the names of the tables' columns, see ``read_scores``.
+        missing: the value of a pair without a score: a number, or "lowest": the lowest score of the
+            query in that column (of all queries, if it has none).
 
     Raises:
         InputError: a file cannot be read.
@@ -53,12 +53,12 @@ class GivenScores(ColumnFamily):
     document: str | None = None
     scores: Sequence[str] = ()
     missing: float | Literal["lowest"] = 0.0
-    _told: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _remarks: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing != "lowest" and not np.isfinite(np.float32(self.missing)):
             raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
-        self._origins  # noqa: B018, files are looked at before anything expensive
+        self._origins  # noqa: B018, check the files before anything expensive
 
     @property
     def trained_on(self) -> str:
@@ -66,11 +66,11 @@ class GivenScores(ColumnFamily):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return tuple(self._told.values())
+        return tuple(self._remarks.values())
 
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
-        """Column to its name in ``files`` and in the file."""
+        """Map each column to its name in ``files`` and the name of its score in the file."""
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
             inside = self._inside(path)
@@ -91,7 +91,7 @@ class GivenScores(ColumnFamily):
         ]
 
     def check(self, context: ColumnContext) -> None:
-        """Raise InputError if there is no file, or one has no row about the collection."""
+        """Raise InputError if no file is named, or a file has no row about the collection."""
         if not self.files:
             raise InputError(
                 "scores: name at least one file: files = { engine = 'engine.run' } in TOML, "
@@ -107,10 +107,10 @@ class GivenScores(ColumnFamily):
         for j, (column, (name, score)) in enumerate(self._origins.items()):
             known = self._known(context, name)[score]
             place = places_of(wanted, known.keys)
-            lost = place < 0
-            result[~lost, j] = known.values[place[~lost]]
-            result[lost, j] = self._substitutes(context, known, pairs.query[lost])
-            self._tell(column, int(lost.sum()), len(pairs))
+            missing = place < 0
+            result[~missing, j] = known.values[place[~missing]]
+            result[missing, j] = self._substitutes(context, known, pairs.query[missing])
+            self._remark(column, int(missing.sum()), len(pairs))
         return result
 
     def _substitutes(
@@ -125,14 +125,14 @@ class GivenScores(ColumnFamily):
             lowest[scored] = np.minimum.reduceat(known.values, first)
         return lowest[queries].astype(np.float32)
 
-    def _tell(self, column: str, n_missing: int, n: int) -> None:
-        self._told.pop(column, None)
+    def _remark(self, column: str, n_missing: int, n: int) -> None:
+        self._remarks.pop(column, None)
         if n_missing:
-            put = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
-            self._told[column] = f"{column}: {lack(n_missing, n)} no score and get {put}"
+            value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
+            self._remarks[column] = f"{column}: {lack(n_missing, n)} no score and get {value}"
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
-        """The scores of a file that are about the collection's queries, by their name in it."""
+        """The scores in a file for pairs of the collection, by the names they have there."""
         from ltr_features.sources.score_tables import read_scores
 
         table = context.cached(
@@ -141,14 +141,14 @@ class GivenScores(ColumnFamily):
         return context.cached_for_queries((self, name), lambda: _of_collection(table, context))
 
     def _inside(self, path: str | os.PathLike[str]) -> Sequence[str]:
-        """Names of the scores in a file; listings, which have none, do not wait for the import."""
+        """The names of the scores in a file. The import is slow, and listings read no file."""
         from ltr_features.sources.score_tables import score_columns
 
         return score_columns(path, **self._named)
 
     @property
     def _named(self) -> dict[str, Any]:
-        """How the tables call their columns."""
+        """The names of the tables' columns, as arguments for the readers."""
         return {"query": self.query, "document": self.document, "scores": self.scores}
 
     def __hash__(self) -> int:
@@ -157,7 +157,7 @@ class GivenScores(ColumnFamily):
 
 
 def lack(n_missing: int, n: int) -> str:
-    """How many rows lack something, for remarks."""
+    """The beginning of a remark: how many of n rows have none of something."""
     return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have"
 
 

@@ -1,4 +1,4 @@
-"""Similarities of vectors that another model made of the queries and documents."""
+"""Similarities of query and document vectors that another model made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ltr_features.text.collection import Pairs, known_rows
 if TYPE_CHECKING:
     from ltr_features.embeddings.id_vectors import IdVectors
 
-#: Rows that are compared at once: mapped vectors are never in memory as a whole.
+#: Pairs compared at once, so that memory-mapped vectors are never in memory as a whole.
 _BLOCK = 8192
 _SPECS = {
     "cosine": ("q'd / (|q| |d|), 0 where one of them is 0", "-1 to 1"),
@@ -36,14 +36,14 @@ class GivenVectors(ColumnFamily):
 
     Attributes:
         queries, documents: files of vectors, see :func:`~.id_vectors.read_id_vectors`.
-        query_ids, document_ids: files of their ids, where the vectors' files have none.
-        prefix: of the columns' names: ``<prefix>_cosine``.
-        measures: which columns.
-        missing: what a pair gets of which one has no vector.
+        query_ids, document_ids: files of the vectors' ids, if the vector files have none.
+        prefix: prefix of the columns' names: ``<prefix>_cosine``.
+        measures: the similarities to compute, a column for each.
+        missing: the value of a pair whose query or document has no vector.
 
     Raises:
-        InputError: a file cannot be read, or the vectors of queries have another width than those
-            of documents.
+        InputError: a file cannot be read, or the vectors of queries and documents differ in
+            width.
     """
 
     name = "vectors"
@@ -58,7 +58,7 @@ class GivenVectors(ColumnFamily):
     measures: Sequence[Literal["cosine", "dot", "distance"]] = ("cosine",)
     missing: float = 0.0
     _read: dict[str, IdVectors] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+    _remarks: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.measures if name not in _SPECS]
@@ -69,7 +69,7 @@ class GivenVectors(ColumnFamily):
         if not np.isfinite(np.float32(self.missing)):
             raise InputError(f"vectors: missing must be finite, got {self.missing}")
         if self.queries is None or self.documents is None:
-            return  # to be listed; ``check`` says what lacks
+            return  # enough for listings; ``check`` reports the missing file
         from ltr_features.embeddings.id_vectors import read_id_vectors
 
         self._read["query"] = read_id_vectors(self.queries, self.query_ids)
@@ -87,7 +87,7 @@ class GivenVectors(ColumnFamily):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return tuple(self._told)
+        return tuple(self._remarks)
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:
@@ -99,7 +99,7 @@ class GivenVectors(ColumnFamily):
         ]
 
     def check(self, context: ColumnContext) -> None:
-        """Raise InputError if a file is not named, or has no vector of the collection's."""
+        """Raise InputError if a file is not named, or has no vector for the collection."""
         if not self._read:
             raise InputError(
                 "vectors: name both files, queries = 'queries.npy' and documents = 'documents.npy' "
@@ -112,16 +112,16 @@ class GivenVectors(ColumnFamily):
         context.check(pairs)
         query = self._rows(context, "query")[pairs.query]
         document = self._rows(context, "document")[pairs.document]
-        there = np.flatnonzero((query >= 0) & (document >= 0))
+        known = np.flatnonzero((query >= 0) & (document >= 0))
         result = np.full((len(pairs), len(self.measures)), self.missing, dtype=np.float32)
-        for start in range(0, len(there), _BLOCK):
-            block = there[start : start + _BLOCK]
+        for start in range(0, len(known), _BLOCK):
+            block = known[start : start + _BLOCK]
             q = self._vectors("query", query[block])
             d = self._vectors("document", document[block])
             for j, name in enumerate(self.measures):
                 result[block, j] = _similarity(name, q, d)
-        n_missing = len(pairs) - len(there)
-        self._told[:] = (
+        n_missing = len(pairs) - len(known)
+        self._remarks[:] = (
             [f"{self.prefix}: {lack(n_missing, len(pairs))} no vectors and get {self.missing:g}"]
             if n_missing
             else []
@@ -129,9 +129,9 @@ class GivenVectors(ColumnFamily):
         return result
 
     def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:
-        """int64: the row of the vector of each query or document of the collection; -1: none."""
+        """int64: the row of each query's or document's vector in its file, -1 if it has none."""
         vectors, collection = self._read[side], context.collection
-        remember = context.cached_for_queries if side == "query" else context.cached
+        cached = context.cached_for_queries if side == "query" else context.cached
         wanted = collection.query_ids if side == "query" else collection.document_ids
 
         def find() -> NDArray[np.int64]:
@@ -140,11 +140,11 @@ class GivenVectors(ColumnFamily):
             rows[found[found >= 0]] = np.flatnonzero(found >= 0)
             return rows
 
-        rows: NDArray[np.int64] = remember(("vectors", str(vectors.path), side), find)
+        rows: NDArray[np.int64] = cached(("vectors", str(vectors.path), side), find)
         return rows
 
     def _vectors(self, side: str, rows: NDArray[np.int64]) -> NDArray[np.float64] | sp.csr_matrix:
-        """float64 [n, width], finite; CSR where one of the files is sparse."""
+        """float64 [n, width], finite; CSR if either file is sparse."""
         vectors = self._read[side]
         chosen = vectors.rows[rows].astype(np.float64)
         if any(sp.issparse(other.rows) for other in self._read.values()):
@@ -154,7 +154,7 @@ class GivenVectors(ColumnFamily):
             row = int(rows[np.argmin(finite)])
             raise InputError(
                 f"{vectors.path}, row {row + 1}: the vector of {side} {vectors.ids[row]!r} has a "
-                "number that is not finite; make it again or leave it out"
+                "number that is not finite; compute it again or leave it out"
             )
         return chosen
 
@@ -163,7 +163,7 @@ class GivenVectors(ColumnFamily):
 
 
 def _similarity(name: str, q: Any, d: Any) -> NDArray[np.float64]:
-    """float64 [n], of row i of the one and row i of the other, both dense or both CSR."""
+    """float64 [n]: the similarity of row i of q and row i of d, both dense or both CSR."""
     if name == "distance":
         difference = q - d
         return np.sqrt(_products(difference, difference))
@@ -175,6 +175,6 @@ def _similarity(name: str, q: Any, d: Any) -> NDArray[np.float64]:
 
 
 def _products(a: Any, b: Any) -> NDArray[np.float64]:
-    """float64 [n]: inner products of rows."""
+    """float64 [n]: inner products of row i of a and row i of b."""
     products = a.multiply(b) if sp.issparse(a) else a * b
     return np.asarray(products.sum(axis=1)).ravel()

@@ -37,22 +37,22 @@ class LearnedColumn:
 
     Attributes:
         name: the column's name.
-        model: the name of a model, or the class of one that has none; the constructor also takes
-            an unfitted model, whose class and parameters are kept. It is copied for each fit, and
-            itself never fitted.
+        model: the name of a registered model, or the class of an unregistered one. The constructor
+            also takes an unfitted model and keeps its class and parameters; each fit makes a new
+            model, and the given one is never fitted.
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
-        field: the documents' field that the model reads; ``"whole"`` is all of them together.
-        min_document_frequency: of the terms that a model of tf-idf rows knows, see
-            :class:`ltr_features.columns.term_space.TermSpace`.
-        word_weight: weight, 0 to 1, of plain word matching in the column, where the model has a
+        field: the document field that the model reads; ``"whole"`` for all fields together.
+        min_document_frequency: least document frequency of the terms, for models of tf-idf rows;
+            see :class:`ltr_features.columns.term_space.TermSpace`.
+        word_weight: weight of plain word matching in the column, 0 to 1, for models that have a
             parameter for it: word_weight of projections (w q . d + (1 - w) cosine), lambda2 of
-            language models. 0 is the model alone; None leaves it to the model, whose default is
-            to choose it by how held-out training queries are ranked.
-        terms: what the model's columns are: ``"words"``, ``"letter-trigrams"`` or ``"both"``, see
-            :mod:`ltr_features.text.letter_ngrams`.
+            language models. 0 is the model alone; None leaves it to the model, which by default
+            chooses it by the ranking of held-out training queries.
+        terms: the terms that the model counts: ``"words"``, ``"letter-trigrams"`` or ``"both"``,
+            see :mod:`ltr_features.text.letter_ngrams`.
 
     Raises:
-        InputError: no such model, a parameter that it does not have, or one out of range.
+        InputError: there is no such model, or a parameter is unknown or out of range.
     """
 
     name: str
@@ -72,7 +72,7 @@ class LearnedColumn:
             object.__setattr__(self, "model", present_name(self.model, stacklevel=4))
         if not self.name or set(self.name) & set("/\\\0"):
             raise InputError(
-                f"column {self.name!r}: the name must be that of a file, without / and \\"
+                f"column {self.name!r}: the name becomes a file name; it must not contain / or \\"
             )
         try:
             self._check_params()
@@ -86,7 +86,7 @@ class LearnedColumn:
             raise InputError(f"column {self.name!r}: {error}") from None
 
     def _take(self, model: MatchingModel) -> None:
-        """Keep the class and the parameters of a model, those that differ from their defaults."""
+        """Keep a model's class and those of its parameters that differ from their defaults."""
         if self.params:
             raise InputError(f"column {self.name!r}: give params to the model itself")
         kind = type(model)
@@ -104,8 +104,8 @@ class LearnedColumn:
     def _check_word_weight(self) -> None:
         if self.word_weight and self._weight_parameter is None:
             raise InputError(
-                f"model {self.kind.name!r} has no word_weight; where word matching is part of a "
-                "model, scales say how much of it there is"
+                f"model {self.kind.name!r} has no word_weight; models that include word matching "
+                "weigh it by their parameter scales"
             )
         if self.word_weight is not None and self._weight_parameter in self.params:
             raise InputError(f"{self._weight_parameter} is given twice; give word_weight")
@@ -118,25 +118,25 @@ class LearnedColumn:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LearnedColumn:
-        """The recipe that a file holds. Files of before there was a choice of terms have words, and
-        call the field stream.
+        """The recipe stored in a file. Files that predate the choice of terms use words, and call
+        the field stream.
 
         Raises:
-            InputError: as the constructor.
-            TypeError: a key that is no attribute, or one that is missing.
+            InputError: as for the constructor.
+            TypeError: a key is unknown or missing.
         """
         now = {FORMER_KEYS.get(key, key): value for key, value in values.items()}
         return cls(**{"terms": "words", **now})
 
     def to_json(self) -> dict[str, Any]:
-        """What :meth:`from_json` reads.
+        """The values that :meth:`from_json` reads.
 
         Raises:
             InputError: the model's class has no name in the registry.
         """
         if not isinstance(self.model, str):
             raise InputError(
-                f"column {self.name!r}: {self.kind.__name__} is no registered model, and a file "
+                f"column {self.name!r}: {self.kind.__name__} is not a registered model, so a file "
                 "cannot name it"
             )
         return {**asdict(self), "params": dict(self.params)}
@@ -150,30 +150,30 @@ class LearnedColumn:
 
     @property
     def _weight_parameter(self) -> str | None:
-        """The model's parameter for the weight of word matching."""
+        """The name of the model's parameter for the weight of word matching, or None."""
         known = self.kind.default_params()
         return next((name for name in ("word_weight", "lambda2") if name in known), None)
 
     @property
     def looks_at_labels(self) -> bool:
-        """Whether what is fitted depends on judgements."""
+        """Whether the fit depends on judgements."""
         return self.new_model().looks_at_labels
 
     @property
     def learns_from_lists(self) -> bool:
-        """Whether the recipe gives the candidates of a query a share of its negatives."""
+        """Whether a share of a query's negatives is drawn from its candidates."""
         return bool(self.params.get("list_share"))
 
     @property
     def all_params(self) -> dict[str, Any]:
-        """The model's constructor parameters, the weight of word matching among them."""
+        """The model's constructor parameters, including the weight of word matching."""
         if self.word_weight is None or self._weight_parameter is None:
             return dict(self.params)
         return {**self.params, self._weight_parameter: self.word_weight}
 
     @property
     def spec(self) -> ColumnSpec:
-        """What the column is called and means."""
+        """The declaration of the column."""
         text = inspect.getdoc(self.kind) or ""
         mixed = f", mixed with word matching ({self.word_weight:g})" if self.word_weight else ""
         counts = self.kind.inputs == "counts"
@@ -193,7 +193,7 @@ class LearnedColumn:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What a LETOR file says of the column."""
+        """The provenance of the column in a LETOR file."""
         return {
             "family": self.name,
             "description": self.spec.description,
@@ -203,7 +203,7 @@ class LearnedColumn:
 
 
 def _reference(kind: type[MatchingModel]) -> str:
-    """The paper that a model's docstring names."""
+    """The paper named in a model's docstring, or an empty text."""
     for base in kind.__mro__:
         _, found, after = (base.__doc__ or "").partition("Reference:")
         if found:
@@ -212,5 +212,5 @@ def _reference(kind: type[MatchingModel]) -> str:
 
 
 def is_registered(kind: type[MatchingModel]) -> bool:
-    """Whether a class is that of its name in :data:`ssi_models.registry.MODELS`."""
+    """Whether :data:`ssi_models.registry.MODELS` has the class under its name."""
     return MODELS.get(kind.name) is kind

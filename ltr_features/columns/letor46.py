@@ -6,14 +6,14 @@ ones in common use, and columns 21 to 40 do not claim to reproduce the published
 
 Rules that hold for all term columns (field s of document d, query q):
 
-- A term of the query that no document has in s is left out: its factor would be the same for all
+- A query term that occurs in s of no document is left out: its factor would be the same for all
   documents (log 0 in the language models).
-- TF, IDF, TF*IDF and DL look at the distinct terms of q; BM25 weighs repetitions by k3; the
+- TF, IDF, TF*IDF and DL count each distinct term of q once; BM25 weighs repetitions by k3; the
   language models count each repetition.
 - p(t|C) = occurrences of t in s over all tokens of s, in the whole collection.
 - Where s is empty in d, |d|_u / |d| counts as 1 and c / |d| as 0, so all values are finite.
-- A query without known terms has 0 in all term columns but DL.
-- A field that the collection lacks has 0 in its columns (``absent`` names them).
+- A query without known terms has 0 in all term columns except DL.
+- The columns of a field that the collection lacks are 0 (``absent`` names them).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
 from ltr_features.text.collection import Pairs, rows_of
 from ltr_features.text.index import WHOLE
 
-#: The fields in LETOR's order, and how the descriptions call them.
+#: The fields in LETOR's order, and their names in column descriptions.
 LETOR_FIELDS = {
     "body": "body",
     "anchor": "anchor texts",
@@ -47,7 +47,7 @@ _LETOR = "Qin and Liu 2013, arXiv:1306.2597"
 _OKAPI = "Robertson et al. 1994, Okapi at TREC-3"
 _LMIR = "Zhai and Lafferty 2001, SIGIR"
 
-#: prefix, description, unit, value range, reference; each for all fields, in LETOR's order.
+#: Prefix, description, unit, value range, reference; each for all fields, in LETOR's order.
 _TERM_COLUMNS = (
     ("tf", "sum over query terms of c(t, d)", "tokens", ">= 0", _LETOR),
     ("idf", "sum over query terms of ln(N / df(t))", "nats", ">= 0", _LETOR),
@@ -123,8 +123,8 @@ class Letor46(ColumnFamily):
     """The 46 columns of LETOR 4.0.
 
     Attributes:
-        k1, b, k3: parameters of BM25 (see ``text.bm25``); 2.5, 0.8 and 0 are those that
-            users of LETOR 3.0 pass on.
+        k1, b, k3: parameters of BM25 (see ``text.bm25``); 2.5, 0.8 and 0 are the values that
+            users of LETOR 3.0 hand down.
         delta: absolute discount of LMIR.ABS, greater than 0, at most 1.
         mu: Dirichlet prior of LMIR.DIR, in tokens, greater than 0.
         lam: weight of the collection in LMIR.JM (lambda), greater than 0, at most 1.
@@ -213,17 +213,17 @@ class Letor46(ColumnFamily):
         )
 
     def _of_documents(self, context: ColumnContext) -> NDArray[np.float64]:
-        """Of added documents: the graph of links and the tree of URLs stay as they are. A document
-        that has been there keeps its place in them, another has no link, no child page, and the
-        least PageRank."""
+        """float64 [n, 6]. Added documents do not change the link graph and the URL tree: documents
+        that are in them keep their values, new ones have no links, no child pages, and the least
+        PageRank."""
         collection = context.collection
         urls, n = collection.fields.get("url"), collection.n_documents
         if context.base is None:
             return document_columns(urls, collection.links, n, self.damping)
-        there = self._document_columns(context.base)
+        known = self._document_columns(context.base)
         row = rows_of(collection.document_ids, context.base.collection.document_ids)
         values = document_columns(urls, None, n, self.damping)
         for column in (0, 1, 2, 5):  # PageRank, in-links, out-links, child pages
-            other = there[:, column].min() if column == 0 else 0.0
-            values[:, column] = np.where(row >= 0, there[row, column], other)
+            default = known[:, column].min() if column == 0 else 0.0
+            values[:, column] = np.where(row >= 0, known[row, column], default)
         return values

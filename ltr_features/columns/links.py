@@ -1,4 +1,4 @@
-"""Columns of a document alone: its place in the link graph and its URL."""
+"""Columns of the document alone: its place in the link graph, and its URL."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _INDEX_PAGE = re.compile(r"^index\.\w+$", re.IGNORECASE)
 
 
 def link_matrix(links: Links, n_documents: int) -> csr_matrix:
-    """float64 [n, n], 1 where the row's document links to the column's; a link given twice counts
-    once, a link of a document to itself not at all."""
+    """float64 [n, n], 1 where the row's document links to the column's. Repeated links count once;
+    links of a document to itself do not count."""
     foreign = links.source != links.target
     source, target = links.source[foreign], links.target[foreign]
     ones = np.ones(len(source))

@@ -1,5 +1,5 @@
-"""Scores that saw no label of their row: which model scores which rows of a fold, and how far the
-scores of training rows lie from those of the others."""
+"""Out-of-fold scores: which model scores which rows of a fold, so that no row is scored by a model
+that saw its label, and how far the scores of training rows lie from those of the other rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ltr_base.slices import slices
 from ltr_features.columns.trained import FoldColumn
 from ltr_features.text.collection import Collection, Pairs
 
-#: The key of a trained column's provenance that :func:`training_distance` is under.
+#: The key of :func:`training_distance` in a trained column's provenance.
 DISTANCE = "distance of training rows"
-#: Scores that are compared at a time.
+#: Number of scores compared at a time.
 _BLOCK = 2**20
 
-#: Scores of pairs by a model that was trained on the labels of the given query rows only.
+#: Scores pairs with a model trained on the labels of the given query rows only.
 ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
 
 
@@ -33,10 +33,11 @@ def fold_scores(
 
     Rows of queries outside training are scored by a model trained on all training parts. Rows of
     training queries are scored out of fold: those of one part by a model trained on the other
-    parts, so that a ranker meets in training the quality of scores that it will meet in testing.
+    parts, so that a ranker is trained on scores of the same quality as those it is tested on.
 
     Args:
-        scores_from: trains (or looks up) a model for a sorted array of query rows and scores.
+        scores_from: trains (or looks up) a model for a sorted array of query rows, and scores
+            pairs with it.
         pairs: all pairs of the fold (training, validation and test queries).
         train_parts: two or more disjoint arrays of query rows, together the training queries.
 
@@ -55,21 +56,20 @@ def fold_scores(
     if len(np.unique(train)) != len(train):
         raise InputError("the parts of the training queries share a query")
     scores = np.empty(len(pairs), dtype=np.float32)
-    blocks = [(part, np.setdiff1d(train, part)) for part in train_parts]
     rest = ~np.isin(pairs.query, train)
-    blocks_of_rows = [(np.isin(pairs.query, part), seen) for part, seen in blocks]
-    for rows, seen in [(rest, train), *blocks_of_rows]:
+    parts = [(np.isin(pairs.query, part), np.setdiff1d(train, part)) for part in train_parts]
+    for rows, seen in [(rest, train), *parts]:
         if rows.any():
             scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
     return scores
 
 
 def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs) -> dict[str, Any]:
-    """What a file says of a trained column in one fold, beside what it is: remarks on the fit of
-    its models, and how far the scores of training rows lie from those of the other rows.
+    """Provenance of a trained column in one fold: remarks on the fit of its models, and how far
+    the scores of training rows lie from those of the other rows.
 
     Returns:
-        "remarks": a list of sentences, only where there are any. "distance of training rows": the
+        "remarks": a list of sentences; missing if there are none. "distance of training rows": the
         Kolmogorov-Smirnov distance, 0 to 1.
     """
     train = np.concatenate(of_fold.train_parts)
@@ -88,9 +88,9 @@ def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs)
 def training_distance(
     scores: NDArray[np.float32], pairs: Pairs, train_queries: NDArray[np.int64]
 ) -> tuple[float, float]:
-    """The Kolmogorov-Smirnov distance of the scores of training rows to those of the others, and
-    the distance that samples of so many queries hardly ever have by chance (one in a thousand,
-    taking the rows of a query for one; .1 at least). (0, 1) where a side has no row.
+    """The Kolmogorov-Smirnov distance between the scores of training rows and of the other rows,
+    and the distance that samples of as many queries exceed by chance once in a thousand times
+    (counting the rows of a query as one; at least .1). (0, 1) if either side has no rows.
     """
     n_queries = 1 + max(pairs.query.max(initial=-1), train_queries.max(initial=-1))
     trains, has_rows = np.zeros(n_queries, dtype=bool), np.zeros(n_queries, dtype=bool)
@@ -100,8 +100,8 @@ def training_distance(
     if not all(len(side) for side in sides):
         return 0.0, 1.0
     distance = 0.0
-    for at in (side[rows] for side in sides for rows in slices(len(side), _BLOCK)):
-        below = [np.searchsorted(side, at, side="right") / len(side) for side in sides]
+    for values in (side[rows] for side in sides for rows in slices(len(side), _BLOCK)):
+        below = [np.searchsorted(side, values, side="right") / len(side) for side in sides]
         distance = max(distance, float(np.abs(below[0] - below[1]).max()))
     m, n = (int((has_rows & chosen).sum()) for chosen in (trains, ~trains))
     by_chance = 1.95 * np.sqrt((m + n) / (m * n))
@@ -109,23 +109,23 @@ def training_distance(
 
 
 def _sorted(scores: NDArray[np.float32], chosen: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The chosen scores, ascending; in a file of their own where the scores lie in one."""
+    """The chosen scores in ascending order; memory-mapped if ``scores`` are."""
     memory = 0 if isinstance(scores, np.memmap) else None
-    found: NDArray[np.float32] = empty_array((int(chosen.sum()),), scores.dtype, memory=memory)
+    result: NDArray[np.float32] = empty_array((int(chosen.sum()),), scores.dtype, memory=memory)
     start = 0
     for rows in slices(len(scores), _BLOCK):
-        some = scores[rows][chosen[rows]]
-        found[start : start + len(some)] = some
-        start += len(some)
-    found.sort()
-    return found
+        block = scores[rows][chosen[rows]]
+        result[start : start + len(block)] = block
+        start += len(block)
+    result.sort()
+    return result
 
 
 def check_folds(n_folds: int, *, out_of_fold: bool = True) -> None:
-    """Raise InputError for too few folds: fewer than 4, or 3 where no trained column is wanted."""
+    """Raise InputError for fewer than 4 folds, or than 3 if there is no trained column."""
     least = 4 if out_of_fold else 3
     if n_folds < least:
-        scored = ", two or more, so that training rows are scored out of fold" * out_of_fold
+        scored = " (two or more, to score training rows out of fold)" * out_of_fold
         raise InputError(
             f"{n_folds} folds: one part tests, one validates and the others train{scored}; "
             f"give {least} or more"
@@ -133,7 +133,7 @@ def check_folds(n_folds: int, *, out_of_fold: bool = True) -> None:
 
 
 def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
-    """Whether the folds keep the queries of each group in one part, and one group has several."""
+    """Whether each group's queries lie in one part of the folds, and some group has several."""
     groups = collection.query_groups
     if groups is None or not folds:
         return False
@@ -150,17 +150,17 @@ def train_parts(
 
     Args:
         folds: all folds, see :func:`letor.folds.training_parts`.
-        n_parts: join the parts to so many, taken in turn; by default they stay as they are.
+        n_parts: merge the parts into this many, taken in turn; None leaves them as they are.
 
     Raises:
-        InputError: the folds have a query that the collection does not have.
+        InputError: a query of the folds is not in the collection.
     """
     row = {query: i for i, query in enumerate(collection.query_ids)}
     asked = chain.from_iterable((*part.train, *part.test) for part in folds)
     unknown = next((query for query in asked if query not in row), None)
     if unknown is not None:
         raise InputError(
-            f"folds: query {unknown!r} is not in collection {collection.name!r}; make the folds of "
+            f"folds: query {unknown!r} is not in collection {collection.name!r}; make folds from "
             "its query_ids"
         )
     parts = training_parts(folds, fold)

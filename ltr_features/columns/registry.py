@@ -1,8 +1,8 @@
-"""Column families by name: ours, and those of other packages through the entry point group
-``ltr_features.columns`` (value: ``module:Class``).
+"""Column families by name: the built-in ones, and those that other packages register in the entry
+point group ``ltr_features.columns`` (value: ``module:Class``).
 
-A family does not have to be registered: :class:`ltr_features.feature_builder.FeatureBuilder` takes
-objects too.
+A family does not have to be registered: :class:`ltr_features.feature_builder.FeatureBuilder` also
+accepts objects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BUILT_IN = {
 
 
 def families() -> dict[str, type[ColumnFamily]]:
-    """All registered families by name, ours first.
+    """All registered families by name, the built-in ones first.
 
     Raises:
         InputError: an entry point of an installed package cannot be loaded.
@@ -51,16 +51,16 @@ def families() -> dict[str, type[ColumnFamily]]:
         except Exception as error:
             raise InputError(
                 f"column family {point.name!r} ({point.value}) cannot be loaded: {error}; "
-                "mend or remove the package that brings it"
+                "fix or remove the package that provides it"
             ) from error
     return found
 
 
 def get_family(name: str, **options: Any) -> ColumnFamily:
-    """A family by name; ``options`` are its constructor's parameters.
+    """Construct a family by name; ``options`` are its constructor's parameters.
 
     Raises:
-        InputError: no family of that name, or an option that it does not have.
+        InputError: there is no such family, or it has no such option.
     """
     if name in _BUILT_IN:
         kind = _load(_BUILT_IN[name])
@@ -76,15 +76,15 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
 def get_families(
     families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]],
 ) -> list[ColumnFamily]:
-    """Families as objects, of objects and names, or of names with their options.
+    """Families as objects, from a list of names and objects or a mapping of names to options.
 
     Raises:
-        InputError: as :func:`get_family`, or something else.
+        InputError: as for :func:`get_family`, or ``families`` is of another type.
     """
     if isinstance(families, Mapping):
         return [get_family(name, **params) for name, params in families.items()]
-    known = not isinstance(families, str | ColumnFamily)
-    if not known or not all(isinstance(family, str | ColumnFamily) for family in families):
+    single = isinstance(families, str | ColumnFamily)
+    if single or not all(isinstance(family, str | ColumnFamily) for family in families):
         raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
     return [get_family(family) if isinstance(family, str) else family for family in families]
 
@@ -114,7 +114,7 @@ def _load(target: str) -> type[ColumnFamily]:
 
 
 def __getattr__(name: str) -> Any:
-    """A name that stood here before, for one release."""
+    """Serve a name that has moved from here, for one release."""
     if name != "ColumnSpec":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "ltr_features.columns.base"

@@ -1,4 +1,4 @@
-"""The terms that matching models count, their tf-idf space, and the column of its cosine."""
+"""The terms that matching models count, their tf-idf space, and the columns of its cosine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document_counts(context: ColumnContext, kind: Kind, field: str = WHOLE) -> c
 
 def query_counts(context: ColumnContext, kind: Kind) -> csr_matrix:
     """int32 [n_queries, T], columns sorted: how often each term occurs in the queries. Words that
-    no document has count by those of their trigrams that some document has."""
+    occur in no document contribute those of their trigrams that occur in some document."""
     if kind == "words":
         return context.query_counts
     words, counts = context.query_words
@@ -48,25 +48,25 @@ def query_counts(context: ColumnContext, kind: Kind) -> csr_matrix:
 
 
 def term_vocabulary(context: ColumnContext, kind: Kind) -> Vocabulary:
-    """What the columns of the counts stand for."""
+    """The terms that the columns of the counts stand for."""
     return context.index.vocabulary if kind == "words" else _trigrams(context).vocabulary
 
 
 @dataclass(frozen=True, eq=False)
 class TermSpace:
-    """Queries and documents of a context as rows over terms: by :meth:`of` unit tf-idf rows over
-    the terms of enough documents, by :meth:`counts` int32 occurrences of all terms.
+    """Queries and documents of a context as rows over terms: :meth:`of` makes unit tf-idf rows over
+    the terms of enough documents, :meth:`counts` makes int32 counts of all terms.
 
-    With words and trigrams together, a row is the unit row of its words beside that of its
-    trigrams, made a unit row again, so that q . d is the mean of the two cosines. Where a query
-    has words that no document has, its unit row of words is over those, too: the less is known of
-    its words, the more its trigrams count.
+    With words and trigrams together, the unit rows of both are concatenated and scaled to unit
+    length, so that q . d is the mean of the two cosines. The unit row of a query's words also
+    includes words that occur in no document: the fewer of its words are known, the more its
+    trigrams count.
 
     Attributes:
         vocabulary: the words, a subset of the index's, or the trigrams, or both.
         weighting: each term's idf, fitted on the documents' whole text (document frequencies only,
-            no labels). Of both kinds of terms together its ``transform`` does not give the rows.
-            None of counts.
+            no labels). With both kinds of terms, its ``transform`` does not reproduce the rows.
+            None for counts.
         Q: float32 or int32 CSR [n_queries, V]. D: likewise [n_documents, V].
     """
 
@@ -83,30 +83,30 @@ class TermSpace:
         field: str = WHOLE,
         terms: Terms = "words",
     ) -> TermSpace:
-        """The space of a context, computed once per context (its documents' part once for all
-        contexts of the same documents).
+        """The tf-idf space of a context, computed once per context (the documents' part once for
+        all contexts of the same documents).
 
         Args:
-            field: the documents' field, by default all of them together.
-            min_document_frequency: terms of fewer documents are left out: they match next to
-                nothing, and their embeddings could only learn single documents by heart.
+            field: the document field; by default all fields together.
+            min_document_frequency: leave out terms that occur in fewer documents: they match
+                hardly anything, and their embeddings could only memorise single documents.
             terms: words, letter trigrams, or both.
         """
         key = ("tf-idf space", min_document_frequency, field, terms)
 
-        def of_documents(of: ColumnContext) -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
+        def of_documents(docs: ColumnContext) -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
             kept: list[_Kept] = []
             rows: list[csr_matrix] = []
-            if (base := of.base) is not None:
+            if (base := docs.base) is not None:
                 kept, vocabulary, weighting, _ = base.cached(key, lambda: of_documents(base))
-                rows = [part.unit_rows(document_counts(of, part.kind, field)) for part in kept]
+                rows = [part.unit_rows(document_counts(docs, part.kind, field)) for part in kept]
                 return kept, vocabulary, weighting, _joined_rows(rows)
             for kind in KINDS[terms]:
-                # Terms of queries need not occur in the field: they are weighted by all of it.
-                whole = document_counts(of, kind)
-                kept.append(_Kept.of(of, kind, whole, min_document_frequency))
-                read = whole if field == WHOLE else document_counts(of, kind, field)
-                rows.append(kept[-1].unit_rows(read))
+                # Query terms need not occur in the field, so whole documents give the idf.
+                whole = document_counts(docs, kind)
+                kept.append(_Kept.of(docs, kind, whole, min_document_frequency))
+                counts = whole if field == WHOLE else document_counts(docs, kind, field)
+                rows.append(kept[-1].unit_rows(counts))
             vocabulary = _joined_words([part.vocabulary for part in kept])
             weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
             return kept, vocabulary, weighting, _joined_rows(rows)
@@ -127,8 +127,8 @@ class TermSpace:
     def counts(
         cls, context: ColumnContext, field: str = WHOLE, terms: Terms = "words"
     ) -> TermSpace:
-        """The counts of a context, those of words before those of trigrams, computed once as by
-        :meth:`of`; see there for the arguments."""
+        """The term counts of a context, words before trigrams, computed once like the rows of
+        :meth:`of`, which explains the arguments."""
         kinds, key = KINDS[terms], ("term counts", field, terms)
 
         def of_documents() -> tuple[Vocabulary, csr_matrix]:
@@ -143,7 +143,7 @@ class TermSpace:
 
 
 def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float64]:
-    """float64 [len(pairs)]: inner products of a row of ``Q`` and one of ``D``, over one list of
+    """float64 [len(pairs)]: inner products of the rows of ``Q`` and ``D``, which have the same
     columns."""
     products, spread = np.zeros(len(pairs)), np.zeros(Q.shape[1])
     q, d = ((X.indptr.astype(np.int64), X.indices, X.data) for X in (Q, D))
@@ -152,18 +152,18 @@ def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float
 
 
 def check_document_frequency(least: int) -> None:
-    """Raise InputError unless words can be asked to occur in so many documents."""
+    """Raise InputError unless ``min_document_frequency`` is 1 or more."""
     if least < 1:
         raise InputError(f"min_document_frequency must be 1 or more, got {least}")
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """The terms of one kind that enough documents have.
+    """The terms of one kind that occur in enough documents.
 
     Attributes:
-        columns: int64, each counted term's column, or -1.
-        vocabulary: the terms kept. weighting: of them.
+        columns: int64, the column of each counted term among the kept ones, or -1.
+        vocabulary: the kept terms. weighting: their idf.
     """
 
     kind: Kind
@@ -173,7 +173,7 @@ class _Kept:
 
     @classmethod
     def of(cls, context: ColumnContext, kind: Kind, counts: csr_matrix, least: int) -> _Kept:
-        """Those of the counted terms [n_documents, T] that ``least`` documents have."""
+        """Keep the terms of the counts [n_documents, T] that occur in ``least`` documents."""
         every = term_vocabulary(context, kind)
         frequent = np.bincount(counts.indices, minlength=len(every)) >= least
         kept = np.flatnonzero(frequent)
@@ -186,12 +186,12 @@ class _Kept:
         return cls(kind, columns, Vocabulary(every[row] for row in kept.tolist()), weighting)
 
     def unit_rows(self, counts: csr_matrix) -> csr_matrix:
-        """float32 [n, V] of counts [n, T]."""
+        """Unit tf-idf rows, float32 [n, V], of counts [n, T]."""
         return self.weighting.transform(renumbered(counts, self.columns, len(self.vocabulary)))
 
     def part_of_queries(self, context: ColumnContext) -> csr_matrix:
         """float32 [n_queries, V]: the kept words' part of unit rows over all words of the queries,
-        in which the others weigh as much as a word of a single document."""
+        in which other words weigh as much as one that occurs in a single document."""
         words, counts = context.query_words
         rows = self.vocabulary.rows(words)
         n_documents = context.learned_from.index.n_documents
@@ -203,13 +203,13 @@ _NAMED: dict[Kind, str] = {"words": "word", "letter-trigrams": "letter trigram"}
 
 
 def _trigrams(context: ColumnContext) -> LetterTrigrams:
-    """Those of the index's words."""
+    """The letter trigrams of the index's words."""
     words = context.index.vocabulary
     return context.learned_from.cached("trigrams", lambda: LetterTrigrams.of(words))
 
 
 def _product(counts: csr_matrix, trigrams: csr_matrix) -> csr_matrix:
-    """Counts of words [n, V] as counts of the trigrams that the words [V, T] have."""
+    """Turn counts of words [n, V] into counts of trigrams, given those of each word [V, T]."""
     product = (counts @ trigrams).tocsr()
     product.sort_indices()
     return product
@@ -224,7 +224,7 @@ def _hstack(matrices: Sequence[csr_matrix]) -> csr_matrix:
 
 
 def _joined_rows(rows: Sequence[csr_matrix]) -> csr_matrix:
-    """Rows of each kind side by side, as unit rows."""
+    """Concatenate the rows of each kind of terms, and scale them to unit length."""
     if len(rows) == 1:
         return rows[0]
     joined = _hstack(rows)
@@ -233,7 +233,7 @@ def _joined_rows(rows: Sequence[csr_matrix]) -> csr_matrix:
 
 @dataclass(frozen=True)
 class VectorSpace(ColumnFamily):
-    """The cosine of tf-idf vectors: what SSI's identity alone would score.
+    """Cosine of tf-idf vectors: the score of SSI with W = I.
 
     Attributes:
         min_document_frequency: 1 or more, see :class:`TermSpace`.
@@ -241,7 +241,7 @@ class VectorSpace(ColumnFamily):
             :mod:`ltr_features.text.letter_ngrams`.
 
     Raises:
-        InputError: min_document_frequency is below 1, or no such terms.
+        InputError: min_document_frequency is below 1, or ``terms`` is unknown.
     """
 
     knows_added: ClassVar[bool] = True
@@ -273,11 +273,11 @@ class VectorSpace(ColumnFamily):
 
 @dataclass(frozen=True)
 class LetterSpace(VectorSpace):
-    """The cosine of letter trigrams: words that are spelled alike, plurals, compounds and
-    misspellings among them, have trigrams in common. ``VectorSpace(terms="letter-trigrams")`` by
-    a name of its own, so that both cosines can stand side by side.
+    """Cosine of letter trigrams: words with similar spelling, such as plurals, compounds and
+    misspellings, have trigrams in common. It is ``VectorSpace(terms="letter-trigrams")`` under
+    another name, so that both cosines can be columns of one feature set.
 
-    Attributes, errors: those of :class:`VectorSpace`.
+    Attributes and errors are those of :class:`VectorSpace`.
     """
 
     name: ClassVar[str] = "letters"

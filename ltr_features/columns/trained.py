@@ -1,4 +1,4 @@
-"""The models that a learned column needs, each trained once."""
+"""Train the models that a learned column needs, each of them once."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from ssi_models.training.preferences import CandidateLists, Preferences
 
 
 class TrainedColumn:
-    """A column's scores: models of sets of training queries, trained once and kept on disk.
+    """Scores of a column by models of given training queries, each trained once and kept on disk.
 
     Only judgements of the training queries are used; negatives are documents that are relevant to
     some training query, so that a document without any label is never pushed down for lacking one.
-    A model that learns from documents alone is the same for all sets. Columns that differ only in
-    what scoring reads (the weight of word matching) share their models.
+    A model that learns from documents alone is the same for all training queries. Columns that
+    differ only in parameters of scoring (the weight of word matching) share their models.
 
     Args:
         context: collection, index and queries.
-        recipe: the column.
-        folder: where fitted models are kept; a model that is there is loaded, not trained again.
+        recipe: the recipe of the column.
+        folder: where fitted models are kept; a model found there is loaded, not trained again.
         hold_out_groups: hold out whole query groups for early stopping (for splits by group).
-        candidates: the pairs that the column is to rank, for recipes that give ``list_share``:
-            their models learn from the documents of a query's own list too.
+        candidates: the pairs that the column is to rank, for recipes with ``list_share``, whose
+            models also learn from the documents of a query's own list.
         on_progress: called with (model key, finished epoch or iteration).
 
     Attributes:
-        executor: other processes for the pieces of one fit, see
-            :attr:`ssi_models.base.MatchingModel.executor`; None: this one alone.
+        executor: processes that share the work of one fit, see
+            :attr:`ssi_models.base.MatchingModel.executor`; None for this process alone.
 
     Raises:
-        InputError: the collection does not have the field; candidates are missing.
+        InputError: the collection lacks the field, or candidates are missing.
     """
 
     executor: Executor | None = None
@@ -81,7 +81,7 @@ class TrainedColumn:
         self.on_progress = on_progress
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n]: the column for each pair, by the model of ``train_queries`` only."""
+        """float32 [n]: scores of the pairs by the model of ``train_queries`` only."""
         return self.fitted(train_queries).compute(self.context, pairs)[:, 0]
 
     def fitted(
@@ -89,17 +89,17 @@ class TrainedColumn:
         train_queries: NDArray[np.int64],
         train_parts: Sequence[NDArray[np.int64]] | None = None,
     ) -> FittedColumn:
-        """The column of the model for a set of query rows, to score other queries too.
+        """The column of the model for a set of query rows; it can score other queries too.
 
         Args:
-            train_parts: the rows as the parts of a fold, for the model that the fold has.
+            train_parts: the same rows as parts of a fold, to get the fold's model of all parts.
         """
         if train_parts is None:
             return FittedColumn(self.recipe, self.model(train_queries))
         return FittedColumn(self.recipe, self.fold_models(train_parts)[0])
 
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
-        """The model for a set of query rows: loaded if it is in the folder, else trained."""
+        """The model for a set of query rows, loaded if it is in the folder, else trained."""
         path = self.path(train_queries)
         if not path.exists():
             model, texts, preferences, options = self._prepared(train_queries, path)
@@ -109,11 +109,11 @@ class TrainedColumn:
         return self.recipe.kind.load(path)
 
     def fold_models(self, train_parts: Sequence[NDArray[np.int64]]) -> list[MatchingModel]:
-        """The model for all parts, and for each part a model of the others: loaded if they are in
+        """The model of all parts, and for each part a model of the others, loaded if they are in
         the folder, else trained together, see :meth:`ssi_models.base.MatchingModel.fit_parts`.
 
         They keep the same epoch and the same weights, chosen by the judgements of all training
-        queries; beyond these few numbers no model sees a judgement of the part that it scores.
+        queries; apart from these few numbers, no model sees judgements of the part that it scores.
         """
         train, paths = np.sort(np.concatenate(train_parts)), self.fold_paths(train_parts)
         if self._unlabelled:
@@ -121,7 +121,7 @@ class TrainedColumn:
         if not all(path.exists() for path in paths):
             model, texts, preferences, options = self._prepared(train, paths[0])
             for part in train_parts:
-                self.preferences(np.setdiff1d(train, part))  # there is something to learn from
+                self.preferences(np.setdiff1d(train, part))  # raises if there are none
             with divergence_in_remarks():
                 models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
             for fitted, path in zip([model, *models], paths, strict=True):
@@ -129,7 +129,7 @@ class TrainedColumn:
         return [self.recipe.kind.load(path) for path in paths]
 
     def fold_paths(self, train_parts: Sequence[NDArray[np.int64]]) -> list[Path]:
-        """The files of :meth:`fold_models`; one where all are the same."""
+        """The files of :meth:`fold_models`; a single one if all models are the same."""
         train = np.sort(np.concatenate(train_parts))
         if self._unlabelled:
             return [self.path(train)]
@@ -138,7 +138,7 @@ class TrainedColumn:
     def _prepared(
         self, train_queries: NDArray[np.int64], path: Path
     ) -> tuple[MatchingModel, TermSpace, Preferences, dict[str, Any]]:
-        """A model to be fitted, what on, and the options of its fit."""
+        """A model to be fitted, the texts and preferences to fit it on, and options of the fit."""
         context, report = self.context, self.on_progress
         preferences = _no_preferences(context)
         if not self._unlabelled:
@@ -169,13 +169,13 @@ class TrainedColumn:
         """The relevant pairs of the given query rows.
 
         Raises:
-            InputError: there is none.
+            InputError: there are none.
         """
         preferences = self._preferences.only(train_queries)
         if not len(preferences):
             raise InputError(
                 f"none of the {len(train_queries)} training queries has a relevant document; "
-                f"{self.recipe.kind.name} cannot learn from them: judge queries, or take a model "
+                f"{self.recipe.kind.name} cannot learn from them: judge queries, or use a model "
                 "that learns from the texts alone (lsa, or plsa with a number for lambda2)"
             )
         return preferences
@@ -186,11 +186,11 @@ class TrainedColumn:
         train_parts: Sequence[NDArray[np.int64]] = (),
         number: int = 0,
     ) -> Path:
-        """The model's file, named by the model and a digest of all that it is made of: texts,
-        judgements and settings, whatever the names that they have.
+        """The model's file, named after the model and a digest of everything that it is made from:
+        texts, judgements and settings, but not the names of column and collection.
 
         Args:
-            train_parts, number: of a fold's models, and which of them, see :meth:`fold_models`.
+            train_parts, number: for a fold's model, its parts and position in :meth:`fold_models`.
         """
         queries = self.context.collection.query_ids
 
@@ -199,7 +199,7 @@ class TrainedColumn:
 
         scoring, params = self.recipe.kind.scoring_params, self.recipe.all_params
         known = self.recipe.new_model().get_params()
-        # A weight that is chosen is fitted, whatever scoring reads.
+        # A weight that the fit chooses is part of the model, even if only scoring reads it.
         params |= {name: "auto" for name in scoring if known[name] == "auto"}
         made_of: list[Any] = [
             ids(train_queries),
@@ -227,16 +227,16 @@ class TrainedColumn:
         return digest_of([], arrays(model_texts(self.context, self.recipe).D))
 
     def _queries_digest(self, train_queries: NDArray[np.int64]) -> str:
-        """Of what is learned from the given query rows: their texts, judgements, sources, and
-        groups where those are held out."""
+        """Digest of what is learned from the given query rows: their texts, judgements, sources,
+        and groups if those are held out."""
         rows, collection = np.unique(train_queries), self.context.collection
-        every = collection.judgements
-        own = np.isin(every.query, rows)
-        judged = [every.query[own], every.document[own], every.grade[own]]
+        judgements = collection.judgements
+        used = np.isin(judgements.query, rows)
+        judged = [judgements.query[used], judgements.document[used], judgements.grade[used]]
         texts = arrays(model_texts(self.context, self.recipe).Q[rows])
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
-        given = [np.asarray(of)[rows] for of in (sources, self._groups) if of is not None]
+        given = [np.asarray(x)[rows] for x in (sources, self._groups) if x is not None]
         return digest_of(kinds, [*texts, *judged, *given])
 
     @property
@@ -266,19 +266,19 @@ class FoldColumn:
     """A column in one fold: a scorer for :func:`ltr_features.columns.out_of_fold.fold_scores`.
 
     Args:
-        column: the column. train_parts: the parts of its training queries.
+        column: the column. train_parts: the parts of the fold's training queries.
     """
 
     def __init__(self, column: TrainedColumn, train_parts: Sequence[NDArray[np.int64]]) -> None:
         self.column, self.train_parts = column, train_parts
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
-        """float32 [n]: the column for each pair, by the model of these training queries."""
+        """float32 [n]: scores of the pairs by the model of these training queries."""
         return self._by_queries[train_queries.tobytes()].compute(self.column.context, pairs)[:, 0]
 
     @cached_property
     def models(self) -> list[MatchingModel]:
-        """The model of all parts, and for each part that of the others."""
+        """The model of all parts, and for each part the model of the others."""
         return self.column.fold_models(self.train_parts)
 
     @cached_property
@@ -293,7 +293,7 @@ class FoldColumn:
 
 @contextmanager
 def divergence_in_remarks() -> Iterator[None]:
-    """No warning of divergence: the model's remarks say it to whoever makes the column."""
+    """Suppress warnings of divergence: the model's remarks report it to the column's user."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
         yield

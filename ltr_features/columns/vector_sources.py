@@ -1,4 +1,4 @@
-"""Where word vectors and doc2vec models come from: a file, or training on the collection."""
+"""Sources of word vectors and doc2vec models: a file, or training on the collection."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ltr_features.text.term_counts import renumbered
 
 T = TypeVar("T", WordVectors, Doc2Vec)
 
-#: Instead of a file's name: train on the collection.
+#: Given instead of a file name: train on the collection.
 TRAIN = "train"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What both have; a subclass has the file's name too, under the name ``_parameter``."""
+    """Parameters of both sources; a subclass adds the file, by the parameter in ``_parameter``."""
 
     dimension: int = 100
     epochs: int = 10
@@ -49,7 +49,7 @@ class _Source:
 
     @property
     def trained_on(self) -> str:
-        """For the provenance of columns."""
+        """What the vectors were learned from, for the provenance of columns."""
         if self._file == TRAIN:
             return TRAINED_ON
         return f"{self._called} {Path(self._file).name}, no labels"
@@ -60,7 +60,7 @@ class _Source:
         return file
 
     def _trained(self, context: ColumnContext, kind: type[T]) -> T:
-        """Trained on the documents' texts, or found in the folder."""
+        """The vectors or model, trained on the documents' texts or loaded from the folder."""
         # gensim takes seconds to import; files do not need it.
         from ltr_features.embeddings.training import trained
 
@@ -70,18 +70,18 @@ class _Source:
 
 @dataclass(frozen=True)
 class WordVectorSource(_Source):
-    """Where word vectors come from.
+    """The source of word vectors: a file, or training on the collection.
 
     Attributes:
-        vectors: a file (see :meth:`WordVectors.load`), or ``"train"``: train on the collection. A
-            file of :meth:`WordVectors.save` is mapped into memory; any other is read again for
-            later queries with words that no document has, which takes seconds.
-        dimension, epochs, window, min_count, negative, seed: of training, see
+        vectors: a file (see :meth:`WordVectors.load`), or ``"train"`` to train on the collection. A
+            file written by :meth:`WordVectors.save` is memory-mapped; any other is read again for
+            later queries with words that occur in no document, which takes seconds.
+        dimension, epochs, window, min_count, negative, seed: training settings, see
             :class:`ltr_features.embeddings.settings.TrainingSettings`.
-        folder: where trained vectors are kept and looked for; None keeps them in memory only.
+        folder: where trained vectors are stored and looked up; None keeps them in memory only.
 
     Raises:
-        InputError: no such file, or a setting of training outside its range.
+        InputError: there is no such file, or a training setting is out of range.
     """
 
     vectors: str = TRAIN
@@ -91,7 +91,7 @@ class WordVectorSource(_Source):
     _called: ClassVar[str] = "vector file"
 
     def load(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
-        """float32 [len(tokens), dimension]: unit vectors, 0 for tokens without one.
+        """float32 [len(tokens), dimension]: unit vectors, 0 for tokens without a vector.
 
         Vectors are trained on the documents' texts once per context, and once per folder.
         """
@@ -103,7 +103,7 @@ class WordVectorSource(_Source):
         analyzer = context.index.analyzer
         if Path(self.vectors).suffix != SUFFIX:
             return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
-        # Mapped into memory: kept open for the words of later queries.
+        # Memory-mapped, and kept open for the words of later queries.
         key = ("word vectors", self.vectors)
         mapped = context.cached(key, lambda: WordVectors.load(self.vectors))
         served = context.cached((*key, "tokens"), lambda: served_tokens(mapped.words, analyzer))
@@ -115,17 +115,17 @@ class WordVectorSource(_Source):
 
 @dataclass(frozen=True)
 class Doc2VecSource(_Source):
-    """Where the doc2vec model comes from.
+    """The source of a doc2vec model: a file, or training on the collection.
 
     Attributes:
-        model: a file that :meth:`Doc2Vec.save` wrote, or ``"train"``: train on the collection.
-        dimension, epochs, min_count, negative, seed: of training, see
+        model: a file written by :meth:`Doc2Vec.save`, or ``"train"`` to train on the collection.
+        dimension, epochs, min_count, negative, seed: training settings, see
             :class:`ltr_features.embeddings.settings.TrainingSettings`; negative = 0 trains by
             hierarchical softmax.
-        folder: where trained models are kept and looked for; None keeps them in memory only.
+        folder: where trained models are stored and looked up; None keeps them in memory only.
 
     Raises:
-        InputError: no such file, or a setting of training outside its range.
+        InputError: there is no such file, or a training setting is out of range.
     """
 
     model: str = TRAIN
@@ -135,7 +135,7 @@ class Doc2VecSource(_Source):
     _called: ClassVar[str] = "doc2vec model"
 
     def load(self, context: ColumnContext) -> Doc2Vec:
-        """The model; trained on the documents' texts once per context, and once per folder."""
+        """The model, trained on the documents' texts once per context, and once per folder."""
         context = context.learned_from
         if self.model == TRAIN:
             return context.cached(self.model_key, lambda: self._trained(context, Doc2Vec))
@@ -143,7 +143,7 @@ class Doc2VecSource(_Source):
 
     @property
     def model_key(self) -> tuple[object, ...]:
-        """Equal for sources of one model."""
+        """A cache key that is equal for sources of the same model."""
         return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
 
     def text_vectors(
@@ -153,9 +153,9 @@ class Doc2VecSource(_Source):
         without known words.
 
         Args:
-            tokens: what the columns of ``bags`` stand for, tokens of the index's recipe. A word
-                of the model serves a token by the rules of :meth:`WordVectors.load`.
-            bags: [n, len(tokens)], occurrences.
+            tokens: the tokens that the columns of ``bags`` stand for, made by the index's analyzer.
+                The model's words serve them by the rules of :meth:`WordVectors.load`.
+            bags: [n, len(tokens)], counts.
         """
         model = self.load(context)
         analyzer = context.index.analyzer

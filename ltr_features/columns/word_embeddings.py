@@ -1,10 +1,10 @@
 """Cosines of word vectors: the columns "word embedding, word" of Ensan et al. 2017, Table 1.
 
-Rules (field s of document d, query q; occurrences count, so a word twice weighs twice):
+Rules (field s of document d, query q; occurrences count, so a repeated word weighs more):
 
 - average: mean of cos(u, v) over all pairs of an occurrence u in q and an occurrence v in s;
-- maximum: the greatest of them;
-- words without a vector are left out of both; words of the query that no document has do count;
+- maximum: the greatest of these cosines;
+- words without a vector are left out of both; query words that occur in no document do count;
 - 0 where q or s is empty or has no word with a vector, and where the collection lacks s.
 """
 
@@ -24,7 +24,7 @@ from ltr_features.embeddings.cosines import Bags
 
 @dataclass(frozen=True)
 class WordEmbeddingWord(WordVectorSource, FieldCosines):
-    """Average and maximum cosine of the words of query and field."""
+    """Average and maximum cosine between the words of the query and those of a field."""
 
     name: ClassVar[str] = "w2v-word"
     description: ClassVar[str] = "average and maximum cosine of word vectors, query against field"
@@ -47,6 +47,6 @@ class WordEmbeddingWord(WordVectorSource, FieldCosines):
         return {field: Bags.over(index.counts(field), units) for field in present}
 
     def _document_units(self, context: ColumnContext) -> NDArray[np.float32]:
-        """float32 [V, dimension]: the vectors of the index's words, found once."""
+        """float32 [V, dimension]: the vectors of the index's words, loaded once."""
         words = context.index.vocabulary
         return context.learned_from.cached((self, "units"), lambda: self.load(context, list(words)))

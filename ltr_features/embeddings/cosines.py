@@ -1,16 +1,16 @@
 """Cosines between bags of unit vectors: average and maximum over all pairs of members.
 
-A bag is a row of a sparse matrix whose columns number the vectors: a text as its words, a document
+A bag is a row of a sparse matrix whose columns stand for vectors: a text as its words, a document
 as the entities it mentions, a body as its chunks.
 
     average(Q, D) = sum_ij w_i w_j cos(i, j) / (sum_i w_i  sum_j w_j)
                   = (sum_i w_i u_i / sum_i w_i) . (sum_j w_j u_j / sum_j w_j)
     maximum(Q, D) = max_ij cos(i, j) over members of positive weight
 
-so the average costs one dot product per pair, and the maximum the products of a query's vectors
-with each distinct member of its documents, and a look-up per member. A member of both has cosine 1
-with itself, the greatest there is, and no product is needed. Members whose vector is 0 are unknown
-and left out of both; a bag without known members has cosine 0 with everything.
+so the average costs one dot product per pair, and the maximum costs the products of a query's
+vectors with each distinct member of its documents, and a look-up per member. A member of both bags
+has cosine 1 with itself, the greatest possible, and needs no product. Members whose vector is 0 are
+unknown and left out of both; a bag without known members has cosine 0 with everything.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Bags:
         units: float32 [m, d], the vectors.
         ends, members: int64 [n + 1] and int32: bag i has the rows ``members[ends[i]:ends[i + 1]]``
             of ``units``, which are not 0.
-        means: float32 [n, d]: the weighted mean of each bag's known vectors; 0 without any.
-        same: int64 [m], of queries' bags: the row of the documents' ``units`` with the same
-            vector, -1 where it is not known.
+        means: float32 [n, d]: the weighted mean of each bag's known vectors; 0 if it has none.
+        same: int64 [m], for bags of queries: the row of the documents' ``units`` with the same
+            vector, -1 if there is none or it is unknown.
     """
 
     units: NDArray[np.float32]
@@ -56,10 +56,10 @@ class Bags:
         units: NDArray[np.float32],
         same: NDArray[np.int64] | None = None,
     ) -> Bags:
-        """Bags of vectors.
+        """Make bags of vectors.
 
         Args:
-            matrix: [n, m], weights of 0 or more.
+            matrix: [n, m], the members' weights, 0 or more.
             units: float32 [m, d], unit rows, or 0 where unknown.
             same: see the attribute; None for -1 throughout.
 
@@ -90,13 +90,13 @@ def cosines(
     threads: int | None = None,
 ) -> NDArray[np.float32]:
     """float32 [n, 2 len(stored)], -1 to 1: average and maximum cosine of the pairs' bags, for each
-    list of documents' bags.
+    of the documents' lists of bags.
 
     Args:
         asked: the queries.
-        stored: the documents, once or several times (their fields), over one list of vectors.
+        stored: the documents' bags, a list per field, all over the same vectors.
         queries, documents: int64 [n], rows of the bags.
-        threads: worker threads; the result does not depend on them.
+        threads: number of worker threads; the result does not depend on it.
     """
     out = np.zeros((len(queries), 2 * len(stored)), dtype=np.float32)
     for position, bags in enumerate(stored):
@@ -113,7 +113,7 @@ def cosines(
         if not len(members):
             return
         vectors = asked.units[members]
-        # What fields share is computed once.
+        # Shared by the fields: the product of a member that several of them have is computed once.
         best = np.full(len(stored[0].units), -2.0, dtype=np.float32)
         same = asked.same[members]
         best[same[same >= 0]] = 1.0
@@ -134,7 +134,7 @@ def average_cosines(
     documents: NDArray[np.int64],
     threads: int | None = None,
 ) -> NDArray[np.float32]:
-    """float32 [n], -1 to 1: dot products of the pairs' rows; with unit rows their cosines."""
+    """float32 [n], -1 to 1: dot products of the pairs' rows; for unit rows, their cosines."""
     out = np.zeros(len(queries), dtype=np.float32)
     left, right = (np.ascontiguousarray(m, dtype=np.float32) for m in (query_means, document_means))
     rows = [np.ascontiguousarray(r, dtype=np.int64) for r in (queries, documents)]

@@ -1,10 +1,10 @@
 """PV-DBOW document vectors (Le and Mikolov 2014): a model's frozen parts, and inference.
 
-Inference is gensim's ``infer_vector`` (see :mod:`ltr_features.kernels.doc2vec`) but for what it is
-random by: gensim starts from a hash of the text that differs from process to process, and takes its
-draws from the model, so that two calls differ. Here a text's draws depend on its words alone, and
-so a text always has the same vector. Its words come in an order that is drawn too, as PV-DBOW knows
-none: the last words of a long text, which have the last say, are any of its words.
+Inference is gensim's ``infer_vector`` (see :mod:`ltr_features.kernels.doc2vec`) except for the
+random numbers: gensim starts from a hash of the text that differs between processes, and draws from
+the model's generator, so that two calls differ. Here a text's draws depend on its words alone, so
+that a text always has the same vector. The order of its words, which PV-DBOW ignores, is drawn too:
+the last words of a long text influence its vector most, and they should be any of its words.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ssi_models.vocabulary import Vocabulary
 
 _KIND = "doc2vec-pv-dbow"
 
-# Greatest numbers of texts and of words that one call of the kernel is for.
+# Most texts and words in one call of the kernel; a longer text is a call of its own.
 _BLOCK = 256
 _BLOCK_WORDS = 1 << 12
 
 #: gensim's logistic function: 1,000 numbers from -6 to 6.
 _LOGISTIC = (1 / (1 + np.exp(-(np.arange(1000) / 1000 * 2 - 1) * 6))).astype(np.float32)
 
-#: gensim's defaults, for files that tell the sum of the rates alone.
+#: gensim's defaults, for files that have only the sum of the learning rates.
 _ALPHA, _MIN_ALPHA = 0.025, 0.0001
 
 
@@ -47,8 +47,8 @@ class Doc2Vec:
     """The frozen part of a PV-DBOW model.
 
     Attributes:
-        words: the words it knows.
-        output: float32 [R, d]: output vectors, of the words (negative sampling, R = V) or of the
+        words: the V words that the model knows.
+        output: float32 [R, d]: output vectors of the words (negative sampling, R = V) or of the
             inner nodes of the Huffman tree (hierarchical softmax, R = V - 1).
         kept: float32 [V], probability that an occurrence survives subsampling.
         noise: float64 [V], cumulative noise distribution; empty with hierarchical softmax.
@@ -56,8 +56,8 @@ class Doc2Vec:
             inner nodes ``path_nodes[path_ends[w]:path_ends[w + 1]]`` with the bits of its code;
             empty with negative sampling.
         negative: negative samples per prediction, 0 with hierarchical softmax.
-        alpha, min_alpha, epochs: of inference: the learning rate of the first pass and of the last,
-            and how many there are.
+        alpha, min_alpha, epochs: for inference: the learning rates of the first and the last pass,
+            and the number of passes.
         source: where the model comes from, for provenance.
     """
 
@@ -79,12 +79,12 @@ class Doc2Vec:
         return int(self.output.shape[1])
 
     def infer(self, bags: csr_matrix, threads: int | None = None) -> NDArray[np.float32]:
-        """The vectors of texts.
+        """Infer the vectors of texts.
 
         Args:
-            bags: [n, V], counts of the model's words in each text; order does not matter to
-                PV-DBOW.
-            threads: worker threads; the vectors do not depend on them, nor on the other texts.
+            bags: [n, V], counts of the model's words in each text; PV-DBOW ignores their order.
+            threads: number of worker threads. The vector of a text depends neither on it nor on
+                the other texts.
 
         Returns:
             float32 [n, dimension]; 0 for a text without known words.
@@ -110,7 +110,7 @@ class Doc2Vec:
 
     @cached_property
     def _frozen(self) -> FrozenModel:
-        """What the kernel reads, in its types; mapped files are read-only, so they are copied."""
+        """The kernel's input, in its types; arrays of mapped files are read-only, so are copied."""
         dropped = bool((self.kept < 1).any())
         noise = np.rint(self.noise * NOISE_WHOLE).astype(np.int64)
         return FrozenModel(
@@ -128,14 +128,14 @@ class Doc2Vec:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model (``.safetensors``); it appears when it is complete.
+        """Write the model (``.safetensors``); the file appears when it is complete.
 
         Raises:
-            InputError: the name ends otherwise.
+            InputError: the name has another suffix.
         """
         path = Path(path)
         if path.suffix != SUFFIX:
-            raise InputError(f"{path}: document models are saved under a name in {SUFFIX}")
+            raise InputError(f"{path}: the name of a document model must end in {SUFFIX}")
         header = {
             "kind": _KIND,
             "negative": self.negative,
@@ -150,22 +150,22 @@ class Doc2Vec:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Doc2Vec:
-        """Open a saved model. Files of gensim are converted once, by :meth:`from_gensim_file`.
+        """Open a saved model. Convert files of gensim first, with :meth:`from_gensim_file`.
 
         Raises:
-            InputError: no such file, damaged, or not a model of this kind.
+            InputError: the file does not exist, is damaged, or is not such a model.
         """
         path = Path(path)
         if path.suffix != SUFFIX:
             raise InputError(
-                f"{path}: a document model ends in {SUFFIX}; convert a gensim file once by "
+                f"{path}: a document model ends in {SUFFIX}; convert a gensim file once with "
                 "Doc2Vec.from_gensim_file(path, trust_pickle=True).save(...)"
             )
         header, tensors = open_tensors(path, _KIND)
         with reading(path):
-            if "epochs" not in header:  # files of before tell the sum of the rates
+            if "epochs" not in header:  # old files have the sum of the learning rates
                 header |= _rates_of(float(header["duration"]))
-            made = cls(
+            model = cls(
                 words=unpack_vocabulary(tensors),
                 **{name: tensors[name] for name in _TENSORS},
                 negative=int(header["negative"]),
@@ -174,11 +174,11 @@ class Doc2Vec:
                 epochs=int(header["epochs"]),
                 source=str(header["source"]),
             )
-            made._check(path)
-        return made
+            model._check(path)
+        return model
 
     def _check(self, path: Path) -> None:
-        """Refuse arrays that the kernel would go astray by."""
+        """Raise InputError for arrays that the kernel cannot handle safely."""
         n, tree = len(self.words), self.negative == 0
         if not (0 <= self.negative <= 1000 and 1 <= self.epochs <= 100_000):
             raise InputError(f"negative is {self.negative}, epochs {self.epochs}")
@@ -207,16 +207,16 @@ class Doc2Vec:
 
         Args:
             path: the file.
-            trust_pickle: such a file is a pickle, and loading it runs whatever code is in it: say
-                True for files from people that you trust, only.
+            trust_pickle: such a file is a pickle, and loading it runs any code in it: pass True
+                only for files from people that you trust.
 
         Raises:
-            InputError: ``trust_pickle`` is not True, the file is missing or no PV-DBOW model.
+            InputError: ``trust_pickle`` is not True, or the file is missing or not a PV-DBOW model.
         """
         if trust_pickle is not True:
             raise InputError(
                 f"{path}: a gensim model is a pickle, and loading it runs the code in it; pass "
-                "trust_pickle=True if you trust where it comes from, then save it as safetensors"
+                "trust_pickle=True if you trust its source, then save it as safetensors"
             )
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file")
@@ -230,10 +230,10 @@ class Doc2Vec:
 
     @classmethod
     def from_gensim(cls, model: Any, *, source: str) -> Doc2Vec:
-        """Take over the frozen part of a ``gensim.models.Doc2Vec``.
+        """Copy the frozen part of a ``gensim.models.Doc2Vec``.
 
         Raises:
-            InputError: not a PV-DBOW model (``dm=0``), or one without output vectors.
+            InputError: not a PV-DBOW model (``dm=0``), or not exactly one of hs and negative.
         """
         if not getattr(model, "sg", 0) or not hasattr(model, "dv"):
             raise InputError("not a PV-DBOW model: train it with dm=0")
@@ -273,13 +273,13 @@ _TENSORS = ("output", "kept", "noise", "path_ends", "path_nodes", "path_codes")
 
 
 def _rates_of(total: float) -> dict[str, float]:
-    """The passes whose learning rates have this sum, by gensim's defaults as far as they can."""
+    """Learning rates and number of passes with this sum of rates, close to gensim's defaults."""
     epochs = max(1, round(2 * total / (_ALPHA + _MIN_ALPHA)))
     return {"alpha": 2 * total / epochs - _MIN_ALPHA, "min_alpha": _MIN_ALPHA, "epochs": epochs}
 
 
 def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and last of texts that are inferred in one call."""
+    """Yield the ranges of texts (first, exclusive last) to infer in one call of the kernel."""
     first = 0
     while first < len(ends) - 1:
         full = int(np.searchsorted(ends, ends[first] + _BLOCK_WORDS))

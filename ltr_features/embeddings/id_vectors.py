@@ -1,4 +1,4 @@
-"""Vectors of queries and documents that another model made, by their ids."""
+"""Read vectors of queries and documents that another model made, with their ids."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from letor.errors import InputError, reading
 from letor.parquet import check_parquet_size, plain_texts
 from ltr_features.embeddings.vector_files import read_vectors
 
-#: Arrays of numbers, whose ids stand in a text file of their own.
+#: Suffixes of array files, whose ids are in a separate text file.
 ARRAYS = (".npy", ".npz", ".safetensors")
 
 
 class IdVectors(NamedTuple):
-    """Vectors, dense or sparse.
+    """Dense or sparse vectors with ids.
 
     Attributes:
         ids: n distinct ids.
-        rows: float [n, width], mapped into memory where the file is .npy; or CSR.
+        rows: float [n, width], memory-mapped if the file is .npy; or CSR.
         path: the file.
     """
 
@@ -45,19 +45,19 @@ class IdVectors(NamedTuple):
 def read_id_vectors(
     path: str | os.PathLike[str], ids: str | os.PathLike[str] | None = None
 ) -> IdVectors:
-    """Read vectors and their ids; numbers of mapped files are not looked at.
+    """Read vectors and their ids; the numbers of memory-mapped files are not checked.
 
     Args:
         path: .npy (two axes), .npz (``scipy.sparse.save_npz``, for sparse models), .safetensors
-            (one tensor), .parquet (a column of text or whole numbers and one of lists
-            of numbers); any other name is read as word2vec's or GloVe's format, whose words are the
-            ids (one that comes twice keeps its first vector).
-        ids: for .npy, .npz and .safetensors: a text file with an id per line, in the order of the
-            rows; by default the file of the same name that ends in .txt.
+            (one tensor), .parquet (a column of ids, text or integer, and one of lists of numbers);
+            any other file is read in word2vec's or GloVe's format, whose words are the ids (a
+            repeated id keeps its first vector).
+        ids: for .npy, .npz and .safetensors: a text file with one id per line, in the order of the
+            rows; by default the file of the same name with the suffix .txt.
 
     Raises:
-        InputError: no such file, not the format that its name says, other than one id per row, an
-            id twice; named by file, and by line where there are lines.
+        InputError: a file does not exist or does not have the format of its suffix, or there is
+            not exactly one id per row, or an id is repeated; with the file and line, if any.
     """
     path = Path(path)
     if not path.is_file():
@@ -80,7 +80,7 @@ def read_id_vectors(
 
 
 def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
-    """The numbers of an array file, two axes."""
+    """The matrix in an array file."""
     if path.suffix == ".npy":
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     elif path.suffix == ".npz":
@@ -91,24 +91,24 @@ def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
     else:
         tensors = load_file(path)
         if len(tensors) != 1:
-            raise InputError(f"{path}: must hold one tensor, holds {sorted(tensors)}")
+            raise InputError(f"{path}: must hold one tensor, but holds {sorted(tensors)}")
         (rows,) = tensors.values()
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
         raise InputError(
-            f"{path}: holds {rows.dtype} with {rows.ndim} axes; must be numbers, a row per vector"
+            f"{path}: holds {rows.dtype} with {rows.ndim} axes, not numbers with a row per vector"
         )
     return rows
 
 
-def _ids(path: Path, of: Path, n: int) -> list[str]:
+def _ids(path: Path, vectors: Path, n: int) -> list[str]:
     if not path.is_file():
         raise InputError(
-            f"{of}: the ids of its {n:,} rows are looked for in {path}, one per line, which is not "
-            "there; name their file by query_ids or document_ids"
+            f"{vectors}: the ids of its {n:,} rows, one per line, are expected in {path}, which "
+            "does not exist; name their file by query_ids or document_ids"
         )
     names = [line.strip() for _, line in text_lines(path)]
     if len(names) != n:
-        raise InputError(f"{path}: {len(names):,} ids for the {n:,} rows of {of}")
+        raise InputError(f"{path}: {len(names):,} ids for the {n:,} rows of {vectors}")
     if "" in names:
         raise InputError(f"{path}, line {names.index('') + 1}: is empty; every row needs an id")
     return names
@@ -119,26 +119,26 @@ def _from_parquet(path: Path) -> tuple[list[str], NDArray[np.floating]]:
     check_parquet_size(path, metadata, value_bytes=8)
     schema = metadata.schema.to_arrow_schema()
     lists = [f.name for f in schema if _is_list(f.type)]
-    plain = [f.name for f in schema if _is_id(f.type)]
-    if len(lists) != 1 or len(plain) != 1:
+    ids = [f.name for f in schema if _is_id(f.type)]
+    if len(lists) != 1 or len(ids) != 1:
         raise InputError(
             f"{path}: must have one column of ids and one of lists of numbers; has "
             f"{', '.join(f'{f.name} ({f.type})' for f in schema)}"
         )
-    texts = [plain[0]] if not pa.types.is_integer(schema.field(plain[0]).type) else []
-    table = pa.parquet.read_table(path, columns=[plain[0], lists[0]], read_dictionary=texts)
+    texts = [ids[0]] if not pa.types.is_integer(schema.field(ids[0]).type) else []
+    table = pa.parquet.read_table(path, columns=[ids[0], lists[0]], read_dictionary=texts)
     column = table[lists[0]].combine_chunks()
     widths = pa.compute.list_value_length(column).fill_null(0).to_numpy()
-    lost = table[plain[0]].is_null().to_numpy() | column.is_null().to_numpy(zero_copy_only=False)
-    bad = np.flatnonzero(lost | (widths != widths[:1]))
+    null = table[ids[0]].is_null().to_numpy() | column.is_null().to_numpy(zero_copy_only=False)
+    bad = np.flatnonzero(null | (widths != widths[:1]))
     if len(bad):
         raise InputError(
-            f"{path}, row {bad[0] + 1}: rows must have an id and equally many numbers; this has "
-            f"{widths[bad[0]]} in {lists[0]!r}, the first {widths[0]}"
+            f"{path}, row {bad[0] + 1}: every row must have an id and as many numbers as the first;"
+            f" it has {widths[bad[0]]} in {lists[0]!r}, the first row {widths[0]}"
         )
     flat = column.flatten().to_numpy(zero_copy_only=False)
     rows = flat.reshape(len(column), -1 if len(column) else 0)
-    names = plain_texts(path, table[plain[0]].unify_dictionaries().combine_chunks())
+    names = plain_texts(path, table[ids[0]].unify_dictionaries().combine_chunks())
     return names.cast(pa.string()).to_pylist(), rows
 
 

@@ -1,4 +1,4 @@
-"""How word and document vectors are trained. Without gensim, which takes seconds to import."""
+"""Settings for training word and document vectors; does not import gensim, which takes seconds."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from letor.errors import InputError
 
-#: What the provenance of a column made from trained vectors says.
+#: What columns of trained vectors were learned from, for their provenance.
 TRAINED_ON = "text of all documents, no labels"
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How vectors are trained.
+    """Settings of the training of vectors.
 
     Attributes:
-        dimension: of the vectors.
+        dimension: dimension of the vectors.
         epochs: passes over the texts.
-        window: words to each side that skip-gram predicts (not for documents).
-        min_count: rarer words are left out.
+        window: number of words on each side that skip-gram predicts (not for documents).
+        min_count: words that occur less often are left out.
         negative: negative samples per prediction; 0 for hierarchical softmax.
-        sample: gensim's threshold for dropping occurrences of frequent words; 0 for none.
-        seed: of everything random.
+        sample: gensim's threshold for dropping occurrences of frequent words; 0 drops none.
+        seed: seed of everything random.
 
     Raises:
         InputError: a value is outside its range.
@@ -42,11 +42,11 @@ class TrainingSettings:
             value, low = getattr(self, part.name), least.get(part.name, 0)
             high = 10_000 if part.name == "dimension" else 2**31 - 1
             if not isinstance(value, (int, float)) or not low <= value <= high:
-                raise InputError(f"{part.name} must be a number of {low} to {high}, got {value!r}")
+                raise InputError(f"{part.name} must be a number in {low}..{high}, got {value!r}")
 
     @classmethod
     def of(cls, source: object) -> TrainingSettings:
-        """The settings that are attributes of another object, the defaults for the others."""
+        """The settings that another object has as attributes, and defaults for the rest."""
         names = [part.name for part in fields(cls) if hasattr(source, part.name)]
         return cls(**{name: getattr(source, name) for name in names})
 

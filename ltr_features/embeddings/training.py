@@ -1,7 +1,7 @@
-"""Embeddings trained by gensim on the texts of a collection; no label is looked at.
+"""Train embeddings with gensim on the texts of a collection, without labels.
 
-One worker and a fixed seed: gensim's threads race for the parameters, so that only a single one
-gives the same vectors twice. Documents are read in the order of their ids.
+Training uses one worker and a fixed seed: gensim's threads race for the parameters, so only a
+single one makes the vectors reproducible. Documents are read in the order of their ids.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, Collection
 from ssi_models.vocabulary import Vocabulary
 
-#: Fields that are read as sentences; a URL is none.
+#: Fields that are read as sentences: all but the URL.
 TEXT_FIELDS = tuple(field for field in FIELDS if field != "url")
 
 T = TypeVar("T", WordVectors, Doc2Vec)
@@ -35,8 +35,8 @@ T = TypeVar("T", WordVectors, Doc2Vec)
 def train_word_vectors(
     collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> WordVectors:
-    """Skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each field of each
-    document is a sentence.
+    """Train skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each field of
+    each document is a sentence.
 
     Raises:
         InputError: no word occurs ``min_count`` times.
@@ -64,8 +64,8 @@ def train_word_vectors(
 def train_doc2vec(
     collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> Doc2Vec:
-    """A PV-DBOW model (Le and Mikolov 2014) by ``gensim.models.Doc2Vec``; all text fields of a
-    document together are one text.
+    """Train a PV-DBOW model (Le and Mikolov 2014) by ``gensim.models.Doc2Vec``; the text fields of
+    a document form one text.
 
     Raises:
         InputError: no word occurs ``min_count`` times.
@@ -91,7 +91,7 @@ def _too_rare(collection: Collection, settings: TrainingSettings) -> InputError:
 
 
 def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict[str, list[str]]]:
-    """The tokens of each document's text fields, documents in the order of their ids."""
+    """Yield the tokens of each document's text fields, documents in the order of their ids."""
     fields = [field for field in TEXT_FIELDS if field in collection.fields]
     shared: dict[str, str] = {}
     for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
@@ -111,14 +111,14 @@ def trained(
     settings: TrainingSettings,
     folder: str | os.PathLike[str] | None,
 ) -> T:
-    """Vectors of the collection's documents, trained once per folder: a file there is loaded.
+    """Vectors or a model of the collection's documents, trained once per folder, then loaded.
 
     Args:
-        kind: what is trained.
-        folder: where it is kept and looked for; None keeps it nowhere.
+        kind: the class of what is trained.
+        folder: where it is stored and looked up; None always trains.
     """
-    of_words = ("word2vec", train_word_vectors)
-    name, train = of_words if kind is WordVectors else ("doc2vec", train_doc2vec)
+    word2vec = ("word2vec", train_word_vectors)
+    name, train = word2vec if kind is WordVectors else ("doc2vec", train_doc2vec)
     if folder is None:
         return cast("T", train(collection, analyzer, settings))
     key = training_key(name, collection, analyzer, settings)
@@ -131,7 +131,7 @@ def trained(
 def training_key(
     kind: str, collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> str:
-    """Names what training depends on: the texts, the recipe, the settings, gensim's version."""
+    """A name with a digest of the texts, recipe, settings, and versions of gensim and NumPy."""
     digest = hashlib.sha256()
     made_of: Mapping[str, Any] = {
         "kind": kind,

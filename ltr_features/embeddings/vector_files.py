@@ -1,8 +1,8 @@
-"""Readers of the vector files that others publish: word2vec text and binary, GloVe, fastText.
+"""Readers of published vector files: word2vec text and binary, GloVe, fastText.
 
-- Text: a word, then its numbers, separated by single spaces; one word per line. The first line may
-  be a header ``words dimension`` (word2vec, fastText) or be missing (GloVe). A word may contain
-  spaces (GloVe 840B has such): the numbers are counted from the right.
+- Text: a word, then its numbers, separated by single spaces; one word per line. A header
+  ``words dimension`` may come first (word2vec, fastText) or be missing (GloVe). A word may contain
+  spaces (some in GloVe 840B do): the numbers are counted from the right.
 - Binary (word2vec ``-binary 1``): the header line, then for each word its bytes, a space, and the
   numbers as little-endian float32, with or without a newline after them.
 - Either may be compressed by gzip (recognised by its first bytes).
@@ -41,35 +41,35 @@ def read_vectors(
     layout: Literal["auto", "text", "binary"] = "auto",
     undecodable: Literal["raise", "skip"] = "raise",
 ) -> tuple[list[str], NDArray[np.float32]]:
-    """The kept words of a vector file and their vectors, in the order of the file.
+    """Read words of a vector file and their vectors, in the order of the file.
 
-    Of words that are left out, the numbers are skipped and not checked.
+    The numbers of unwanted words are skipped and not checked.
 
     Args:
         path: the file.
-        wanted: says of a word whether to read its vector; None for all. A word that comes twice
-            keeps its first vector.
-        layout: of the file; ``"auto"`` looks at its beginning.
-        undecodable: what a word that is not UTF-8 does.
+        wanted: tells whether to read the vector of a word; None reads all. A repeated word keeps
+            its first vector.
+        layout: layout of the file; ``"auto"`` detects it from the beginning.
+        undecodable: whether a word that is not UTF-8 raises an error or is skipped.
 
     Returns:
-        Words, and float32 [n, dimension] as in the file.
+        Words, and their vectors as in the file, float32 [n, dimension].
 
     Raises:
-        InputError: the file is no vector file, is truncated, has rows of another dimension, a word
-            that is not UTF-8, or a number that is not finite; with line or record.
+        InputError: the file is not a vector file, is truncated, has rows of another dimension, a
+            word that is not UTF-8, or a number that is not finite; with line or record.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such vector file")
     with open(path, "rb") as raw:
-        zipped = raw.read(2) == b"\x1f\x8b"
+        gzipped = raw.read(2) == b"\x1f\x8b"
     words: list[str] = []
     taken: set[str] = set()
     try:
-        with gzip.open(path) if zipped else open(path, "rb") as file:
+        with gzip.open(path) if gzipped else open(path, "rb") as file:
             rows = _Rows(path)
-            content = Unpacked(cast(IO[bytes], file), path) if zipped else file
+            content = Unpacked(cast(IO[bytes], file), path) if gzipped else file
             for place, word, numbers in _records(content, path, layout, rows):
                 try:
                     name = word.decode("utf-8")
@@ -91,7 +91,7 @@ def read_vectors(
 
 
 class _Rows:
-    """Numbers of rows, parsed many at a time."""
+    """Collects the numbers of rows and parses many rows at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -123,7 +123,7 @@ class _Rows:
             rows = np.frombuffer(joined, dtype="<f4").astype(np.float32)
         else:
             fields = b" ".join(numbers for _, numbers in self._waiting).split(b" ")
-            if max(map(len, fields)) > _LONGEST_NUMBER:  # all would take so many bytes
+            if max(map(len, fields)) > _LONGEST_NUMBER:  # every field would take as many bytes
                 self._name_the_bad_row()
             try:
                 with np.errstate(over="ignore"):
@@ -147,7 +147,7 @@ class _Rows:
 
 
 def _records(file: Any, path: Path, layout: str, rows: _Rows) -> Iterator[tuple[str, bytes, bytes]]:
-    """(place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
+    """Yield (place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
     stream = io.BufferedReader(file, _CHUNK)
     first = stream.readline(_CHUNK)
     header = _HEADER.fullmatch(first)
@@ -181,8 +181,8 @@ def _records(file: Any, path: Path, layout: str, rows: _Rows) -> Iterator[tuple[
 
 
 def _looks_binary(begin: bytes) -> bool:
-    """Whether what follows the first word cannot be text: float32 numbers have control bytes or
-    bytes above 126 practically always, and a line of text goes on after its word."""
+    """Whether the bytes after the first word cannot be text: float32 numbers practically always
+    have control bytes or bytes above 126, and a line of text goes on after its word."""
     _, _, after = begin.partition(b" ")
     line = after.split(b"\n")[0][:256]
     return not re.fullmatch(rb"[\t\r -~]+", line)
@@ -201,7 +201,7 @@ def _text_records(
         if b" " in numbers and numbers.count(b" ") >= dimension:
             parts = line.rsplit(b" ", dimension)
             if _is_number(parts[0].rpartition(b" ")[2]) and n_words >= 0:
-                # A row that is too long, not a word with spaces.
+                # The row is too long; the word has no spaces.
                 parts = [word, numbers]
             word, numbers = parts[0], b" ".join(parts[1:])
         yield f"line {found + shift - 1}", word, numbers

@@ -1,4 +1,4 @@
-"""WordVectors: words with unit vectors, from published files, from training, or memory-mapped."""
+"""WordVectors: words with unit vectors, from published files, training, or memory-mapped files."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class WordVectors:
 
     Attributes:
         words: the words; row i of ``units`` belongs to word i.
-        units: float32 [n, dimension], rows of length 1, or 0 for a word without direction (its
-            vector in the file is 0); such a word counts as unknown.
+        units: float32 [n, dimension], rows of length 1, or 0 for a word whose vector in the file
+            is 0; such a word counts as unknown.
         source: where the vectors come from, for provenance.
     """
 
@@ -63,8 +63,8 @@ class WordVectors:
 
         Args:
             path: the file.
-            tokens: the words wanted; the others are skipped, fast. None for all. Our own format is
-                mapped into memory then and not read.
+            tokens: the words to load; others are skipped quickly. None loads all, and memory-maps
+                our own format instead of reading it.
             analyzer: the recipe that made ``tokens``. With it, a word of the file also serves the
                 token that the recipe makes of it (``Paris`` serves ``paris``; with a stemmer
                 ``running`` serves ``run``): a token takes the word that is spelled like it, if
@@ -73,7 +73,7 @@ class WordVectors:
             undecodable: see there.
 
         Raises:
-            InputError: see there; or a damaged file of our own format.
+            InputError: see there; or a file of our own format is damaged.
         """
         path = Path(path)
         if path.suffix == SUFFIX:
@@ -92,14 +92,14 @@ class WordVectors:
         return WordVectors(Vocabulary(chosen), np.array(rows), self.source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write our own format (``.safetensors``); it appears when it is complete.
+        """Write our own format (``.safetensors``); the file appears when it is complete.
 
         Raises:
-            InputError: the name ends otherwise.
+            InputError: the name has another suffix.
         """
         path = Path(path)
         if path.suffix != SUFFIX:
-            raise InputError(f"{path}: word vectors are saved under a name in {SUFFIX}")
+            raise InputError(f"{path}: the name of a file of word vectors must end in {SUFFIX}")
         with atomic_path(path) as partial:
             save_tensors(
                 partial,
@@ -133,8 +133,8 @@ class WordVectors:
 
 
 def served_tokens(words: Iterable[str], analyzer: Analyzer | None = None) -> dict[str, int]:
-    """The tokens that words serve, by the rules of :meth:`WordVectors.load`, and the row of the
-    word that serves each."""
+    """Map each token that the words serve, by the rules of :meth:`WordVectors.load`, to the row of
+    its word."""
     spelled = {word: row for row, word in enumerate(words)}
     first: dict[str, int] = {}
     if analyzer is not None:
@@ -146,7 +146,7 @@ def served_tokens(words: Iterable[str], analyzer: Analyzer | None = None) -> dic
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """float32 [n, d]: rows divided by their length, computed in float64; rows of 0 stay 0."""
+    """float32 [n, d]: rows divided by their length, computed in float64; zero rows stay 0."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     norms[norms == 0] = 1.0
     return (vectors / norms[:, None]).astype(np.float32)
@@ -155,32 +155,32 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def open_tensors(
     path: Path, kind: str, *, mapped: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and tensors of a file of ours; those named in ``mapped`` are memory-mapped, read-only.
+    """Header and tensors of a file of ours; tensors in ``mapped`` are memory-mapped, read-only.
 
     Raises:
-        InputError: no such file, damaged, or of another kind.
+        InputError: the file does not exist, is damaged, or is of another kind.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    with reading(path, "it is not a readable safetensors file of ours"):
+    with reading(path, "it is not a readable safetensors file of this program"):
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {}).get(FORMAT, "{}"))
             names = [name for name in file.keys() if name not in mapped]  # noqa: SIM118
             tensors = {name: file.get_tensor(name) for name in names}
         if header.get("kind") != kind:
-            raise InputError(f"{path}: holds {header.get('kind')!r}, wanted {kind!r}")
+            raise InputError(f"{path}: holds {header.get('kind')!r}, expected {kind!r}")
         tensors.update((name, _mapped(path, name)) for name in mapped)
     return header, tensors
 
 
 def _mapped(path: Path, name: str) -> NDArray[np.float32]:
-    """A float32 matrix of a safetensors file: 8 bytes with the length of a JSON header, the
-    header with the place of each tensor, the tensors."""
+    """Memory-map a float32 matrix of a safetensors file, which has 8 bytes with the length of a
+    JSON header, the header with the place of each tensor, and the tensors."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         entry = json.loads(file.read(length))[name]
     if entry["dtype"] != "F32":
-        raise InputError(f"{path}: {name} holds {entry['dtype']}, must hold F32")
+        raise InputError(f"{path}: {name} holds {entry['dtype']}, expected F32")
     shape = tuple(entry["shape"])
     if 0 in shape:
         return np.zeros(shape, dtype=np.float32)
@@ -191,7 +191,7 @@ def _mapped(path: Path, name: str) -> NDArray[np.float32]:
 def _serves_one_of(
     tokens: Collection[str] | None, analyzer: Analyzer | None
 ) -> Callable[[str], bool] | None:
-    """Whether a file's word may serve a token that is wanted; None if all are."""
+    """A test whether a word of the file may serve one of the tokens; None if all are wanted."""
     if tokens is None:
         return None
     known = frozenset(tokens)
@@ -208,7 +208,7 @@ def _serves_one_of(
 def _chosen(
     words: Iterable[str], tokens: Collection[str] | None, analyzer: Analyzer | None
 ) -> dict[str, int]:
-    """The row of the word that serves each token; of all words where no tokens are named."""
+    """Map each token to the row of the word that serves it; without tokens, all words serve."""
     if tokens is None:
         return served_tokens(words)
     served = served_tokens(words, analyzer)

@@ -1,17 +1,17 @@
 """Build a knowledge base from a Wikipedia dump, as a stream and in bounded memory.
 
-First pass, over the dump: articles, words, links and redirects become hashes in temporary files,
-see :mod:`ltr_features.entities.spool`. Then, over those files: titles and redirects are resolved,
-the in-links sorted, the anchors counted (both in pieces that fit in memory), and their occurrences
-in all texts counted. In one process, interrupted, it leaves nothing behind and starts anew; with
-the workers of a cluster it goes on with the pieces that are there.
+The first pass reads the dump: articles, words, links and redirects become hashes in temporary
+files, see :mod:`ltr_features.entities.spool`. Passes over these files resolve titles and redirects,
+sort the in-links, count the anchors (both in pieces that fit in memory), and count their
+occurrences in all texts. An interrupted run in one process leaves nothing behind and starts anew;
+with the workers of a cluster, it continues with the existing pieces.
 
 Rules:
 
 - links to the article itself and to articles that the dump lacks do not count;
 - a phrase is an anchor text of 1 to 6 words, of more than one character and not digits only;
-- titles and redirects are phrases as well (without the "(...)" at the end), as if each were one
-  link, see Ferragina and Scaiella 2010, section 3; disambiguation pages are not;
+- titles and redirects are phrases as well (without the "(...)" at the end) and count as one link
+  each, see Ferragina and Scaiella 2010, section 3; disambiguation pages are not;
 - occurrences are counted within sections, across their lines; a phrase occurs at least as often as
   it is a link.
 """
@@ -59,33 +59,33 @@ def build_knowledge_base(
     withhold_query_sections: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, int]:
-    """Write the knowledge base of a dump into ``folder``; an older one there is replaced.
+    """Write the knowledge base of a dump into ``folder``, replacing an older one.
 
     Args:
         dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.map_dump`.
-        scheduler: makes the pieces on the workers of a Dask cluster instead, see
+        scheduler: make the pieces on the workers of a Dask cluster instead, see
             :func:`ltr_features.cluster.connected`, in the folder ``FOLDER.parts``, which is removed
-            at the end. They see it and the dump's folder under the same paths. The files are the
-            same.
+            at the end. The workers must see it and the dump's folder under the same paths. The
+            result is the same.
         held_out: titles of articles whose text and links are left out of all statistics, to test a
             linker on them.
         withhold_query_sections: leave out every second section of each article, text and links,
-            for search tasks whose queries are drawn from these, see
+            for search tasks whose queries are drawn from these sections, see
             :func:`ltr_features.sources.wikipedia.document_sections`.
 
     Returns:
-        Counts of what it holds: articles, redirects, links, phrases, senses, words.
+        The numbers of articles, redirects, links, phrases, senses and words.
 
     Raises:
-        InputError: not a readable dump, one without articles, ``folder`` holds something else, or
-            as :func:`ltr_features.cluster.connected`.
+        InputError: the dump is unreadable or has no articles, ``folder`` holds something else, or
+            as for :func:`ltr_features.cluster.connected`.
     """
     dump, folder = Path(dump), Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise InputError(f"{folder} is not empty and no knowledge base; name another folder")
+        raise InputError(f"{folder} is not empty and not a knowledge base; name another folder")
     if scheduler is not None and processes != 1:
-        raise InputError("processes: the workers of the scheduler parse; name one of the two")
-    DumpStream(dump).close()  # whether it is a dump is said before anything is made
+        raise InputError("processes: workers of the scheduler parse the dump; give one of the two")
+    DumpStream(dump).close()  # raises for a file that is not a dump, before anything is made
     pack = partial(
         digest,
         held_out=frozenset(held_out),
@@ -103,14 +103,14 @@ def build_knowledge_base(
             dump, pack, parts, processes=processes, cluster=cluster, on_progress=on_progress
         )
         if not any(len(page_id) for (page_id,) in spool.each("page_id")):
-            raise InputError(f"{dump}: no article in it; nothing can be linked to")
+            raise InputError(f"{dump}: no article in it, so there are no entities to link to")
         facts = _finish(spool, BaseArrays(unfinished.resolve()), threads=processes)
         shutil.rmtree(parts)
         sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
-        described = {"version": VERSION, "source": dump.name, "sizes": sizes, "facts": facts}
+        header = {"version": VERSION, "source": dump.name, "sizes": sizes, "facts": facts}
         if withhold_query_sections:
-            described["withheld"] = WITHHELD
-        (unfinished / MARK).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+            header["withheld"] = WITHHELD
+        (unfinished / MARK).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
         write_digests(unfinished)
     return facts
 
@@ -119,7 +119,7 @@ def build_knowledge_base(
 def _workers(
     scheduler: str | None, dump: Path, folder: Path
 ) -> Iterator[tuple[Path | None, Cluster | None]]:
-    """The workers of a cluster and the folder of what they make; nothing without a scheduler."""
+    """The folder of what workers make, and their cluster; (None, None) without a scheduler."""
     if scheduler is None:
         yield None, None
         return
@@ -130,7 +130,7 @@ def _workers(
 
 
 def _finish(spool: Spool, base: BaseArrays, threads: int) -> dict[str, int]:
-    """The second part: from temporary files to the arrays."""
+    """The passes after the first: make the arrays from the temporary files."""
     page_id, n_words = spool.whole("page_id", "n_words")
     base.save("page_id", page_id)
     for name in ("title", "abstract"):
@@ -157,7 +157,7 @@ def _finish(spool: Spool, base: BaseArrays, threads: int) -> dict[str, int]:
 
 
 def _names(spool: Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """Titles and redirects by hash; of a title that occurs twice the first counts."""
+    """Ascending hashes of titles and redirects, and their entities; the first of equal titles."""
     titles, hashes, targets = spool.whole("title_hash", "redirect_hash", "redirect_target")
     titles, first = np.unique(titles, return_index=True)
     order = np.argsort(hashes, kind="stable")
@@ -177,8 +177,8 @@ def _names(spool: Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
 
 
 def _resolve(spool: Spool, names: NDArray[np.uint64], entity: NDArray[np.int32]) -> Path:
-    """Write the links that count, unless they are there: a folder of parallel files, source,
-    entity and phrase."""
+    """Write the links that count, unless they exist: a folder of parallel files of sources,
+    entities and phrases."""
     folder = spool.path("links")
     if folder.is_dir():
         return folder
@@ -196,16 +196,16 @@ def _resolve(spool: Spool, names: NDArray[np.uint64], entity: NDArray[np.int32])
                 source = np.where(source < 0, source, source + np.int32(first))
                 first += len(page_id)
                 at, known = look_up(target, names)
-                reached = entity[at]
-                known &= reached != source
+                goal = entity[at]
+                known &= goal != source
                 from_.write(source[known].tobytes())
-                to.write(reached[known].tobytes())
+                to.write(goal[known].tobytes())
                 by.write(phrase[known].tobytes())
     return folder
 
 
 def _links(folder: Path, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, ...]]:
-    """The records of parallel files, some millions at a time."""
+    """Yield the records of parallel files, some millions at a time."""
     files = [(folder / name).open("rb") for name, _ in columns]
     try:
         while True:
@@ -222,7 +222,7 @@ def _links(folder: Path, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, .
 
 
 def _in_links(spool: Spool, base: BaseArrays, links: Path, n: int, part: int = _PART) -> int:
-    """Sort the links by target, those of some targets at a time, about ``part`` links."""
+    """Sort the links by target: about ``part`` links, to a range of targets, at a time."""
     sizes = np.zeros(n, dtype=np.int64)
     for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
         sizes += np.bincount(target[source >= 0], minlength=n)
@@ -246,14 +246,14 @@ def _in_links(spool: Spool, base: BaseArrays, links: Path, n: int, part: int = _
 
 
 def _in_links_of(links: Path, begin: int, end: int, n: int) -> Arrays:
-    """The distinct sources of the ``n`` links to some targets, and how many each target has."""
+    """The distinct sources of the ``n`` links to a range of targets, and their number by target."""
     packed = np.empty(n, dtype=np.uint64)
     filled = 0
     for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
-        mine = (source >= 0) & (target >= begin) & (target < end)
-        stop = filled + int(mine.sum())
-        packed[filled:stop] = target[mine].astype(np.uint64) << np.uint64(32)
-        packed[filled:stop] |= source[mine].astype(np.uint64)
+        chosen = (source >= 0) & (target >= begin) & (target < end)
+        stop = filled + int(chosen.sum())
+        packed[filled:stop] = target[chosen].astype(np.uint64) << np.uint64(32)
+        packed[filled:stop] |= source[chosen].astype(np.uint64)
         filled = stop
     packed.sort()
     packed = packed[_begins(packed[1:] != packed[:-1], len(packed))]
@@ -265,7 +265,7 @@ def _in_links_of(links: Path, begin: int, end: int, n: int) -> Arrays:
 
 
 def _senses(spool: Spool, base: BaseArrays, links: Path, part: int = _PART) -> tuple[int, int]:
-    """Count (phrase, entity), about ``part`` links at a time, by the phrases' leading bits."""
+    """Count pairs (phrase, entity), about ``part`` links at a time, by leading bits of phrases."""
     n_links = (links / "to").stat().st_size // np.dtype(np.int32).itemsize
     bits = int(n_links // part).bit_length()
     arrays = ("phrase_hash", "phrase_links", "sense_entity", "sense_links")
@@ -284,7 +284,7 @@ def _senses(spool: Spool, base: BaseArrays, links: Path, part: int = _PART) -> t
 
 
 def _senses_of(links: Path, bits: int, leading: int) -> Arrays:
-    """The phrases that have these leading bits."""
+    """The phrases with these leading bits, and their senses."""
     phrase, target = _links_by(links, bits, leading)
     order = np.lexsort((target, phrase))
     phrase, target = phrase[order], target[order]
@@ -304,17 +304,17 @@ def _senses_of(links: Path, bits: int, leading: int) -> Arrays:
 
 
 def _links_by(links: Path, bits: int, leading: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The links (phrase, entity) whose phrase has these leading bits."""
+    """The links (phrase, entity) of phrases with these leading bits."""
     phrases, targets = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int32)]
     for phrase, target in _links(links, ("by", np.uint64), ("to", np.int32)):
-        mine = phrase != 0
+        chosen = phrase != 0
         if bits:
-            mine &= (phrase >> np.uint64(64 - bits)) == leading
-        phrases.append(phrase[mine])
-        targets.append(target[mine])
+            chosen &= (phrase >> np.uint64(64 - bits)) == leading
+        phrases.append(phrase[chosen])
+        targets.append(target[chosen])
     return np.concatenate(phrases), np.concatenate(targets)
 
 
 def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:
-    """Where runs of equal ones begin among ``n`` sorted records, from where neighbours differ."""
+    """Where runs of equal records begin among ``n`` sorted ones, given where neighbours differ."""
     return np.flatnonzero(np.append(True, changes)[:n])

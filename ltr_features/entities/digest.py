@@ -1,6 +1,6 @@
-"""What the knowledge base keeps of a block of pages, packed in the process that parsed it.
+"""The parts of a block of pages that a knowledge base needs, packed by the process that parsed it.
 
-Texts go to the building process as a few long lines of bytes, not as objects: it only hashes them.
+Texts go to the building process as a few long byte strings, not as objects: it only hashes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ltr_features.entities.words import title_lines, word_lines
 from ltr_features.sources.wikipedia import Article, Redirect, document_sections
 
-#: Code points of an abstract.
+#: Greatest length of an abstract in code points.
 ABSTRACT_LENGTH = 2000
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
@@ -24,12 +24,13 @@ class Digest:
     """Articles and redirects in file order.
 
     Attributes:
-        page_ids, titles, abstracts: of each article; UTF-8.
+        page_ids, titles, abstracts: one for each article; texts are UTF-8.
         words: a line of words per section, see :func:`word_lines`.
-        n_links: per article, its links.
-        targets, anchors: a line each: per article its title, which names it, and then its links.
-        redirects, redirect_targets, redirect_names: a line per redirect; its title, the title that
-            it points to, and the phrase that its title is.
+        n_links: the number of links of each article.
+        targets, anchors: a line for each article (its title, and the title as a phrase), followed
+            by one for each of its links.
+        redirects, redirect_targets, redirect_names: a line per redirect: its title, its target's
+            title, and its title as a phrase.
     """
 
     page_ids: list[int]
@@ -49,10 +50,10 @@ def digest(
     held_out: frozenset[str] = frozenset(),
     withhold_query_sections: bool = False,
 ) -> Digest:
-    """Pack records; of articles whose title is in ``held_out``, neither words nor links.
+    """Pack records; articles whose title is in ``held_out`` contribute neither words nor links.
 
     Args:
-        withhold_query_sections: read articles as :func:`document_sections` leaves them.
+        withhold_query_sections: keep only the sections that :func:`document_sections` keeps.
     """
     records = list(records)
     articles = [record for record in records if isinstance(record, Article)]

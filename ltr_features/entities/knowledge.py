@@ -47,18 +47,18 @@ class KnowledgeBase:
     """Articles, abstracts, names, anchors and in-links of a Wikipedia.
 
     Attributes:
-        path: its folder.
+        path: the folder.
         titles, abstracts: n strings; the abstract is the article's lead.
         page_id: int64 [n].
-        name_hash, name_entity: uint64 and int32 [m]: titles and redirects, by hash.
-        link_ends, link_sources: int64 [n + 1], int32: the distinct articles that link to each, in
-            rising order.
-        phrase_hash: uint64 [p], rising: anchor texts, titles and redirects as phrases.
+        name_hash, name_entity: uint64 (ascending) and int32 [m]: titles and redirects, by hash.
+        link_ends, link_sources: int64 [n + 1], int32: the distinct articles that link to each
+            article, ascending.
+        phrase_hash: uint64 [p], ascending: anchor texts, titles and redirects as phrases.
         phrase_links, phrase_count: int64 [p]: links with that anchor, occurrences in all texts.
-        sense_ends, sense_entity, sense_links: int64 [p + 1], int32, int64: where the links of a
-            phrase lead and how many, most first.
+        sense_ends, sense_entity, sense_links: int64 [p + 1], int32, int64: the articles that the
+            links of a phrase lead to, and the number of these links, most first.
         source: file name of the dump.
-        withheld: what of the dump's articles was left out, see
+        withheld: the parts of articles that were left out, see
             :attr:`ltr_features.text.collection.Collection.withheld`; None if nothing was.
     """
 
@@ -84,7 +84,7 @@ class KnowledgeBase:
         """Memory-map a folder that ``ltr-features wikipedia`` wrote.
 
         Raises:
-            InputError: the folder is no knowledge base, of another version, or damaged.
+            InputError: the folder is not a knowledge base, has another version, or is damaged.
         """
         folder = Path(folder)
         try:
@@ -92,12 +92,12 @@ class KnowledgeBase:
             version, source, sizes = facts["version"], facts["source"], facts["sizes"]
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(
-                f"{folder} is no knowledge base; make one with: "
+                f"{folder} is not a knowledge base; make one with: "
                 f"ltr-features wikipedia DUMP.xml.bz2 --out {folder}"
             ) from None
         if version != VERSION:
             raise InputError(
-                f"{folder} is a knowledge base of version {version}, this program reads "
+                f"{folder} is a knowledge base of version {version}, this program reads version "
                 f"{VERSION}: make it again with ltr-features wikipedia"
             )
         with reading(folder, "it is a damaged knowledge base; make it again"):
@@ -118,14 +118,14 @@ class KnowledgeBase:
         return len(self.page_id)
 
     def rows(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [len(names)]: the entities of titles or redirects; -1 where there is none."""
+        """int64 [len(names)]: the entities of titles or redirects, -1 for unknown names."""
         wanted = hash_titles(title_lines(name.replace("_", " ") for name in names))
         at, known = look_up(wanted, self.name_hash)
         return np.where(known, self.name_entity[at] if len(self.name_hash) else -1, -1)
 
 
 class BaseArrays:
-    """The arrays of a knowledge base to come, in its folder."""
+    """Writes the arrays of a new knowledge base into its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -138,11 +138,11 @@ class BaseArrays:
         save_array(self.path(name), values.astype(ARRAYS[name], copy=False))
 
     def append(self, name: str, values: NDArray) -> None:
-        """Write more of an array."""
+        """Append to an array that is written in parts."""
         append_array(self.folder / f"{name}.raw", values.astype(ARRAYS[name], copy=False))
 
     def close(self, *names: str) -> None:
-        """Put a header before arrays that were written in parts."""
+        """Finish arrays that were written in parts: put a header before their values."""
         for name in names:
             raw, dtype = self.folder / f"{name}.raw", np.dtype(ARRAYS[name])
             size = raw.stat().st_size // dtype.itemsize
@@ -156,7 +156,7 @@ class BaseArrays:
 def look_up(
     wanted: NDArray[np.uint64], stored: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Places of hashes in a rising array, and which of them are there."""
+    """The positions of hashes in an ascending array, and which of them it contains."""
     if not len(stored):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
     at = np.minimum(np.searchsorted(stored, wanted), len(stored) - 1)
@@ -164,9 +164,9 @@ def look_up(
 
 
 def bucket_index(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], np.uint64]:
-    """Where each value of the leading bits begins in a rising array, and how far to shift.
+    """Where each value of the leading bits begins in an ascending array, and the shift to get them.
 
-    A bucket has two to four hashes: side by side in memory, they cost one access, as one would.
+    A bucket has two to four hashes; adjacent in memory, they cost one access, as a single one does.
     """
     bits = max(1, len(hashes).bit_length() - 2)
     shift = np.uint64(64 - bits)
@@ -181,7 +181,7 @@ def _mapped(path: Path, size: int) -> NDArray:
 
 
 def _check(folder: Path, arrays: Mapping[str, NDArray]) -> None:
-    """Refuse arrays that kernels would go astray by."""
+    """Raise InputError for arrays that the kernels cannot handle safely."""
     n = len(arrays["page_id"])
     many = np.iinfo(np.int64).max
 
@@ -189,14 +189,14 @@ def _check(folder: Path, arrays: Mapping[str, NDArray]) -> None:
         array = arrays[name]
         check_array(str(folder / f"{name}.npy"), array, array.dtype, (None,), **limits)
 
-    rises = (
+    pieces_of = (
         ("title_ends", n, "title_bytes"),
         ("abstract_ends", n, "abstract_bytes"),
         ("link_ends", n, "link_sources"),
         ("sense_ends", len(arrays["phrase_hash"]), "sense_entity"),
     )
-    for name, pieces, of in rises:
-        ends, whole = arrays[name], len(arrays[of])
+    for name, pieces, values in pieces_of:
+        ends, whole = arrays[name], len(arrays[values])
         check(name, least=0, most=whole, ascending=True)
         if len(ends) != pieces + 1 or (ends[0], ends[-1]) != (0, whole):
             raise InputError(f"{folder / name}.npy: {pieces} pieces must go from 0 to {whole}")

@@ -1,4 +1,4 @@
-"""The one protocol of entity linkers: plain texts in, mentions out."""
+"""The protocol of entity linkers: plain texts in, mentions out."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A piece of a text that names an entity. All scores are raw: no threshold was applied.
+    """A piece of a text that names an entity. Scores are raw: no threshold has been applied.
 
     Attributes:
-        start, end: code points of the text, ``text[start:end]``.
+        start, end: position in the text in code points, ``text[start:end]``.
         entity: title of the Wikipedia article, with spaces.
         rho: TAGME's confidence, 0 to 1. A text with one mention has rho <= 1/2.
         link_probability: share of the phrase's occurrences in Wikipedia that are links, 0 to 1.
-        commonness: share of the phrase's links that lead to the entity, 0 to 1; None where the
-            linker does not tell (TAGME's service).
+        commonness: share of the phrase's links that lead to the entity, 0 to 1; None if the linker
+            does not provide it (TAGME's service).
     """
 
     start: int
@@ -30,10 +30,10 @@ class Mention:
 
 @runtime_checkable
 class EntityLinker(Protocol):
-    """Links plain texts. A text's mentions depend on that text only.
+    """Links plain texts to entities. The mentions of a text depend on that text only.
 
     Attributes:
-        description: what links, for the provenance of columns.
+        description: a description of the linker, for the provenance of columns.
     """
 
     @property
@@ -43,6 +43,6 @@ class EntityLinker(Protocol):
         """The mentions of each text, in order of start.
 
         Raises:
-            InputError: texts that the linker cannot link; the message counts them.
+            InputError: some texts cannot be linked; the message gives their number.
         """
         ...

@@ -1,4 +1,4 @@
-"""The knowledge base of a dump by the dump's name: made when it is first asked for."""
+"""The knowledge base of a dump, given the name of the dump: made when it is first needed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from letor.errors import InputError
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
 
-#: Names the dump that is installed with gensim, see :func:`excerpt_path`.
+#: The name of the dump that is installed with gensim, see :func:`excerpt_path`.
 EXCERPT_NAME = "wikipedia-excerpt"
 
 
 def dump_path(dump: str) -> Path:
-    """The file of a dump, or of :data:`EXCERPT_NAME`.
+    """The file of a dump, given its path or :data:`EXCERPT_NAME`.
 
     Raises:
         InputError: there is no such file.
@@ -43,14 +43,14 @@ def base_of_dump(
 
     Args:
         dump: see :func:`dump_path`.
-        folder: where knowledge bases are kept, each in a folder of its own, and looked for by the
-            dump's content; None makes one that goes with the object.
+        folder: where knowledge bases are stored, each in its own folder, and looked up by the
+            dump's content; None makes one that is deleted together with the object.
         withhold_query_sections: see :func:`build_knowledge_base`.
 
     Raises:
-        InputError: as :func:`dump_path` and :func:`build_knowledge_base`.
+        InputError: as for :func:`dump_path` and :func:`build_knowledge_base`.
     """
-    # Reading dumps takes longer to import than all columns that need none.
+    # Imported late: it takes longer than importing all columns that need no dump.
     from ltr_features.entities.build import build_knowledge_base
 
     path = dump_path(dump)

@@ -1,4 +1,4 @@
-"""Stored annotations: JSON lines of a text and its mentions, written once, linked by look-up."""
+"""Stored annotations: a linker that looks up texts in JSON lines of texts and their mentions."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def save_annotations(
 
 @dataclass(frozen=True)
 class StoredAnnotations:
-    """Links by annotations that :func:`save_annotations` wrote.
+    """Links texts by annotations that :func:`save_annotations` wrote.
 
     Attributes:
         path: the file.
 
     Raises:
-        InputError: no such file, or a line that is no annotation.
+        InputError: there is no such file, or a line is not an annotation.
     """
 
     path: str | os.PathLike[str]
 
     def __post_init__(self) -> None:
-        self._known  # noqa: B018  a bad file is reported here, not in the middle of work
+        self._known  # noqa: B018  report a bad file now, not in the middle of the work
 
     @property
     def description(self) -> str:
@@ -57,7 +57,7 @@ class StoredAnnotations:
         missing = [text for text in texts if text.strip() and text not in self._known]
         if missing:
             raise InputError(
-                f"{self.path}: no annotations of {len(missing)} of {len(texts)} texts, the first "
+                f"{self.path}: no annotations for {len(missing)} of {len(texts)} texts, the first "
                 f"is {missing[0][:60]!r}; link them and store the annotations"
             )
         return [list(self._known.get(text, ())) for text in texts]
@@ -82,7 +82,7 @@ class StoredAnnotations:
             valid = False
         if not valid:
             raise InputError(
-                f"{self.path}, line {number}: no annotation; expected "
+                f"{self.path}, line {number}: not an annotation; expected "
                 '{"text": ..., "mentions": [{' + ", ".join(_NAMES) + "}]}"
             )
         return text, mentions

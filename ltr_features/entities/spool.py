@@ -1,9 +1,9 @@
-"""The first pass over a dump: articles, words, links and redirects as hashes, 20 bytes per link
-and 8 per word, in parts of the pages of about 16 MiB of XML.
+"""The first pass over a dump: articles, words, links and redirects become hashes, 20 bytes per link
+and 8 per word, in parts that cover about 16 MiB of XML each.
 
-Whatever is made of a dump on the way to its knowledge base is a file of arrays that appears when
-it is complete, under a name that tells the dump, the settings and the piece. Who makes it, this
-process or a worker of a cluster, does not matter; one that is there is not made again.
+Each intermediate result on the way to a knowledge base is a file of arrays that appears when it is
+complete, under a name that identifies the dump, the settings and the piece. It may be made by this
+process or by a worker of a cluster; an existing file is not made again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ltr_features.sources.dump_stream import BLOCK_BYTES, DumpStream
 from ltr_features.sources.wiki_links import Site
 from ltr_features.sources.wikipedia import map_dump, parse_block
 
-#: Blocks of the dump, of about 1 MiB, that a part is made of.
+#: Number of blocks of the dump, of about 1 MiB each, in a part.
 PART_BLOCKS = 16
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -41,13 +41,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Spool:
-    """What is made of a dump on the way to its knowledge base.
+    """The intermediate files between a dump and its knowledge base.
 
     Attributes:
-        folder: of all files; workers see it under the same path.
-        name: tells the dump and the settings; all files begin with it.
+        folder: folder of all files; workers see it under the same path.
+        name: identifies the dump and the settings; the names of all files begin with it.
         parts: files of the first pass, in the order of the dump.
-        cluster: whose workers make the pieces; None makes them here.
+        cluster: the cluster whose workers make the pieces; None makes them in this process.
     """
 
     folder: Path
@@ -56,22 +56,22 @@ class Spool:
     parts: list[Path] = field(default_factory=list)
 
     def path(self, what: str) -> Path:
-        """Of the file, or folder, of a piece."""
+        """The file or folder of a piece."""
         return self.folder / f"{self.name}-{what}"
 
     def made(self, work: Callable[..., Arrays], calls: Iterable[tuple[Any, ...]]) -> Iterator[Path]:
-        """Files of what ``work(*given)`` returns, in order, for calls ``(what, *given)``; those
-        that are there are taken."""
+        """The files of what ``work(*given)`` returns, for each of the calls ``(what, *given)`` in
+        order; existing files are reused."""
         in_order = starmap if self.cluster is None else self.cluster.in_order
         named = ((self.path(f"{what}.npz"), work, *given) for what, *given in calls)
         return iter(in_order(_made, named))
 
     def each(self, *names: str) -> Iterator[tuple[NDArray[Any], ...]]:
-        """Arrays of each part."""
+        """The named arrays of each part."""
         return (read_arrays(part, *names) for part in self.parts)
 
     def whole(self, *names: str) -> list[NDArray[Any]]:
-        """Arrays of all parts, one behind another."""
+        """The named arrays of all parts, concatenated."""
         return [np.concatenate(arrays) for arrays in zip(*self.each(*names), strict=True)]
 
 
@@ -84,17 +84,17 @@ def spool_dump(
     cluster: Cluster | None = None,
     on_progress: Progress | None = None,
 ) -> Spool:
-    """The first pass, here or on workers. The parts may begin and end at other pages; what becomes
-    of them is the same.
+    """Make the first pass over a dump, in this process or on workers. With workers, parts may begin
+    and end at other pages, but the knowledge base is the same.
 
     Args:
         dump, processes, on_progress: see :func:`ltr_features.sources.wikipedia.map_dump`.
-        pack: of the records of a block; a function that workers import, with its settings.
-        folder: that is there.
-        cluster: its workers see ``folder``, and the folder of the dump.
+        pack: packs the records of a block; a function that workers can import, with its settings.
+        folder: an existing folder.
+        cluster: a cluster whose workers see ``folder`` and the folder of the dump.
 
     Raises:
-        InputError: as :func:`ltr_features.sources.wikipedia.map_dump`.
+        InputError: as for :func:`ltr_features.sources.wikipedia.map_dump`.
     """
     spool = Spool(folder, _name(dump, pack), cluster)
     if cluster is None:
@@ -111,9 +111,9 @@ def spool_dump(
 
 def _name(dump: Path, pack: partial[Digest]) -> str:
     status = dump.stat()
-    told = [version("ltr-features"), PART_BLOCKS, BLOCK_BYTES, pack.keywords]
-    told += [dump.name, status.st_size, status.st_mtime_ns]
-    return short_digest(json.dumps(told, sort_keys=True, default=sorted).encode())
+    facts = [version("ltr-features"), PART_BLOCKS, BLOCK_BYTES, pack.keywords]
+    facts += [dump.name, status.st_size, status.st_mtime_ns]
+    return short_digest(json.dumps(facts, sort_keys=True, default=sorted).encode())
 
 
 def _parts(digests: Iterator[Digest]) -> Iterator[tuple[str, list[Digest]]]:
@@ -126,38 +126,38 @@ def _parts(digests: Iterator[Digest]) -> Iterator[tuple[str, list[Digest]]]:
 def _ranges(
     stream: DumpStream, pack: partial[Digest], spool: Spool, on_progress: Progress
 ) -> Iterator[tuple[str, Range, Site, Path, partial[Digest]]]:
-    """Where workers find the pages of each part."""
+    """Yield the name of each part, and where and how workers read its pages."""
 
     def file_of(number: int) -> Path | None:
         done = spool.path(f"part-{number}.npz").is_file()
         return None if done else spool.path(f"part-{number}.xml")
 
-    for number, (held, position) in enumerate(page_ranges(stream, PART_BLOCKS, file_of)):
-        yield f"part-{number}", held, stream.site, stream.path, pack
+    for number, (pages, position) in enumerate(page_ranges(stream, PART_BLOCKS, file_of)):
+        yield f"part-{number}", pages, stream.site, stream.path, pack
         on_progress(position, stream.size)
 
 
-def _hashed_range(held: Range, site: Site, dump: Path, pack: partial[Digest]) -> Arrays:
+def _hashed_range(pages: Range, site: Site, dump: Path, pack: partial[Digest]) -> Arrays:
     try:
-        return _hashed(pack(parse_block(block, site, dump)) for block in held.blocks())
+        return _hashed(pack(parse_block(block, site, dump)) for block in pages.blocks())
     except InputError as error:
-        raise InputError(f"{error}{held.counted()}") from None
+        raise InputError(f"{error}{pages.counted()}") from None
 
 
 def _hashed(digests: Iterable[Digest]) -> Arrays:
-    """A part: what is kept of the blocks of pages, their articles numbered from 0."""
+    """The arrays of a part: its hashed blocks of pages, with articles numbered from 0."""
     blocks: list[Arrays] = []
     n = 0
-    for one in digests:
-        blocks.append(_hashed_block(one, n))
-        n += len(one.page_ids)
-    part = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    for block in digests:
+        blocks.append(_hashed_block(block, n))
+        n += len(block.page_ids)
+    part = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
     return part | {"n_words": np.array([np.count_nonzero(part["words"])])}
 
 
 def _hashed_block(block: Digest, first: int) -> Arrays:
-    """Links have the source -1 where they are names, which give a phrase but no in-link."""
-    # Before an article's links stands its name.
+    """The arrays of a block. Names are links with the source -1: a phrase, but no in-link."""
+    # An article's name comes before its links.
     sizes = np.array(block.n_links, dtype=np.int64) + 1
     names = np.cumsum(sizes) - sizes
     source = np.repeat(first + np.arange(len(sizes)), sizes)
@@ -183,7 +183,7 @@ def _hashed_block(block: Digest, first: int) -> Arrays:
 
 
 def _made(path: Path, work: Callable[..., Arrays], *given: Any) -> Path:
-    """Do a piece of work, unless its file is there."""
+    """Do a piece of work, unless its file exists."""
     check_folder(str(path.parent), "there")
     if not path.is_file():
         arrays = work(*given)
@@ -193,7 +193,7 @@ def _made(path: Path, work: Callable[..., Arrays], *given: Any) -> Path:
 
 
 def read_arrays(path: Path, *names: str) -> tuple[NDArray[Any], ...]:
-    """Some arrays of a piece.
+    """Read the named arrays of a piece.
 
     Raises:
         InputError: the file is damaged.

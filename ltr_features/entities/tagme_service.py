@@ -1,13 +1,13 @@
-"""The TAGME service, through the ``tagme`` client's addresses and classes.
+"""Link texts with the TAGME web service, using addresses and classes of the ``tagme`` client.
 
-What the client (0.1.3) lacks is done here: its request has no timeout, gives None for every failure
-and drops the link probability; so the request is sent by a session of our own and each annotation
-is read by the client's class, with the link probability beside it. Its relatedness calls do not
-work on Python 3.9 and later; none is made. Offsets of the service are UTF-16 units and are turned
-into code points.
+Requests of the client (0.1.3) have no timeout, return None for every failure and drop the link
+probability. So requests are sent by a session of our own, and the client's class reads each
+annotation, to which the link probability is added. The client's relatedness calls do not work on
+Python 3.9 and later, and are not used. Offsets of the service are UTF-16 units and are converted to
+code points.
 
-Answers are kept in an SQLite file as soon as they arrive: a text is sent once, and an interrupted
-or failed run goes on where it stopped.
+Answers are stored in an SQLite file as soon as they arrive: a text is sent once, and an interrupted
+or failed run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _MOST_BYTES = 16 * 2**20  # of an answer
 
 @dataclass(frozen=True)
 class TagmeService:
-    """Links by the TAGME service; the token is read from the variable GCUBE_TOKEN when a text has
-    to be sent.
+    """Links texts by the TAGME service; the token is read from the environment variable
+    GCUBE_TOKEN when a text has to be sent.
 
     Attributes:
-        cache: SQLite file of the answers; made if it is not there.
+        cache: SQLite file of the answers; created if missing.
         language: en, de or it.
-        long_text: neighbouring mentions that vote; 0 (all of them) suits short texts.
-        address: of the service; None for the client's.
-        timeout: seconds for an answer, from the first byte that is sent to the last that comes.
+        long_text: number of neighbouring mentions that vote; 0 (all of them) suits short texts.
+        address: address of the service; None for the client's.
+        timeout: seconds for an answer, from the first byte sent to the last byte received.
         attempts: how often a text is sent before the service counts as down.
-        pause: seconds between requests, at least; doubled after each failure of the same text.
+        pause: least seconds between requests; doubled after each failure of the same text.
 
     Raises:
-        InputError: a parameter outside its range.
+        InputError: a parameter is out of range.
     """
 
     cache: str | os.PathLike[str] = "tagme.sqlite"
@@ -74,13 +74,13 @@ class TagmeService:
         return f"TAGME service (language {self.language}, long_text {self.long_text})"
 
     def link(self, texts: Sequence[str]) -> list[list[Mention]]:
-        """The mentions of each text; those of cached texts without any request.
+        """The mentions of each text; cached texts need no request.
 
         Raises:
-            InputError: the service is down or refuses; the message counts the texts missing.
+            InputError: the service is down or refuses; the message counts the missing texts.
         """
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
-        advice = "no cache of TAGME answers: remove it, and texts are sent again"
+        advice = "not a cache of TAGME answers: remove it, and texts are sent again"
         with reading(self.cache, advice), closing(self._open()) as store:
             answers = {text: self._stored(store, text) for text in distinct}
             missing = [text for text, answer in answers.items() if answer is None]
@@ -104,7 +104,7 @@ class TagmeService:
                     raise InputError(
                         f"TAGME service: {failure}. {len(missing) - done} of {len(answers)} texts "
                         f"are not linked yet, {len(answers) - len(missing) + done} are in "
-                        f"{self.cache}; run the same command again to go on"
+                        f"{self.cache}; run the same command again to continue"
                     ) from None
                 with store:
                     store.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)",
@@ -112,7 +112,7 @@ class TagmeService:
                 answers[text] = answer
 
     def _ask(self, session: Any, text: str, token: str) -> str:
-        """The annotations of a text as JSON, from an answer that was checked."""
+        """Request the annotations of a text; returns them checked, as JSON."""
         import requests
         import tagme
 
@@ -129,7 +129,7 @@ class TagmeService:
             wait *= 2
             until = time.monotonic() + self.timeout
             try:
-                # Followed to another address, a request would hand the token over there.
+                # Following a redirect would send the token to another address.
                 with session.post(
                     self.address or tagme.DEFAULT_TAG_API,
                     data=payload,
@@ -142,8 +142,8 @@ class TagmeService:
                         continue
                     if answer.is_redirect:
                         raise _FailureError(
-                            f"it sends on to {answer.headers['location'][:200]!r}, where the token "
-                            "is not sent; if that is the service's, give it as the address"
+                            f"it redirects to {answer.headers['location'][:200]!r}; the token is "
+                            "not sent there; if that is the service, give it as the address"
                         )
                     if answer.status_code != 200:
                         raise _FailureError(f"status {answer.status_code}; is the token valid?")
@@ -168,8 +168,8 @@ class TagmeService:
         return store
 
     def _stored(self, store: sqlite3.Connection, text: str) -> str | None:
-        """The answer in the cache; None where there is none, or one that cannot be one: it is asked
-        for again."""
+        """The answer in the cache; None if there is none or it is invalid, so that it is requested
+        again."""
         row = store.execute(
             "SELECT answer FROM answers WHERE key = ?", (self._key(text),)
         ).fetchone()
@@ -184,11 +184,11 @@ class TagmeService:
 
 
 class _FailureError(Exception):
-    """Why a text has no answer."""
+    """The reason why a text has no answer."""
 
 
 def _received(answer: Any, until: float) -> bytes:
-    """The body of an answer.
+    """Receive the body of an answer.
 
     Raises:
         TimeoutError: it was not complete in time, or is too long.
@@ -205,7 +205,7 @@ def _checked(content: bytes, text: str) -> list[list[Any]]:
     """Start, end, title, rho and link probability of each annotation that names an entity.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the content is not an answer of the service.
     """
     import tagme
 
@@ -229,7 +229,7 @@ def _checked(content: bytes, text: str) -> list[list[Any]]:
 def _check_annotation(
     begin: Any, end: Any, title: Any, rho: Any, probability: Any, *, n_units: int
 ) -> None:
-    """Raise ValueError unless these may be an annotation of a text of so many UTF-16 units."""
+    """Raise ValueError if this cannot be an annotation of a text with ``n_units`` UTF-16 units."""
     if not (type(begin) is type(end) is int and 0 <= begin <= end <= n_units):
         raise ValueError(f"a mention from {begin!r} to {end!r} of {n_units}")
     if not isinstance(title, str):
@@ -240,7 +240,7 @@ def _check_annotation(
 
 
 def _n_units(text: str) -> int:
-    """UTF-16 units of a text, in which the service counts."""
+    """The length of a text in UTF-16 units, in which the service counts."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 

@@ -3,17 +3,17 @@
 Ferragina and Scaiella, "TAGME: on-the-fly annotation of short text fragments", CIKM 2010:
 
 1. spotting: phrases of up to 6 words in the anchor dictionary, link probability
-   lp(a) = link(a) / freq(a) at least ``min_link_probability``; one inside a longer phrase of higher
-   lp is dropped;
+   lp(a) = link(a) / freq(a) at least ``min_link_probability``; a phrase inside a longer one of
+   higher lp is dropped;
 2. voting: vote(p_a) = sum over the other mentions b of the mean over b's senses p_b of
    relatedness(p_a, p_b) commonness(p_b), relatedness by Milne and Witten 2008, senses with
    commonness of at least ``min_commonness``;
-3. choice: of the senses whose vote is within ``epsilon`` of the best, the most common;
-4. confidence: rho = (lp + coherence) / 2, coherence the mean relatedness to the other mentions'
-   entities. No threshold is applied to rho.
+3. choice: of the senses whose vote is within ``epsilon`` of the best, the most common one;
+4. confidence: rho = (lp + coherence) / 2, where coherence is the mean relatedness to the other
+   mentions' entities. No threshold is applied to rho.
 
 The ``window`` mentions before and after a mention vote, so that the cost is linear in a text's
-length (the service does likewise, by its parameter long_text).
+length (the service does the same with its parameter long_text).
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parallel import map_blocks
 
-#: Texts linked at a time, and most pairs whose relatedness is remembered meanwhile.
+#: Texts linked at a time, and the most pairs whose relatedness is cached meanwhile.
 _BLOCK, _MEMORY = 256, 1 << 17
 
 
 @dataclass(frozen=True)
 class WikipediaLinker:
-    """Links by a knowledge base.
+    """Links texts offline, by the statistics of a knowledge base.
 
     Attributes:
         knowledge: folder of the knowledge base.
-        min_link_probability: of a phrase, 0 to 1.
-        min_commonness: of a sense, 0 to 1.
-        epsilon: share of the best vote, 0 to 1.
-        window: mentions on either side.
-        threads: worker threads; None for one per core. Mentions do not depend on it.
+        min_link_probability: least link probability of a phrase, 0 to 1.
+        min_commonness: least commonness of a sense, 0 to 1.
+        epsilon: greatest distance to the best vote, as a share of it, 0 to 1.
+        window: number of mentions on either side that vote.
+        threads: number of worker threads; None for one per core. Mentions do not depend on it.
 
     Raises:
-        InputError: no knowledge base there, or a parameter outside its range.
+        InputError: the folder is not a knowledge base, or a parameter is out of range.
     """
 
     knowledge: str | os.PathLike[str]
@@ -66,7 +66,7 @@ class WikipediaLinker:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
         if self.window < 1:
             raise InputError(f"window is {self.window}; it must be 1 or more")
-        self.base  # noqa: B018  a missing folder is reported here, not in the middle of work
+        self.base  # noqa: B018  report a missing folder now, not in the middle of the work
 
     @cached_property
     def base(self) -> KnowledgeBase:
@@ -88,7 +88,7 @@ class WikipediaLinker:
 
     @cached_property
     def _statistics(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray, np.uint64]:
-        """Link probability of phrases, commonness of senses, and the phrases' bucket index."""
+        """Link probabilities of phrases, commonness of senses, and the index of the phrases."""
         base = self.base
         probability = base.phrase_links / base.phrase_count
         of_phrase = np.repeat(base.phrase_links, np.diff(base.sense_ends))

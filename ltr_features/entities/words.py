@@ -1,4 +1,4 @@
-"""Words of texts and their hashes, the same for dumps and for texts to be linked.
+"""Words of texts and their hashes, for dumps and for texts to be linked alike.
 
 A word is a maximal run of letters and digits, case-folded. Texts are expected in canonical
 composition (NFC), as Wikipedia's are: spans refer to the text as it was given.
@@ -16,13 +16,13 @@ from ltr_features.kernels.entities import hash_runs, phrases_of_lines
 
 WORD = re.compile(r"[^\W_]+")
 
-# What is no part of a word becomes a blank: ASCII as bytes, many times faster than the rest.
+# Characters outside words become blanks; ASCII as bytes, which is many times faster.
 _BLANKS = bytes(b if b > 127 or b == 10 or WORD.match(chr(b)) else 32 for b in range(256))
 _NO_WORD = re.compile(r"[^\x00-\x7f\w]")
 
 
 def word_lines(texts: Iterable[str]) -> bytes:
-    """UTF-8: a line per text, its case-folded words separated by blanks."""
+    """UTF-8 bytes: a line per text, its case-folded words separated by blanks."""
     lines = "".join([text.replace("\n", " ") + "\n" for text in texts])
     if not lines.isascii():
         lines = _NO_WORD.sub(" ", lines)
@@ -30,13 +30,13 @@ def word_lines(texts: Iterable[str]) -> bytes:
 
 
 def title_lines(titles: Iterable[str]) -> bytes:
-    """UTF-8: a line per title, as it is."""
+    """UTF-8 bytes: a line per title, unchanged."""
     lines = "".join(title.replace("\n", " ") + "\n" for title in titles)
     return lines.encode("utf8", "surrogatepass")
 
 
 def hash_words(lines: bytes) -> NDArray[np.uint64]:
-    """The words of :func:`word_lines`, each line ended by a 0."""
+    """Hashes of the words of :func:`word_lines`; a 0 ends each line."""
     size = lines.count(b" ") + 2 * lines.count(b"\n")
     return _hashed(lines, by_word=True, size=size)
 

@@ -1,10 +1,10 @@
 """Kernels of click models in which users go down a page from row to row.
 
-A user examines the first row. An examined row is clicked with the probability attraction[r]; then
-the next row is examined with the probability after_click[r], after a row that is not clicked with
-the probability after_skip. Page s owns rows ``offsets[s]:offsets[s + 1]``; ``last`` is int64 [s],
-the number within the page of its last clicked row, -1 where none is. All probabilities are float64,
-one per row unless said otherwise.
+A user examines the first row. An examined row is clicked with probability attraction[r]. The next
+row is examined with probability after_click[r] if row r is clicked, and with probability after_skip
+if it is not. Page s owns rows ``offsets[s]:offsets[s + 1]``; ``last`` is int64 [s], the position
+within the page of its last clicked row, -1 without clicks. All probabilities are float64, one per
+row unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from ltr_base.compiled import kernel
 
 @kernel()
 def examined(offsets, last, pair, attraction, after_last, after_skip, examination, tail):
-    """Given the clicks of each page: which rows were examined, and how likely the silence after
-    the last click was.
+    """Given the clicks of each page: the probabilities that each row was examined, and that no
+    click follows the last one.
 
     With T_r = P(no click from r on | r examined), which is 1 below the last row,
 
         T_r = (1 - attraction_r) (1 - after_skip + after_skip T_(r + 1)).
 
-    Rows up to the last click are examined; the next one is with the odds kappa T : 1 - kappa, where
-    kappa is after_click of the last click; and each further one, given the one above it, with the
+    Rows up to the last click are examined. The next row is examined with odds kappa T : 1 - kappa,
+    where kappa is after_click of the last click, and each further one, given the row above it, with
     odds after_skip T : 1 - after_skip.
 
     Args:
-        pair: int64 [n]. attraction: by pair.
-        after_last: float64 [s], kappa of each page; any value where there is no click.
+        pair: int64 [n], the pair of each row. attraction: one per pair.
+        after_last: float64 [s], kappa of each page; any value for a page without clicks.
         examination: float64 [n], written: P(row examined | clicks).
-        tail: float64 [s], written: P(no click below the last | last click); P(no click) where
-            there is none.
+        tail: float64 [s], written: P(no click below the last | last click); P(no click) for a
+            page without clicks.
     """
     for s in range(len(last)):
         first, stop = offsets[s], offsets[s + 1]
@@ -38,7 +38,7 @@ def examined(offsets, last, pair, attraction, after_last, after_skip, examinatio
         silent = 1.0
         for r in range(stop - 1, below_click - 1, -1):
             silent = (1.0 - attraction[pair[r]]) * (1.0 - after_skip + after_skip * silent)
-            examination[r] = silent  # kept here until the way down
+            examination[r] = silent  # T_r, until the loop down the page
         for r in range(first, below_click):
             examination[r] = 1.0
         if last[s] < 0:
@@ -56,7 +56,7 @@ def examined(offsets, last, pair, attraction, after_last, after_skip, examinatio
 
 @kernel()
 def click_probabilities(offsets, click, attraction, after_click, after_skip, marginal, conditional):
-    """P(row clicked), and P(row clicked | clicks above it), of every row.
+    """P(row clicked) and P(row clicked | clicks above it) for every row.
 
     Args:
         click: bool [n]. marginal, conditional: float64 [n], written.
@@ -80,16 +80,16 @@ def click_probabilities(offsets, click, attraction, after_click, after_skip, mar
 def add_information(
     start, stop, offsets, count, local, score, click, click_score, shared_score, own, cross
 ):  # fmt: skip
-    """Adds count x x' of the pages start..stop, which are of one query, to its information, where x
-    is the gradient of a page's log-likelihood by the query's parameters: those of its d pairs, and,
-    below them, a second one of each.
+    """Add count x x' of the pages start..stop, all of one query, to the query's information matrix.
+    x is the gradient of a page's log-likelihood by the query's parameters: the first parameters of
+    its d pairs, followed by their second ones.
 
     Args:
-        local: int64 [n], number of a row's pair among the d of its query.
-        score: float64 [n], derivative by the row's pair; click_score: the one by its second
-            parameter, which clicked rows have.
-        shared_score: float64 [s, g], by parameters that all queries share.
-        own: float64 [2 d, 2 d], added to. cross: float64 [2 d, g], likewise.
+        local: int64 [n], number of a row's pair among the d pairs of its query.
+        score: float64 [n], derivative by the first parameter of the row's pair; click_score: that
+            by the second parameter, for clicked rows.
+        shared_score: float64 [s, g], derivatives by parameters that all queries share.
+        own: float64 [2 d, 2 d], added to. cross: float64 [2 d, g], added to.
     """
     d = own.shape[0] // 2
     for s in range(start, stop):

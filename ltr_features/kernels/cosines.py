@@ -1,4 +1,4 @@
-"""Kernels over bags of vectors: their means, and average and greatest cosines of pairs."""
+"""Kernels over bags of vectors: their means, and average and maximum cosines of pairs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ltr_base.compiled import kernel
 
 @kernel()
 def known_members(ends, members, weights, units, out_ends, out_members, out_means):
-    """The members of bags that have a positive weight and a vector, and the bags' weighted means.
+    """Keep the members of bags that have a positive weight and a vector, and average each bag.
 
     Args:
         ends, members, weights: bags in compressed rows, int64, int32, float64.
         units: float32 [m, d], the members' vectors, 0 where unknown.
         out_ends: int64 [n + 1]; out_members: int32, as long as ``members``; out_means: float32
-            [n, d]: written.
+            [n, d], weighted means: written.
 
     Returns:
-        How many members are left.
+        The number of kept members.
     """
     total = np.empty(units.shape[1], dtype=np.float64)
     kept = 0
@@ -44,16 +44,16 @@ def known_members(ends, members, weights, units, out_ends, out_members, out_mean
 
 @kernel()
 def bag_maxima(asked, documents, ends, members, units, best, out):
-    """The greatest dot product of a row of ``asked`` and a member of each document; untouched
-    without members.
+    """The greatest dot product of a row of ``asked`` and a member of each document; ``out`` is left
+    unchanged for documents without members.
 
     Args:
         asked: float32 [a, d], a > 0.
         documents: int64 [n].
         ends, members: documents in compressed rows, int64 and int32.
         units: float32 [m, d].
-        best: float32 [m], the greatest product of each unit, at most 1; -2 where it is not known
-            yet; written.
+        best: float32 [m], the greatest product of each unit, at most 1; -2 if not yet known;
+            written.
         out: float32 [n], written.
     """
     _greatest_dots(asked, units, _unknown_members(documents, ends, members, best), best)
@@ -69,8 +69,8 @@ def bag_maxima(asked, documents, ends, members, units, best, out):
 
 @kernel()
 def _unknown_members(documents, ends, members, best):
-    """The members that ``best`` does not know, each once, of the documents without a member of
-    product 1: no other is closer."""
+    """The distinct members whose product is not yet in ``best``. Documents with a member of product
+    1 are skipped: no other member can be closer."""
     most = 0
     for document in documents:
         most += ends[document + 1] - ends[document]
@@ -93,11 +93,11 @@ def _unknown_members(documents, ends, members, best):
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def _greatest_dots(rows, units, chosen, best):
-    """best[m] = the greatest product of a row and unit m, -1 to 1, for the chosen units; four at a
-    time, so that a row is read once for four products: 1.8 times as fast for the columns of 100
-    candidates a query (100 and 300 dimensions) as one at a time."""
+    """best[m] = the greatest product of a row and unit m, -1 to 1, for the chosen units; four units
+    at a time, so that a row is read once for four products: 1.8 times as fast as one at a time for
+    100 candidates per query (100 and 300 dimensions)."""
     for i in range(0, len(chosen), 4):
-        # The last ones are repeated: the same instructions give all products, whatever the batch.
+        # The last unit fills up the four, so that the same instructions compute all products.
         a, b = chosen[i], chosen[min(i + 1, len(chosen) - 1)]
         c, d = chosen[min(i + 2, len(chosen) - 1)], chosen[min(i + 3, len(chosen) - 1)]
         u0, u1, u2, u3 = units[a], units[b], units[c], units[d]
@@ -119,7 +119,7 @@ def _greatest_dots(rows, units, chosen, best):
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def row_dots(left_rows, right_rows, left, right, out):
-    """out[i] = left[left_rows[i]] . right[right_rows[i]], summed in float64, at most 1 in size.
+    """out[i] = left[left_rows[i]] . right[right_rows[i]], summed in float64, clipped to -1..1.
 
     Args:
         left_rows, right_rows: int64 [n].

@@ -1,12 +1,12 @@
-"""PV-DBOW inference as gensim does it: passes of stochastic gradient ascent over one text.
+"""PV-DBOW inference as in gensim: passes of stochastic gradient ascent over one text.
 
 A text's vector v starts near 0. In each pass, every occurrence of a word w that subsampling keeps
 moves it by rate * sum of (label - s(v . u)) u over the output vectors u that w predicts: its own
 with label 1 and those of ``negative`` random words with label 0, or those of the inner nodes on its
-path in the Huffman tree. s is the logistic function by gensim's table of 1,000 numbers; where
-|v . u| is 6 or more, nothing moves.
+path in the Huffman tree. s is the logistic function by gensim's table of 1,000 numbers; an output
+vector with |v . u| of 6 or more does not move v.
 
-Random numbers are gensim's too, a linear congruential generator of 48 bits whose upper 32 are used.
+Random numbers are gensim's too: the upper 32 bits of a linear congruential generator of 48 bits.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ _MASK = np.uint64((1 << 48) - 1)
 _FACTOR = np.uint64(25214903917)
 _HALF = np.uint64(16)
 _MOST = np.float32(6.0)
-#: 1000 / 6 / 2 in whole numbers, as in gensim: places in its table.
+#: Table entries per unit of v . u: 1000 / 6 / 2 in integers, as in gensim.
 _PLACES = np.float32(83.0)
-#: Where gensim's cumulative noise distribution ends.
+#: The last value of gensim's cumulative noise distribution.
 NOISE_WHOLE = (1 << 31) - 1
-#: Lower bits of a draw that its place in the guide leaves out.
+#: The number of lower bits of a draw that the guide ignores.
 GUIDE_BITS = 15
 
 
 class FrozenModel(NamedTuple):
-    """What inference reads of a PV-DBOW model with V words and R output vectors.
+    """The parts of a PV-DBOW model with V words and R output vectors that inference reads.
 
     Attributes:
-        output: float32 [R, d], of the words, or of the inner nodes of the Huffman tree.
-        kept: float64 [V], an occurrence survives where a draw below 2^32 is at most this; empty
-            where all survive.
+        output: float32 [R, d], vectors of the words, or of the inner nodes of the Huffman tree.
+        kept: float64 [V], an occurrence survives if a draw below 2^32 is at most this; empty if
+            all survive.
         noise: int64 [V], cumulative noise distribution up to :data:`NOISE_WHOLE`; empty with
             hierarchical softmax.
-        guide: int32, for each value of a draw's upper bits the first row of ``noise`` that it can
-            mean (Chen and Asau 1974), see :func:`guide_of`: 15 times as fast as bisection.
+        guide: int32, for each value of a draw's upper bits the first row of ``noise`` that the draw
+            can select (Chen and Asau 1974), see :func:`guide_of`: 15 times as fast as bisection.
         path_ends, path_nodes, path_codes: int64 [V + 1], int64 and uint8: word w predicts the
             inner nodes ``path_nodes[path_ends[w]:path_ends[w + 1]]``, with label 1 where the bit
             of the code is 0; empty with negative sampling.
-        longest_path: of all words.
+        longest_path: length of the longest path of a word.
         negative: negative samples per occurrence; 0 with hierarchical softmax.
-        rates: float32 [passes], the learning rate of each.
+        rates: float32 [passes], the learning rate of each pass.
         logistic: float32 [1000], gensim's table.
     """
 
@@ -64,20 +64,20 @@ class FrozenModel(NamedTuple):
 
 
 def guide_of(noise: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The ``guide`` to a cumulative distribution."""
+    """The ``guide`` of a cumulative distribution, see :class:`FrozenModel`."""
     lowest = np.arange((NOISE_WHOLE >> GUIDE_BITS) + 1, dtype=np.int64) << GUIDE_BITS
     return np.searchsorted(noise, lowest).astype(np.int32)
 
 
 @kernel()
 def infer_documents(begin, end, ends, words, counts, model, out):
-    """The vectors of texts, each by draws of its own that depend on its words alone.
+    """Infer the vectors of texts; the random draws of a text depend on its words alone.
 
     Args:
         begin, end: the texts to infer.
         ends, words, counts: bags in compressed rows, int64, int32, int32; words in ascending order.
         model: a :class:`FrozenModel`.
-        out: float32 [texts, d], rows begin to end written; 0 for a text without words.
+        out: float32 [texts, d], rows ``begin:end`` are written; 0 for a text without words.
     """
     for i in range(begin, end):
         out[i] = 0.0
@@ -89,7 +89,7 @@ def infer_documents(begin, end, ends, words, counts, model, out):
 
 @kernel()
 def infer(text, seed, model, vector):
-    """Gensim's inference of one text.
+    """Infer the vector of one text as gensim does.
 
     Args:
         text: int32 [n], its words in order. seed: uint64. model: a :class:`FrozenModel`.
@@ -115,7 +115,7 @@ def infer(text, seed, model, vector):
 
 @kernel()
 def _subsampled(text, kept, state, left):
-    """``left`` begins with the words that survive. Returns the state and how many there are."""
+    """Write the words that survive to ``left``. Returns the state and the number of words."""
     n = 0
     for word in text:
         if len(kept):
@@ -130,8 +130,8 @@ def _subsampled(text, kept, state, left):
 
 @kernel()
 def _with_noise(word, state, model, rows, labels):
-    """``rows`` and ``labels`` begin with a word and its negative samples, without itself. Returns
-    the state and how many there are."""
+    """Write a word and its negative samples, other than itself, to ``rows`` and ``labels``. Returns
+    the state and the number of entries."""
     rows[0] = word
     labels[0] = 1.0
     n = 1
@@ -150,7 +150,7 @@ def _with_noise(word, state, model, rows, labels):
 
 @kernel()
 def _along_path(word, model, rows, labels):
-    """``rows`` and ``labels`` begin with the inner nodes on a word's path. Returns their number."""
+    """Write the inner nodes on a word's path to ``rows`` and ``labels``. Returns their number."""
     begin, end = model.path_ends[word], model.path_ends[word + 1]
     for i in range(end - begin):
         rows[i] = model.path_nodes[begin + i]
@@ -162,8 +162,8 @@ def _along_path(word, model, rows, labels):
 def _move(vector, output, logistic, rows, labels, n, rate, pulls):
     """vector += rate * sum over i < n of (labels_i - s(vector . u_i)) u_i, u_i = output[rows_i].
 
-    Three at a time, so that the vector is read a third as often (1.25 times as fast end to end);
-    the last is repeated to fill up. ``pulls`` is scratch, two longer than ``rows``.
+    Processes three rows at a time, so that the vector is read a third as often (1.25 times as fast
+    end to end); the last row fills up the three. ``pulls`` is scratch, two longer than ``rows``.
     """
     for i in range(0, n, 3):
         a, b, c = rows[i], rows[min(i + 1, n - 1)], rows[min(i + 2, n - 1)]
@@ -194,13 +194,13 @@ def _next(state):
 
 @kernel()
 def pass_seed(seed, number):
-    """uint64 below 2^48: where the draws of a pass begin; number 0 is the vector's start."""
+    """uint64 below 2^48: the initial state of a pass; number 0 is for the vector's start."""
     return _mixed(seed + np.uint64(number)) & _MASK
 
 
 @kernel()
 def text_seed(words, counts):
-    """uint64 of a bag of words."""
+    """uint64: the seed of a bag of words."""
     seed = np.uint64(0)
     for i in range(len(words)):
         seed = _mixed(seed ^ (np.uint64(words[i]) << np.uint64(32) | np.uint64(counts[i])))
@@ -218,7 +218,7 @@ def _mixed(x):
 
 @kernel()
 def shuffled(words, counts, seed):
-    """int32: the occurrences of a bag's words in an order drawn by the seed (Fisher and Yates)."""
+    """int32: the occurrences of a bag's words, shuffled by the seed (Fisher and Yates)."""
     text = np.empty(counts.sum(), dtype=np.int32)
     n = 0
     for i in range(len(words)):

@@ -1,7 +1,7 @@
 """Kernels of entity linking: hashes of words and phrases, phrase counts, and TAGME's steps.
 
-Words and titles are 64-bit hashes; two of 30 million phrases share one with probability 3e-5.
-0 is no hash: it ends a line.
+Words and titles are 64-bit hashes; two of 30 million phrases share a hash with probability 3e-5.
+0 is not a hash; it ends a line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ltr_base.compiled import kernel
 
-#: Longest phrase in words.
+#: Length of the longest phrase, in words.
 LONGEST_PHRASE = 6
 
 _START = np.uint64(0xCBF29CE484222325)
@@ -39,10 +39,10 @@ def _extend(phrase, word):
 
 @kernel()
 def hash_runs(data, by_word, out):
-    """Hash the words (by_word) or whole lines of UTF-8 text, uint8 [n], every line ended by LF.
+    """Hash the words (by_word) or whole lines of UTF-8 text, uint8 [n], where LF ends every line.
 
-    With ``by_word``, blanks separate words and each line is ended by a 0. Returns how many entries
-    of ``out``, uint64, were written.
+    With ``by_word``, blanks separate words and a 0 ends each line. Returns the number of entries
+    written to ``out``, uint64.
     """
     n = 0
     h = _START
@@ -66,7 +66,7 @@ def hash_runs(data, by_word, out):
 
 @kernel()
 def phrases_of_lines(words, out):
-    """uint64 [lines]: the phrase hash of each line of words; 0 if empty or too long."""
+    """Write the phrase hash of each line of words, uint64 [lines]; 0 if empty or too long."""
     n = 0
     length = 0
     h = _ZERO
@@ -106,12 +106,12 @@ def count_phrases(words, end, phrases, first, shift, counts):
 
 @kernel()
 def spot(words, phrases, first, shift, probability, least, starts, lengths, found):
-    """TAGME's spotting: phrases of link probability >= least, without those inside a longer one of
-    higher link probability. In order of start, longest first. Returns their number.
+    """TAGME's spotting: phrases of link probability >= least, except those inside a longer one of
+    higher link probability, in order of start, longest first. Returns their number.
 
     Args:
         words: uint64 [n], lines of words.
-        starts, lengths, found: int64 [LONGEST_PHRASE * n], written: first word, words, phrase.
+        starts, lengths, found: int64 [LONGEST_PHRASE * n], written: first word, length, phrase.
     """
     n = 0
     here = np.empty(LONGEST_PHRASE, dtype=np.int64)
@@ -151,7 +151,7 @@ def spot(words, phrases, first, shift, probability, least, starts, lengths, foun
 
 @kernel()
 def _common(ends, sources, a, b):
-    """Members of both sorted lists; the shorter one's are looked up in the longer by halving."""
+    """The number of common members of sorted lists a and b, by exponential and binary search."""
     if ends[a + 1] - ends[a] > ends[b + 1] - ends[b]:
         a, b = b, a
     low, high = ends[b], ends[b + 1]
@@ -175,7 +175,7 @@ def _common(ends, sources, a, b):
 
 @kernel()
 def relatedness(ends, sources, n_pages, a, b):
-    """Milne and Witten's relatedness of two pages by their in-links; 0 to 1, 1 for equal pages."""
+    """Milne and Witten's relatedness of two pages by in-links, 0 to 1; 1 for equal pages."""
     if a == b:
         return 1.0
     size_a, size_b = ends[a + 1] - ends[a], ends[b + 1] - ends[b]
@@ -192,7 +192,7 @@ def relatedness(ends, sources, n_pages, a, b):
 
 
 @kernel()
-def _remembered(ends, sources, n_pages, a, b, keys, values):
+def _cached_relatedness(ends, sources, n_pages, a, b, keys, values):
     if a == b:
         return 1.0
     low, high = min(a, b), max(a, b)
@@ -213,11 +213,11 @@ def disambiguate(
 
     Args:
         texts: int64 [n + 1], text t has the mentions ``texts[t]:texts[t + 1]``.
-        found: int64 [m], phrase of each mention.
+        found: int64 [m], the phrase of each mention.
         sense_ends, senses, commonness: the phrases' entities, most common first.
         ends, sources: in-links in compressed rows, sorted.
-        window: mentions on either side that vote.
-        keys, values: uint64 and float64 [s], a memory of relatedness; keys start as 0.
+        window: number of mentions on either side that vote.
+        keys, values: uint64 and float64 [s], a cache of relatedness; keys start as 0.
         out_sense, out_rho: int64 and float64 [m], written; sense -1 for no entity.
     """
     for t in range(len(texts) - 1):
@@ -234,13 +234,13 @@ def disambiguate(
                 for p in range(first, last):
                     total = 0.0
                     for q in range(start, stop):
-                        total += commonness[q] * _remembered(
+                        total += commonness[q] * _cached_relatedness(
                             ends, sources, n_pages, senses[p], senses[q], keys, values
                         )
                     votes[p - first] += total / (stop - start)
             out_sense[a] = -1
             if last > first:
-                # Senses come most common first, so the first one within reach of the best wins.
+                # The most common sense comes first, so the first with votes close to the best wins.
                 bar = votes.max() * (1.0 - epsilon)
                 for p in range(first, last):
                     if votes[p - first] >= bar:
@@ -252,7 +252,7 @@ def disambiguate(
             for b in range(max(begin, a - window), min(end, a + window + 1)):
                 if b != a and out_sense[a] >= 0 and out_sense[b] >= 0:
                     others += 1
-                    total += _remembered(
+                    total += _cached_relatedness(
                         ends, sources, n_pages, senses[out_sense[a]], senses[out_sense[b]],
                         keys, values,
                     )  # fmt: skip

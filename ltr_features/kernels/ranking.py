@@ -1,4 +1,4 @@
-"""Kernels over the term index: BM25 retrieval, and the term columns of (query, document) pairs."""
+"""Kernels over the term index: BM25 retrieval, and the term columns of query-document pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ltr_base.compiled import kernel
 
 @kernel()
 def _find_term(terms, low, high, term):
-    """First position in ``terms[low:high]``, which increases, that is not less than ``term``."""
+    """The first position in the increasing ``terms[low:high]`` whose term is not below ``term``."""
     while low < high:
         middle = (low + high) >> 1
         if terms[middle] < term:
@@ -45,7 +45,7 @@ def term_columns(
     Args:
         pair_queries, pair_documents: int64 [n].
         query_ends, query_terms, query_counts: queries in compressed rows, terms increasing.
-        idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry of
+        idf, background, log_background: float64; idf, p(t|C) and its logarithm for each entry of
             the queries; entries with p(t|C) = 0 are left out.
         ends, terms, counts, lengths, distinct, mean_length: the field (see FieldCounts).
         parameters: float64 [6], k1, b, k3, delta, mu, lambda (see Letor46).
@@ -71,7 +71,7 @@ def term_columns(
                 continue
             repeats = query_counts[j]
             idf_sum += idf[j]
-            # Query terms increase, so the search goes on from where the last one ended.
+            # Query terms increase, so each search continues where the last one ended.
             at = _find_term(terms, at, high, query_terms[j])
             if at < high and terms[at] == query_terms[j]:
                 c = float(counts[at])
@@ -99,13 +99,13 @@ def term_columns(
 
 @kernel()
 def _worse(score, document, other_score, other_document):
-    """Whether a document ranks below another: a lower score, or an equal one and a later row."""
+    """Whether a document ranks below another: a lower score, or an equal score and a later row."""
     return score < other_score or (score == other_score and document > other_document)
 
 
 @kernel()
 def _sift_up(scores, documents, at, score, document):
-    """Put an element into a heap, worst at the top, that has a free place at its end, ``at``."""
+    """Insert an element into a heap with the worst at the top and a free place ``at`` its end."""
     while at > 0:
         above = (at - 1) >> 1
         if _worse(scores[above], documents[above], score, document):
@@ -119,7 +119,7 @@ def _sift_up(scores, documents, at, score, document):
 
 @kernel()
 def _sift_down(scores, documents, size, score, document):
-    """Put an element in the place of the top of a heap of ``size`` elements."""
+    """Replace the top of a heap of ``size`` elements by another element."""
     at = 0
     while True:
         below = 2 * at + 1
@@ -144,25 +144,25 @@ def top_documents(
     first, last, query_ends, query_terms, weights, ends, documents, counts, saturation, k1,
     total, touched, heap_scores, heap_documents, sizes, found, found_scores,
 ):  # fmt: skip
-    """The best documents of queries first..last-1 by BM25.
+    """Find the best documents of queries first..last-1 by BM25.
 
     Args:
         query_ends, query_terms: queries in compressed rows.
         weights: float64, weight of each entry of the queries, 0 or more.
         ends, documents, counts: for each term, its documents (int32, increasing) and how often
-            they have it (int32, 1 or more).
+            it occurs in them (int32, 1 or more).
         saturation, k1: see :class:`ltr_features.text.bm25.BM25`.
-        total, touched: float64 and int32 [number of documents], to work with; total is 0 on entry
-            and on return.
-        heap_scores, heap_documents: float64 and int32 [depth], most documents per query; to work
-            with.
-        sizes: int64 [last - first], written: how many documents each query has.
+        total, touched: float64 and int32 [number of documents], scratch; total is 0 on entry and
+            on return.
+        heap_scores, heap_documents: float64 and int32 [depth], scratch; depth is the greatest
+            number of documents per query.
+        sizes: int64 [last - first], written: the number of documents of each query.
         found, found_scores: int32 and float64 [(last - first) depth], written: the documents and
             their scores, query by query, best first, ties by increasing document. Documents that
-            no term reaches are left out.
+            have none of a query's terms are left out.
 
     Returns:
-        How many documents were found.
+        The number of documents found.
     """
     depth = len(heap_scores)
     n_found = 0
@@ -179,7 +179,7 @@ def top_documents(
                     n_touched += 1
                 c = counts[k]
                 total[document] += weight * (c * (k1 + 1.0) / (c + saturation[document]))
-        size = np.int64(0)  # a literal 0 would compile the heap once more
+        size = np.int64(0)  # a literal 0 would compile the heap functions a second time
         for k in range(n_touched):
             document = touched[k]
             score = total[document]

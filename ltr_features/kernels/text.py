@@ -1,11 +1,11 @@
-"""Counting tokens in UTF-8 bytes, and merging the words of several blocks into one table.
+"""Count tokens in UTF-8 bytes, and merge the words of several blocks into one table.
 
-A word table is: ``pool`` uint8, the bytes of the words one after the other; ``ends`` int64 [n + 1],
-word w is ``pool[ends[w]:ends[w + 1]]``; ``keys`` uint64 [n]; ``slots`` int32 [power of two], open
-addressing with linear probing: -1 or the number of a word.
+A word table consists of ``pool`` uint8, the concatenated bytes of the words; ``ends`` int64
+[n + 1], word w is ``pool[ends[w]:ends[w + 1]]``; ``keys`` uint64 [n]; ``slots`` int32 [power of
+two], open addressing with linear probing: -1 or the number of a word.
 
-The key of a word of at most 8 bytes is the word itself, so that equal keys are equal words; that of
-a longer word is a hash whose top byte is 0xFF, which UTF-8 never has, and the bytes decide.
+The key of a word of at most 8 bytes is the word itself, so equal keys mean equal words. The key of
+a longer word is a hash with the top byte 0xFF, which UTF-8 never has; equal ones need comparison.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from ltr_base.compiled import kernel
 
-# FNV-1a, 64 bits, for long words; 2 ** 64 / golden ratio, to spread keys over slots.
+# FNV-1a (64 bits) for long words; 2 ** 64 / golden ratio spreads keys over slots.
 _OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _LONG = np.uint64(0xFF00000000000000)
 _BYTE = np.uint64(8)
 
-#: Bits of a code point's class.
+#: Bits of the class of a code point.
 TOKEN, IGNORED, NOT_SURELY_NFC = 1, 2, 4
 
 
@@ -41,7 +41,7 @@ def _long_key(pool, begin, end):
 
 @kernel()
 def _find_slot(slots, keys, ends, pool, source, begin, end, key):
-    """Slot of the word ``source[begin:end]``, or the free slot where it belongs."""
+    """The slot of the word ``source[begin:end]``, or the free slot where it belongs."""
     at = _first_slot(key, slots)
     while True:
         word = slots[at]
@@ -72,7 +72,7 @@ def fill_slots(keys, n_words, slots):
 
 @kernel()
 def _decode(text, at):
-    """Code point at a byte of 128 or more, and the number of its bytes."""
+    """The code point that starts at a byte of 128 or more, and the number of its bytes."""
     lead = np.int64(text[at])
     if lead < 0xE0:
         width = 2
@@ -90,7 +90,7 @@ def _decode(text, at):
 
 @kernel()
 def _append_folded(pool, tail, key, folded, point, text, at, width):
-    """Write the folded code point at the end of the pool; its new end and the word's key."""
+    """Append the folded code point to the pool; returns the pool's new end and the word's key."""
     image = folded[point] if point < len(folded) else np.uint64(0)
     if image == 0:
         for k in range(width):
@@ -113,20 +113,20 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
     Args:
         text: uint8, the UTF-8 bytes of all texts, each followed by a zero byte.
         text_ends: int64 [m + 1], text i is ``text[text_ends[i]:text_ends[i + 1]]``, zero included.
-        ascii_folded: uint8 [256], the folded byte; 0 for a separator and from 128 on.
+        ascii_folded: uint8 [256], the folded byte; 0 for separators and for bytes from 128 on.
         classes: uint8 [0x110000], bits TOKEN, IGNORED, NOT_SURELY_NFC of each code point.
         folded: uint64 [2 ** 17], UTF-8 of the folded code point, first byte lowest, at most 6
-            bytes, their number in the top byte; 0 = the code point itself, as from 2 ** 17 on.
+            bytes, their number in the top byte; 0 if unchanged, like all code points from there on.
 
     Returns:
         pool, ends, keys: the distinct runs in order of first appearance.
         row_ends: int64 [m + 1], text i owns entries ``row_ends[i]:row_ends[i + 1]``.
         entry_words, entry_counts: int32, in order of first appearance within the text.
-        suspects: bool [m], texts with a code point that may not stand in NFC text.
+        suspects: bool [m], texts with a code point that may not occur in NFC text.
     """
     n_texts = len(text_ends) - 1
     most = len(text) // 2 + 1
-    # Bounds that cannot be passed; the system gives memory only to what is touched.
+    # Sizes are upper bounds; the system only provides memory that is touched.
     pool = np.empty(3 * len(text) + 8, np.uint8)
     ends = np.zeros(most + 1, np.int64)
     keys = np.empty(most, np.uint64)
@@ -165,7 +165,7 @@ def count_words(text, text_ends, ascii_folded, classes, folded):
                     continue
             if tail == begin:
                 continue
-            # A run ends here: count it, and forget its bytes unless it is a new word.
+            # A run ends here: count it, and drop its bytes unless it is a new word.
             if tail - begin > 8:
                 key = _long_key(pool, begin, tail)
             slot = _find_slot(slots, keys, ends, pool, pool, begin, tail, key)
@@ -209,7 +209,7 @@ def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_wor
 
     Returns:
         numbers: int32 [n], the number of each word of the block in the larger table.
-        n_words: how many words the larger table has now.
+        n_words: the number of words in the larger table now.
     """
     numbers = np.empty(len(keys), np.int32)
     for i in range(len(keys)):
@@ -230,14 +230,14 @@ def merge_words(pool, ends, keys, all_pool, all_ends, all_keys, all_slots, n_wor
 
 @kernel()
 def sort_columns(row_ends, words, counts, columns, order):
-    """Replace words by columns, drop words without one, sort and add up within each row.
+    """Replace words by columns, drop words without a column, and sort and sum within each row.
 
-    A counting sort: entries go from rows to words, and word by word back to rows.
+    This is a counting sort: entries go from rows to words, and word by word back to rows.
 
     Args:
         row_ends, words, counts: rows of entries, as ``count_words`` returns them.
         columns: int32 [n words], column of each word, -1 to drop it.
-        order: int64 [n words], the words by increasing column.
+        order: int64 [n words], the words in order of increasing columns.
 
     Returns:
         sizes: int64 [m]; columns, counts: int32, row by row, columns strictly increasing.
@@ -281,7 +281,7 @@ def sort_columns(row_ends, words, counts, columns, order):
                 out_counts[at] = word_counts[k]
                 row_stops[row] = at + 1
             k += 1
-    # Close the gaps that words of one column have left.
+    # Close the gaps left by words that share a column.
     n = 0
     for row in range(n_rows):
         for at in range(row_begins[row], row_stops[row]):

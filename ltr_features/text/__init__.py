@@ -1,1 +1,1 @@
-"""Text to counts: analysis, collections, the term index, candidates."""
+"""From text to counts: analysis, collections, the term index, candidates."""

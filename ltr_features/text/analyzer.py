@@ -1,18 +1,18 @@
-"""The text analysis recipe: which tokens a text has.
+"""The text analysis recipe: how a text is turned into tokens.
 
-The token rule, in full (Unicode general categories; the Unicode version is Python's):
+The full token rule (Unicode general categories; the Unicode version is Python's):
 
-1. The text is put into canonical composition (NFC), so that ``e`` + U+0301 equals ``é``.
+1. The text is normalised to canonical composition (NFC), so that ``e`` + U+0301 equals ``é``.
 2. Format characters (category Cf: soft hyphen, joiners, byte order mark, ...) are removed, except
    U+200B, ZERO WIDTH SPACE, which separates words.
 3. A run is a maximal sequence of letters, numbers and marks (categories L*, N*, M*). Everything
-   else separates runs: white space, punctuation, symbols, and so the apostrophe (``don't`` gives
-   ``don`` and ``t``), the hyphen and the underscore.
+   else separates runs: white space, punctuation and symbols, including the apostrophe (``don't``
+   gives ``don`` and ``t``), the hyphen and the underscore.
 4. Each code point is case-folded in full (Unicode's CaseFolding.txt, statuses C and F, which is
    Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
-   U+0307. The rule depends on no neighbour and on no language.
-5. Of the folded runs are dropped: those of marks only, those outside the length limits (in code
-   points), stop words, and, on request, those of numbers only. What is left may be stemmed.
+   U+0307. The rule depends neither on neighbouring characters nor on the language.
+5. These folded runs are dropped: runs of marks only, runs outside the length limits (in code
+   points), stop words, and, on request, runs of numbers only. The remaining runs may be stemmed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ import Stemmer
 
 from letor.errors import InputError
 
-#: Raised whenever the rule above changes, so that stored counts of another rule are refused.
+#: Increased whenever the rule above changes, so that stored counts of another rule are refused.
 ANALYZER_VERSION = 1
 
 #: The one format character that separates words.
 ZERO_WIDTH_SPACE = "\u200b"
 
-#: Names that ``Analyzer.stopwords`` understands.
+#: Names of stop word lists for ``Analyzer.stopwords``.
 STOPWORD_LISTS = ("english",)
 
 
@@ -46,8 +46,8 @@ class Analyzer:
 
     Attributes:
         lowercase: fold case in full (step 4 of the module's rule).
-        stopwords: ``"english"``, or words given as a tuple (compared after folding, before
-            stemming); none by default.
+        stopwords: ``"english"``, or a tuple of words (compared after folding, before stemming);
+            none by default.
         stemmer: a Snowball algorithm by its PyStemmer name (``"english"``, ``"porter"``,
             ``"german"``, ...); None leaves words as they are.
         min_length: least number of code points of a token, before stemming.
@@ -86,13 +86,13 @@ class Analyzer:
             )
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a text, in order, repetitions kept."""
+        """The tokens of a text, in order, including repetitions."""
         table = _FOLDING if self.lowercase else _KEEPING
         runs = unicodedata.normalize("NFC", text).translate(table).split(" ")
         return [term for term in self.terms(runs) if term is not None]
 
     def terms(self, words: Iterable[str]) -> list[str | None]:
-        """For each folded run: the token that stands for it, or None where it is dropped."""
+        """The token of each folded run, or None if the run is dropped."""
         stop = self._stop
         kept = [
             word
@@ -117,7 +117,7 @@ class Analyzer:
         """The inverse of ``to_json``.
 
         Raises:
-            InputError: made by another version of the rule, or with unknown parameters.
+            InputError: the values are of another version of the rule, or have unknown parameters.
         """
         if values.get("version") != ANALYZER_VERSION:
             raise InputError(
@@ -135,7 +135,7 @@ class Analyzer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of the recipe, stop words spelled out."""
+        """SHA-256 (hex) of the recipe's canonical JSON, in which stop words are listed."""
         canonical = json.dumps(
             {**self.to_json(), "stopwords": sorted(self._stop)}, sort_keys=True, ensure_ascii=True
         )
@@ -150,13 +150,13 @@ class Analyzer:
 
 @cache
 def english_stopwords() -> frozenset[str]:
-    """English function words, the list that this package ships."""
+    """The list of English function words that this package ships."""
     text = files("ltr_features.text").joinpath("stopwords_english.txt").read_text(encoding="utf-8")
     return frozenset(text.split())
 
 
 def character_class(character: str) -> str:
-    """``"token"``, ``"ignored"`` or ``"separator"``: steps 2 and 3 of the module's rule."""
+    """``"token"``, ``"ignored"`` or ``"separator"``, by steps 2 and 3 of the module's rule."""
     category = unicodedata.category(character)
     if category[0] in "LNM":
         return "token"
@@ -166,7 +166,7 @@ def character_class(character: str) -> str:
 
 
 class _Translation(dict[int, str | None]):
-    """A table for ``str.translate``, filled as code points are met."""
+    """A table for ``str.translate``, filled in as code points occur."""
 
     def __init__(self, fold: bool) -> None:
         self._fold = fold

@@ -1,5 +1,5 @@
-"""A column of texts in Arrow's form, which may be mapped into memory: they become strings of Python
-when they are asked for, and processes on a machine share what is read."""
+"""A column of texts in Arrow format, which may be memory-mapped: texts become Python strings on
+access, and processes on a machine share the memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BLOCK = 4096  # texts
 
 
 class StoredTexts(Sequence[str]):
-    """The texts of a column, in order.
+    """The texts of an Arrow column, as a sequence.
 
     Args:
-        column: of strings without nulls.
+        column: a column of strings without nulls.
     """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
@@ -54,12 +54,12 @@ class StoredTexts(Sequence[str]):
         return found
 
     def places(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [len(texts)]: the place of each among the texts of the column, which differ; -1
-        for those that are not there."""
+        """int64 [len(texts)]: the position of each text in the column, whose texts must be
+        distinct; -1 for texts that it lacks."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        # What is no UTF-8 is no text of a column.
+        # A column cannot contain texts that have no UTF-8 encoding.
         asked = pa.array([text if _is_text(text) else None for text in texts], pa.large_string())
         with _table_released():
             found = pc.index_in(asked, value_set=self._column, skip_nulls=True)
@@ -67,14 +67,14 @@ class StoredTexts(Sequence[str]):
 
     @property
     def distinct(self) -> bool:
-        """Whether no text occurs twice."""
+        """Whether all texts are distinct."""
         import pyarrow.compute as pc
 
         with _table_released():
             return bool(pc.count_distinct(self._column).as_py() == len(self))
 
     def arrow(self, first: int, last: int) -> pa.Array:
-        """The texts ``first`` to before ``last``, large_string."""
+        """The texts ``first`` to ``last`` (exclusive), as large_string."""
         import pyarrow as pa
 
         part = self._column.slice(first, last - first)
@@ -83,7 +83,7 @@ class StoredTexts(Sequence[str]):
 
 @contextmanager
 def _table_released() -> Iterator[None]:
-    """Gives back the memory of a hash table of all texts, which Arrow would keep."""
+    """Release the memory of a hash table of all texts afterwards, which Arrow would keep."""
     import pyarrow as pa
 
     yield

@@ -1,4 +1,4 @@
-"""BM25, one definition for the columns and for retrieval.
+"""BM25, defined once for the columns and for retrieval.
 
     score(q, d) = sum over the distinct terms t of q of
         idf(t) * c (k1 + 1) / (c + k1 (1 - b + b |d| / avgdl)) * (k3 + 1) qtf / (k3 + qtf)
@@ -28,10 +28,10 @@ class BM25:
     Attributes:
         k1: saturation of the term count, 0 (counts do not matter) or more.
         b: length normalisation, 0 (none) to 1 (full).
-        k3: saturation of the count within the query, 0 (repetitions do not matter) or more.
+        k3: saturation of the count in the query, 0 (repetitions do not matter) or more.
 
     Raises:
-        InputError: a parameter is outside its range.
+        InputError: a parameter is out of range.
     """
 
     k1: float = 1.2
@@ -44,13 +44,13 @@ class BM25:
         check_range("k3", self.k3, 0.0, np.inf)
 
     def saturation(self, field: FieldCounts) -> NDArray[np.float64]:
-        """float64 [n_documents]: what stands beside c in the denominator, k1 (1 - b + b |d| /
+        """float64 [n_documents]: the term added to c in the denominator, k1 (1 - b + b |d| /
         avgdl)."""
         lengths = field.lengths.astype(np.float64)
         return self.k1 * (1.0 - self.b + self.b * lengths / (field.mean_length or 1.0))
 
     def query_parts(self, counts: NDArray[np.int32]) -> NDArray[np.float64]:
-        """float64 [nnz]: the factor of each entry (query, term)."""
+        """float64 [nnz]: the query factor of each entry (query, term), with k3 and qtf."""
         return (self.k3 + 1.0) * counts / (self.k3 + counts)
 
 
@@ -58,7 +58,7 @@ def inverse_document_frequency(
     field: FieldCounts, words: NDArray[np.integer] | slice = slice(None)
 ) -> NDArray[np.float64]:
     """float64: ln(N / df) of the given columns of the vocabulary, by default of all; 0 for a word
-    that the field never has."""
+    that never occurs in the field."""
     df = field.document_frequency[words]
     return np.log(field.n_documents / np.maximum(df, 1)) * (df > 0)
 

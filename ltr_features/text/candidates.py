@@ -1,4 +1,4 @@
-"""Candidate pools: which documents a query's ranking is about, chosen without its labels."""
+"""Candidate pools: the documents to rank for each query, chosen without its labels."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class BM25Retriever:
     def top(
         self, query_counts: csr_matrix, depth: int, *, threads: int | None = None
     ) -> tuple[Pairs, NDArray[np.float64]]:
-        """The best documents of each query.
+        """Retrieve the best documents of each query.
 
         Args:
             query_counts: [m, V], see ``TermIndex.query_counts``.
-            depth: most documents per query.
-            threads: worker threads; None for one per core.
+            depth: greatest number of documents per query.
+            threads: number of worker threads; None for one per core.
 
         Returns:
             Pairs, query by query, best document first (equal scores: by increasing row), and
@@ -63,7 +63,7 @@ class BM25Retriever:
         if query_counts.shape[1] != self._n_words:
             raise InputError(
                 f"query counts have {query_counts.shape[1]} columns, the index has "
-                f"{self._n_words} words: analyse the queries by TermIndex.query_counts"
+                f"{self._n_words} words: analyse the queries with TermIndex.query_counts"
             )
         depth = min(depth, self._n_documents)
         ends = query_counts.indptr.astype(np.int64)
@@ -71,7 +71,7 @@ class BM25Retriever:
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
 
         def search(block: range) -> tuple[NDArray, NDArray, NDArray]:
-            # Made here, because numba compiles the making of each.
+            # Allocated here: numba would have to compile each allocation.
             n, m = self._n_documents, len(block)
             total, touched = np.zeros(n), np.empty(n, np.int32)
             heap = np.empty(depth), np.empty(depth, np.int32)
@@ -95,13 +95,13 @@ class BM25Retriever:
 
 @dataclass(frozen=True)
 class PoolRecall:
-    """How many of the relevant documents a pool holds.
+    """The recall of a pool: how many of the relevant documents it holds.
 
     Attributes:
-        mean: mean of the queries' recalls, over queries with relevant documents; NaN without any.
-        n_queries: queries with relevant documents.
-        n_relevant: relevant (query, document) pairs.
-        n_found: those of them that are in the pool.
+        mean: mean recall of the queries with relevant documents; NaN if there are none.
+        n_queries: number of queries with relevant documents.
+        n_relevant: number of relevant (query, document) pairs.
+        n_found: number of relevant pairs in the pool.
         per_query: float64 [number of queries], NaN for a query without relevant documents.
     """
 
@@ -115,7 +115,7 @@ class PoolRecall:
 def candidate_recall(
     pairs: Pairs, judgements: Judgements, n_queries: int, *, min_grade: int = 1
 ) -> PoolRecall:
-    """Recall of a pool, per query and over all.
+    """Compute the recall of a pool, per query and on average.
 
     Args:
         pairs: the pool.

@@ -18,7 +18,7 @@ from ltr_features.text.arrow_texts import StoredTexts
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
-#: What files and settings may still call a field, and the present name.
+#: Former keys of files and settings, and their present names.
 FORMER_KEYS = {"stream": "field"}
 
 
@@ -32,7 +32,7 @@ class Judgements:
         grade: int64 [n], relevance grade (0 = judged not relevant).
 
     Raises:
-        InputError: not arrays of whole numbers, or of different lengths.
+        InputError: these are not integer arrays, or they differ in length.
     """
 
     query: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Judgements:
         return len(self.grade)
 
     def of_queries(self, first: int, last: int) -> Judgements:
-        """Those of the queries ``first`` to before ``last``."""
+        """The judgements of queries ``first`` to ``last`` (exclusive)."""
         kept = (self.query >= first) & (self.query < last)
         return Judgements(self.query[kept], self.document[kept], self.grade[kept])
 
@@ -93,28 +93,28 @@ class Pairs:
 @former_names(streams="fields")
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """A text collection as raw text, in memory or, of a workspace, mapped from disk
-    (:class:`~.arrow_texts.StoredTexts`); term counts live in a ``TermIndex``.
+    """A text collection as raw text, in memory or, for a workspace, memory-mapped
+    (:class:`~.arrow_texts.StoredTexts`); term counts are in a ``TermIndex``.
 
     Attributes:
         name: short name, shown in reports.
         document_ids: distinct strings, one per document.
-        fields: field name (a subset of ``FIELDS``) to the raw texts, one per document; a
+        fields: maps field names (a subset of ``FIELDS``) to the raw texts, one per document; a
             document without that field has ``""``.
         query_ids: distinct strings, one per query.
         query_texts: raw query texts, parallel to ``query_ids``.
         judgements: graded judgements; unjudged pairs count as not relevant.
-        links: links between documents, or None where the collection has none.
-        query_sources: int64 [n_queries], the document that each query was made from, which is
-            neither candidate nor relevant to it (-1: none); or None. It is a document for all else:
-            see ``remarks``, and ``withheld`` for the better way.
-        query_groups: a label per query; queries of one group (made from one article, say) are
-            kept together by splits "by group"; or None.
-        query_times: float64 [n_queries], when each query was asked, in numbers that grow with time,
+        links: links between documents, or None if the collection has none.
+        query_sources: int64 [n_queries], the document that each query was made from (-1: none); or
+            None. It is neither a candidate for the query nor relevant to it, but otherwise a
+            document like others: see ``remarks``, and ``withheld`` for a better way.
+        query_groups: a label per query; splits "by group" keep queries of one group together (made
+            from one article, for example); or None.
+        query_times: float64 [n_queries], when each query was asked, as numbers that grow with time,
             for splits "by time"; or None.
-        withheld: what was kept out of the documents because the queries were drawn from it, or
-            None. Whatever else is made of the same texts (a knowledge base) must leave it out too.
-        description: how the collection came about (files, rules, counts); JSON-compatible.
+        withheld: what was left out of the documents because the queries were drawn from it, or
+            None. Anything else made from the same texts (a knowledge base) must leave it out too.
+        description: how the collection was made (files, rules, counts); JSON-compatible.
     """
 
     name: str
@@ -163,14 +163,14 @@ class Collection:
             _check_rows("links.target", self.links.target, len(self.document_ids))
 
     def with_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Collection:
-        """The same documents with other queries, which have no judgements: at the cost of the
-        queries alone, however many documents there are.
+        """The same documents with other queries, which have no judgements. The cost does not
+        depend on the number of documents.
 
         Args:
-            texts: the queries. ids: distinct; their numbers from 1 by default.
+            texts: the queries. ids: distinct ids; numbers from 1 by default.
 
         Raises:
-            InputError: ids that are not distinct, or not as many as texts.
+            InputError: the ids are not distinct, or not as many as the texts.
         """
         other = copy(self)
         none = np.zeros(0, dtype=np.int64)
@@ -187,7 +187,7 @@ class Collection:
         return other
 
     def of_queries(self, first: int, last: int) -> Collection:
-        """The same documents with some of the queries, rows ``first`` to before ``last``, and their
+        """The same documents with the query rows ``first`` to ``last`` (exclusive) and their
         judgements."""
         other = self.with_queries(self.query_texts[first:last], self.query_ids[first:last])
         judged = self.judgements.of_queries(first, last)
@@ -224,8 +224,8 @@ class Collection:
 
     @property
     def remarks(self) -> list[str]:
-        """What must be heard of every column of the collection, a sentence each, without its stop:
-        that queries were drawn from texts which counts, vectors and models have seen."""
+        """Remarks that concern every column of the collection, sentences without a full stop: that
+        queries were drawn from texts that counts, vectors and models have seen."""
         sources = self.query_sources
         n = 0 if sources is None else int((sources >= 0).sum())
         if not n:
@@ -238,7 +238,7 @@ class Collection:
 
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
-        """``fields``, by the name that they had before, for one release."""
+        """The former name of ``fields``, for one release."""
         warnings.warn("Collection.streams is called fields now", FutureWarning, stacklevel=2)
         return self.fields
 
@@ -252,7 +252,7 @@ class Collection:
 
 
 def _check_integers(name: str, values: object, n: int) -> None:
-    """Raise InputError unless these are n whole numbers in an array."""
+    """Raise InputError unless ``values`` is an array of n integers."""
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
         kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
         raise InputError(
@@ -268,12 +268,12 @@ def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
         raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")
 
 
-#: Finds the places of ids, int64; -1 for those that are not known.
+#: Finds the rows of ids, int64; -1 for unknown ids.
 Finder: TypeAlias = Callable[[Sequence[str]], NDArray[np.int64]]
 
 
 def finder(known: Sequence[str] | Mapping[str, int]) -> Finder:
-    """Finds ids among known ones: their places, or the rows that they stand for."""
+    """Make a finder of known ids: a sequence in the order of rows, or a mapping of ids to rows."""
     if isinstance(known, StoredTexts):
         return known.places
     row = known if isinstance(known, Mapping) else {name: i for i, name in enumerate(known)}
@@ -281,7 +281,7 @@ def finder(known: Sequence[str] | Mapping[str, int]) -> Finder:
 
 
 def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
-    """int64 [len(ids)]: the place of each id in ``wanted``, -1 where it is not there."""
+    """int64 [len(ids)]: the position of each id in ``wanted``, -1 if it is missing."""
     return finder(wanted)([*ids])
 
 
@@ -296,8 +296,8 @@ def ids_of(rows: NDArray[np.int64], ids: Sequence[str]) -> NDArray[np.object_]:
 
 
 def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 [len(wanted)]: the (first) place of each number among ascending ones, -1 for none.
-    Where keys are many and sorted already, or nearly, several times faster than ``np.isin``."""
+    """int64 [len(wanted)]: the (first) position of each number in the ascending ``keys``, -1 if it
+    is missing. For many keys, several times faster than ``np.isin``, which sorts them again."""
     if not len(keys):
         return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -307,13 +307,13 @@ def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.
 def known_rows(
     ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
 ) -> NDArray[np.int64]:
-    """As :func:`rows_of`, for the distinct ids of a file.
+    """Like :func:`rows_of`, for the distinct ids of a file.
 
     Args:
         what: "query" or "document", for the message.
 
     Raises:
-        InputError: not one of the ids is one of the collection's.
+        InputError: none of the ids is in the collection.
     """
     rows = rows_of(ids, wanted)
     if len(rows) and (rows < 0).all():
@@ -325,5 +325,5 @@ def known_rows(
 
 
 def examples(ids: Sequence[str]) -> str:
-    """The first ids, for messages."""
+    """The first few ids, for messages."""
     return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")

@@ -1,4 +1,4 @@
-"""A collection as a folder that BEIR tools read too: JSON lines, tab-separated judgements."""
+"""A collection as a folder that BEIR tools can read: JSON lines and tab-separated judgements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ltr_features.text.stored_texts import open_documents
 #: BEIR calls the body ``text``; the other fields keep their names.
 _BODY = "text"
 _COPIED = 1 << 20  # bytes at a time
-_ROWS = 2**18  # of judgements and links that are written at a time
+_ROWS = 2**18  # of judgements and links, written at a time
 
 
 def save_collection(
@@ -43,8 +43,8 @@ def save_collection(
     into an existing folder.
 
     Args:
-        lines: files that :func:`write_documents` wrote of all documents, one after the other;
-            None to write them now.
+        lines: files that :func:`write_documents` wrote, which together have all documents in
+            order; None to write them now.
 
     Raises:
         InputError: an id has a tab or a line end, which tab-separated files cannot hold.
@@ -80,14 +80,14 @@ def save_collection(
         file.write("query-id\tcorpus-id\tscore\n")
         for rows in slices(len(judged.query), _ROWS):
             queries_of = ids_of(judged.query[rows], collection.query_ids)
-            given = queries_of, ids_of(judged.document[rows], ids), judged.grade[rows].tolist()
-            file.writelines(f"{q}\t{d}\t{g}\n" for q, d, g in zip(*given, strict=True))
+            columns = queries_of, ids_of(judged.document[rows], ids), judged.grade[rows].tolist()
+            file.writelines(f"{q}\t{d}\t{g}\n" for q, d, g in zip(*columns, strict=True))
     if collection.links is not None:
         with open(folder / "links.tsv", "w", encoding="utf-8", newline="\n") as file:
             links = collection.links
             for rows in slices(len(links.source), _ROWS):
                 ends = ids_of(links.source[rows], ids), ids_of(links.target[rows], ids)
-                file.writelines(f"{one}\t{other}\n" for one, other in zip(*ends, strict=True))
+                file.writelines(f"{a}\t{b}\n" for a, b in zip(*ends, strict=True))
     header = {"name": collection.name, "description": dict(collection.description)}
     if collection.withheld is not None:
         header["withheld"] = collection.withheld
@@ -99,7 +99,7 @@ def write_documents(path: Path, ids: Sequence[str], fields: Mapping[str, Sequenc
     """Write documents as the lines of ``corpus.jsonl``.
 
     Args:
-        ids, fields: of these documents, as of a collection.
+        ids, fields: ids and texts of these documents, as in a collection.
     """
     names = [_BODY if name == "body" else name for name in fields]
     documents = (
@@ -113,7 +113,7 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
     """Read a folder that :func:`save_collection` wrote.
 
     Raises:
-        InputError: a file is missing, or a line of it is not what it should be.
+        InputError: a file is missing, or one of its lines is invalid.
     """
     with reading(folder, "the collection is damaged: make it again"):
         return _load(Path(folder))
@@ -149,7 +149,7 @@ def _load(folder: Path) -> Collection:
 
 
 def _documents(path: Path) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
-    """The ids of the documents, and their texts by field."""
+    """Read the ids of the documents, and their texts by field."""
     corpus = _records(path, "_id")
     if not corpus:
         raise InputError(f"{path}: no documents")
@@ -161,25 +161,25 @@ def _documents(path: Path) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
 
 
 def _records(path: Path, *needed: str) -> list[dict[str, str]]:
-    """The objects of a file, whose values are all texts."""
-    found = []
+    """Read the objects of a file, all of whose values must be texts."""
+    records = []
     for number, record in json_lines(path, needed):
         for key, value in record.items():
             if not isinstance(value, str):
                 raise InputError(f"{path}, line {number}: {key} is {value!r}, expected text")
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def _sources(queries: Sequence[Mapping[str, Any]], of_document: Finder) -> NDArray[np.int64] | None:
-    asked = [row for row, query in enumerate(queries) if "source" in query]
-    if not asked:
+    with_source = [row for row, query in enumerate(queries) if "source" in query]
+    if not with_source:
         return None
-    found = np.full(len(queries), -1, dtype=np.int64)
-    found[asked] = of_document([queries[row]["source"] for row in asked])
-    if (found[asked] < 0).any():
-        raise InputError("a query is of a document that is not there")
-    return found
+    sources = np.full(len(queries), -1, dtype=np.int64)
+    sources[with_source] = of_document([queries[row]["source"] for row in with_source])
+    if (sources[with_source] < 0).any():
+        raise InputError("queries.jsonl: the source of a query is not in the collection")
+    return sources
 
 
 def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the workers of a cluster do for a workspace: they count and write ranges of documents."""
+"""Make a workspace on the workers of a cluster, which count and write ranges of documents."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ltr_features.text.collection_files import write_documents
 from ltr_features.text.stored_texts import FILE, block_sizes, read_blocks
 from ltr_features.text.term_counts import CountedBlock, count_units, units_of
 
-#: Bytes of documents that a worker takes at a time, for about half a second.
+#: Bytes of documents in one piece of work, which takes about half a second.
 _RANGE_BYTES = 1 << 24
 
 
 @contextmanager
 def documents_on(address: str, folder: Path) -> Iterator[DocumentWorkers]:
-    """What a cluster does for :func:`ltr_features.columns.context.make_workspace`.
+    """The workers of a cluster, for :func:`ltr_features.columns.context.make_workspace`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
-        folder: for files of ranges of documents, beside the workspace, as the workers see it;
-            removed when the work is done.
+        folder: folder for the workers' files, next to the workspace, under the path where workers
+            see it; removed when the work is done.
 
     Raises:
-        InputError: as :func:`~ltr_features.cluster.connected`.
+        InputError: as for :func:`~ltr_features.cluster.connected`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with connected(address, folder) as cluster:
             yield DocumentWorkers(cluster, folder)
     except BaseException:
-        with suppress(OSError):  # it holds files to go on with
+        with suppress(OSError):  # keep it if it has files, from which the next run continues
             folder.rmdir()
         raise
     shutil.rmtree(folder)
@@ -55,13 +55,13 @@ class DocumentWorkers:
     folder: Path
 
     def lines(self, documents: Path) -> Iterator[Path]:
-        """Files that are, one after the other, the lines of the documents of a folder that
-        :func:`~ltr_features.text.stored_texts.save_documents` wrote into."""
+        """Yield files that together are the lines of the documents that
+        :func:`~ltr_features.text.stored_texts.save_documents` wrote into a folder."""
         calls = ((part,) for part in self._ranges(documents))
         yield from map(Path, self.cluster.in_order(_write_lines, calls))
 
     def counted(self, documents: Path, analyzer: Analyzer) -> Iterator[tuple[str, CountedBlock]]:
-        """The counts of such documents, for
+        """Yield the counts of these documents, for
         :func:`~ltr_features.text.term_counts.merge_counted`."""
         calls = ((part, analyzer) for part in self._ranges(documents))
         for path in self.cluster.in_order(_write_counts, calls):
@@ -74,7 +74,7 @@ class DocumentWorkers:
 
 
 def _cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last + 1 of blocks that have _RANGE_BYTES bytes together."""
+    """Yield ranges of blocks (first, last + 1) that have about _RANGE_BYTES bytes each."""
     first = n_bytes = 0
     for block, size in enumerate(sizes, start=1):
         n_bytes += size
@@ -85,10 +85,10 @@ def _cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Range:
-    """Some of the blocks that documents are stored in, for a worker.
+    """A range of the blocks in which documents are stored, as a piece of work.
 
     Attributes:
-        documents: the folder that holds them. folder: for what is made of them.
+        documents: the folder of the documents. folder: the folder for results.
         first, last: the first block, and the one after the last.
     """
 
@@ -98,10 +98,10 @@ class _Range:
     last: int
 
     def read(self) -> tuple[list[str], dict[str, list[str]], str]:
-        """Ids, texts by field, and what files that are made of them are named by.
+        """Ids, texts by field, and a key of their content and the software, for file names.
 
         Raises:
-            InputError: this worker does not see them.
+            InputError: this worker does not see the documents.
         """
         worker = f"worker on {socket.gethostname()}"
         if not (path := Path(self.documents) / FILE).is_file():
@@ -110,12 +110,12 @@ class _Range:
         return ids, texts, f"{software()}, {content}"
 
     def file(self, made_of: str, suffix: str) -> Path:
-        """For what is made of these things."""
+        """The file for a result made from what ``made_of`` describes."""
         return Path(self.folder) / f"{digest(made_of.encode())}{suffix}"
 
 
 def _write_lines(part: _Range) -> str:
-    """Write the lines of some documents, unless they are there: the file."""
+    """Write the lines of some documents, unless they exist. Returns the file."""
     ids, texts, made_of = part.read()
     path = part.file(made_of, ".jsonl")
     if not path.is_file():
@@ -125,7 +125,7 @@ def _write_lines(part: _Range) -> str:
 
 
 def _write_counts(part: _Range, analyzer: Analyzer) -> str:
-    """Count some documents and write the counts, unless they are there: the file."""
+    """Count some documents and write the counts, unless they exist. Returns the file."""
     _, texts, made_of = part.read()
     path = part.file(f"{made_of}, {analyzer.fingerprint}", ".npz")
     if not path.is_file():
@@ -141,7 +141,7 @@ def _write_counts(part: _Range, analyzer: Analyzer) -> str:
 
 
 def _read(path: Path) -> list[tuple[str, CountedBlock]]:
-    """The blocks of a file, by field, checked: kernels trust them."""
+    """Read the blocks of a file with their fields, and check them, since kernels trust them."""
     with reading(path, "it is damaged: remove it and index the collection again"):
         blocks = []
         with np.load(path, allow_pickle=False) as arrays:
@@ -153,7 +153,7 @@ def _read(path: Path) -> list[tuple[str, CountedBlock]]:
 
 
 def _check(name: str, block: CountedBlock) -> None:
-    """Raise InputError for arrays that do not fit each other."""
+    """Raise InputError for arrays that do not match each other."""
     n_words, n_entries = len(block.keys), len(block.entry_words)
     check_array(f"{name}.pool", block.pool, np.uint8, (None,))
     check_array(f"{name}.keys", block.keys, np.uint64, (None,))
@@ -161,10 +161,10 @@ def _check(name: str, block: CountedBlock) -> None:
         f"{name}.entry_words", block.entry_words, np.int32, (None,), least=0, most=n_words - 1
     )
     check_array(f"{name}.entry_counts", block.entry_counts, np.int32, (n_entries,), least=1)
-    for array, shape, most, of in (
+    for array, shape, most, part in (
         (block.ends, (n_words + 1,), len(block.pool), "ends"),
         (block.row_ends, (None,), n_entries, "row_ends"),
     ):
-        check_array(f"{name}.{of}", array, np.int64, shape, least=0, most=most, ascending=True)
+        check_array(f"{name}.{part}", array, np.int64, shape, least=0, most=most, ascending=True)
         if array[:1].tolist() != [0] or array[-1] != most:
-            raise InputError(f"{name}.{of}: must go from 0 to {most}; it is damaged")
+            raise InputError(f"{name}.{part}: must go from 0 to {most}; it is damaged")

@@ -1,4 +1,4 @@
-"""How often each word occurs in a field of each document, and what ranking needs of that."""
+"""Word counts of a field of each document, and the statistics that ranking needs of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 2**14  # documents at a time
 
 
 class Postings(NamedTuple):
-    """Term counts by term.
+    """Term counts in the order of terms.
 
     Attributes:
         ends: int64 [V + 1], term t owns entries ``ends[t]:ends[t + 1]``.
@@ -38,14 +38,14 @@ class FieldCounts:
         ends: int64 [n_documents + 1], document i owns entries ``ends[i]:ends[i + 1]``.
         terms: int32 [nnz], columns of the vocabulary, increasing within a document.
         counts: int32 [nnz], 1 or more.
-        lengths: int64 [n_documents], tokens of the document in this field.
-        document_frequency: int64 [V], documents that have the word in this field.
+        lengths: int64 [n_documents], number of tokens of the document in this field.
+        document_frequency: int64 [V], number of documents that have the word in this field.
         collection_frequency: int64 [V], occurrences of the word in this field.
-        unknown: int64 [n_documents], distinct words of the document that the vocabulary lacks,
-            which ``lengths`` count too; None where it has them all.
+        unknown: int64 [n_documents], number of distinct words of the document that the vocabulary
+            lacks, whose tokens ``lengths`` include; None if there are none.
         statistics: the field of the documents that ``document_frequency``,
-            ``collection_frequency`` and all that is made of them are of; None for these documents.
-        stored_postings: the entries by term, where they were stored with the counts.
+            ``collection_frequency`` and values derived from them describe; None if it is this one.
+        stored_postings: the entries by term, if they were stored with the counts.
     """
 
     ends: NDArray[np.int64]
@@ -60,7 +60,7 @@ class FieldCounts:
 
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> FieldCounts:
-        """Take over counts (int32 [n, V], columns sorted) and derive the statistics."""
+        """Use the counts of a matrix (int32 [n, V], columns sorted) and derive the statistics."""
         n, n_words = matrix.shape
         ends = matrix.indptr.astype(np.int64)
         lengths = np.zeros(n, np.int64)
@@ -93,11 +93,11 @@ class FieldCounts:
             ends[1:] += np.bincount(self.terms[entries], minlength=n_words)
         np.cumsum(ends, out=ends)
         documents, counts = (empty_array(self.terms.shape, np.int32) for _ in range(2))
-        free = ends[:-1].copy()  # the place of each term's next entry
+        free = ends[:-1].copy()  # the position of each term's next entry
         for rows, entries in _blocks(self.ends):
-            of_rows = self.ends[rows.start : rows.stop + 1] - entries.start
+            block_ends = self.ends[rows.start : rows.stop + 1] - entries.start
             block = csr_matrix(
-                (self.counts[entries], self.terms[entries], of_rows),
+                (self.counts[entries], self.terms[entries], block_ends),
                 shape=(rows.stop - rows.start, n_words),
             ).tocsc()
             sizes = np.diff(block.indptr)
@@ -108,30 +108,30 @@ class FieldCounts:
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
-        """int64 [n_documents]: distinct tokens of each document."""
+        """int64 [n_documents]: number of distinct tokens of each document."""
         known = np.diff(self.ends)
         return known if self.unknown is None else known + self.unknown
 
     @property
     def n_documents(self) -> int:
-        """Documents that the statistics are of."""
+        """Number of documents that the statistics describe."""
         return len((self.statistics or self).lengths)
 
     @cached_property
     def n_tokens(self) -> int:
-        """Tokens of all documents that the statistics are of."""
+        """Number of tokens of all documents that the statistics describe."""
         return int((self.statistics or self).lengths.sum())
 
     @property
     def mean_length(self) -> float:
-        """Mean number of tokens over the documents that the statistics are of, empty ones
-        included."""
+        """Mean number of tokens of the documents that the statistics describe, including empty
+        ones."""
         return self.n_tokens / self.n_documents if self.n_documents else 0.0
 
 
 def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
-    """Some rows at a time, and their entries: arrays of all entries would take several times the
-    memory of the counts."""
+    """Yield some rows at a time, and their entries: arrays over all entries would take several
+    times the memory of the counts."""
     n = len(ends) - 1
     for first in range(0, n, _ROWS):
         last = min(first + _ROWS, n)

@@ -1,4 +1,4 @@
-"""TermIndex: term counts of every field over one vocabulary, stored in a folder."""
+"""TermIndex: term counts of every field over one vocabulary, which can be stored in a folder."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ WHOLE = "whole"
 
 _ROWS = 2**14  # documents at a time
 
-#: Raised whenever the files of a stored index change.
+#: Increased whenever the files of a stored index change.
 INDEX_VERSION = 1
 
-
-#: What of a field is stored.
+#: The stored arrays of a field.
 _ARRAYS = (
     "ends", "terms", "counts", "lengths", "document_frequency", "collection_frequency",
 )  # fmt: skip
@@ -59,13 +58,13 @@ _ARRAYS = (
 class TermIndex:
     """Term counts of a collection's fields over one shared vocabulary.
 
-    Make one by ``build`` or ``open``.
+    Make one with ``build`` or ``open``.
 
     Attributes:
-        analyzer: the recipe by which texts became tokens.
+        analyzer: the recipe that turned texts into tokens.
         vocabulary: the tokens of all fields, in code point order.
-        fields: the fields that the collection has, in the order of ``FIELDS``. The derived
-            field ``"whole"`` is their sum and always exists besides.
+        fields: the fields that the collection has, in the order of ``FIELDS``. In addition, there
+            is always the derived field ``"whole"``, their sum.
     """
 
     def __init__(
@@ -91,12 +90,13 @@ class TermIndex:
         Args:
             collection: the documents, row i of which is row i of every count matrix.
             analyzer: the recipe; None for the default one.
-            threads: worker threads; None for one per core. The index is the same for any number.
-            counted: the documents' counts by the recipe, where others have made them, for
+            threads: number of worker threads; None for one per core. The index does not depend
+                on it.
+            counted: the documents' counts by the recipe, if they have been made elsewhere, for
                 :func:`~ltr_features.text.term_counts.merge_counted`.
 
         Raises:
-            InputError: the collection has no fields, a text is no string, or no text has a word.
+            InputError: the collection has no fields, a text is not a string, or no text has words.
         """
         analyzer, fields = analyzer or Analyzer(), _fields(collection)
         if counted is None:
@@ -110,19 +110,19 @@ class TermIndex:
         if not len(index.vocabulary):
             raise InputError(
                 f"collection {collection.name!r}: no document has a word; check which fields are "
-                "read as its text, and how the text is analysed"
+                "read as text, and how text is analysed"
             )
         return index
 
     def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
-        """The counts of other documents under this index's vocabulary and statistics. Words that
-        the vocabulary lacks count in documents' lengths alone.
+        """An index of added documents with the vocabulary and statistics of this one. Words that
+        the vocabulary lacks only count towards the documents' lengths.
 
         Args:
             collection: the documents, with all fields of this index.
 
         Raises:
-            InputError: a field is missing, or a text is no string.
+            InputError: a field is missing, or a text is not a string.
         """
         words, matrices = count_fields(
             _slices(collection), self.fields, self.analyzer, threads=threads
@@ -171,11 +171,11 @@ class TermIndex:
         return self._matrices[field]
 
     def lengths(self, field: str) -> NDArray[np.int64]:
-        """int64 [n_documents]: tokens of each document in the field."""
+        """int64 [n_documents]: number of tokens of each document in the field."""
         return self.field(field).lengths
 
     def document_frequency(self, field: str) -> NDArray[np.int64]:
-        """int64 [V]: documents whose field has the word."""
+        """int64 [V]: number of documents whose field has the word."""
         return self.field(field).document_frequency
 
     def collection_frequency(self, field: str) -> NDArray[np.int64]:
@@ -183,31 +183,31 @@ class TermIndex:
         return self.field(field).collection_frequency
 
     def query_counts(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        """int32 [len(texts), V], columns sorted: counts of texts, analysed by this index's recipe;
-        words that no document has are left out."""
+        """int32 [len(texts), V], columns sorted: word counts of texts, analysed by this index's
+        recipe; words that occur in no document are left out."""
         return self.known_counts(*count_terms(texts, self.analyzer, threads=threads))
 
     def known_counts(self, words: Sequence[str], counts: csr_matrix) -> csr_matrix:
-        """int32 [n, V], columns sorted: the counts [n, len(words)] of words in code point order,
-        columns sorted, by this index's columns; words that no document has are left out."""
+        """int32 [n, V], columns sorted: counts [n, len(words)] of words in code point order, with
+        sorted columns, over this index's columns; words that occur in no document are left out."""
         # Both vocabularies are in code point order, so the columns stay sorted.
         return renumbered(counts, self.vocabulary.rows(words), len(self.vocabulary))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the index to a folder, replacing an index that is there, in one step at the end.
+        """Write the index to a folder, replacing an existing index in one step at the end.
 
         Raises:
-            InputError: the folder exists and holds something other than an index, or the counts
-                are of documents that were added.
+            InputError: the folder holds something other than an index, or this is an index of
+                added documents.
             OSError: the folder cannot be written.
         """
         folder = Path(folder)
         if self.field(WHOLE).statistics is not None:
             raise InputError(
-                "the index of added documents is not stored; it is made of their texts"
+                "an index of added documents cannot be stored; make it from their texts"
             )
         if folder.is_dir() and any(folder.iterdir()) and not (folder / HEADER).exists():
-            raise InputError(f"{folder}: is not an index folder and not empty; name another folder")
+            raise InputError(f"{folder} is not empty and not an index; name another folder")
         with atomic_path(folder, kind="folder") as partial:
             partial.mkdir()
             encoded = [word.encode("utf-8") for word in self.vocabulary.words]
@@ -226,10 +226,10 @@ class TermIndex:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> TermIndex:
-        """Open a stored index; arrays are memory-mapped, changes to them never reach the files.
+        """Open a stored index. Arrays are memory-mapped; changes to them never reach the files.
 
         Raises:
-            InputError: no index there, an incomplete one, or one of another version.
+            InputError: there is no index, or it is incomplete, damaged or of another version.
         """
         folder = Path(folder)
         with reading(folder, "it is damaged: build the index again"):
@@ -256,13 +256,13 @@ class TermIndex:
             here, stored = index._header()[name], header.get(name)
             if stored != here:
                 raise InputError(
-                    f"{folder}: the index was made with {name} {stored}, here it is {here}; build "
-                    "it again"
+                    f"{folder}: the index was made with {name} {stored}, but here it is {here}; "
+                    "build it again"
                 )
         return index
 
     def _stored_fields(self) -> tuple[str, ...]:
-        # With one field the whole is that field.
+        # A single field is the same as the whole document.
         return self.fields if len(self.fields) == 1 else (*self.fields, WHOLE)
 
     def _header(self) -> dict[str, Any]:
@@ -281,12 +281,12 @@ class TermIndex:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies recipe and vocabulary: what a model that was trained on this index needs."""
+        """Identifies recipe and vocabulary, which must fit a model trained on this index."""
         return f"{self.analyzer.fingerprint[:16]}-{self.vocabulary.fingerprint[:16]}"
 
 
 def _with_whole(fields: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[str, csr_matrix]:
-    """The counts by field, and of several fields those of the whole."""
+    """The counts by field, and those of the whole document if there are several fields."""
     named = dict(zip(fields, matrices, strict=True))
     if len(fields) > 1:
         named[WHOLE] = _summed(matrices)
@@ -294,7 +294,7 @@ def _with_whole(fields: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[s
 
 
 def _summed(matrices: Sequence[csr_matrix]) -> csr_matrix:
-    """Their sum, rows at a time: many entries lie on the disk."""
+    """The sum of matrices, by blocks of rows; many entries are held on disk."""
     terms, counts, sizes = GrowingArray(np.int32), GrowingArray(np.int32), [np.zeros(1, np.int64)]
     n_documents = matrices[0].shape[0]
     for first in range(0, n_documents, _ROWS):
@@ -318,18 +318,18 @@ def _fields(collection: Collection) -> tuple[str, ...]:
 
 
 def _slices(collection: Collection) -> Iterator[Mapping[str, list[str]]]:
-    """The documents of a collection in blocks of about BLOCK_CHARACTERS characters per field."""
+    """Yield the documents of a collection in blocks of about BLOCK_CHARACTERS per field."""
     fields = _fields(collection)
     block: dict[str, list[str]] = {field: [] for field in fields}
-    of_fields, characters = [collection.fields[field] for field in fields], 0
-    for document, *texts in zip(collection.document_ids, *of_fields, strict=True):
-        for (field, of_block), text in zip(block.items(), texts, strict=True):
+    columns, characters = [collection.fields[field] for field in fields], 0
+    for document, *texts in zip(collection.document_ids, *columns, strict=True):
+        for (field, block_texts), text in zip(block.items(), texts, strict=True):
             if not isinstance(text, str):
                 raise InputError(
                     f"collection {collection.name!r}: {field} of document {document!r} is "
-                    f"{text!r}, not text; use '' where there is none"
+                    f"{text!r}, not text; use '' for a missing text"
                 )
-            of_block.append(text)
+            block_texts.append(text)
         characters += max(map(len, texts))
         if characters >= BLOCK_CHARACTERS:
             yield block

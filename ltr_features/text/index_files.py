@@ -1,4 +1,4 @@
-"""Files of a stored index: read, mapped, and checked before a kernel trusts them."""
+"""Read the files of a stored index, memory-map them, and check them before a kernel uses them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from letor.files import read_json
 from ltr_features.text.field_counts import Postings
 
 HEADER = "index.json"
-#: Files of the postings of all fields together.
+#: Prefix of the files with the postings of all fields together.
 POSTINGS = "postings"
 
 
 def read_header(folder: Path, version_read: int, fields: Collection[str]) -> dict[str, Any]:
-    """The description of the index in a folder.
+    """Read the header of the index in a folder.
 
     Args:
-        version_read: that this program reads. fields: that an index may hold.
+        version_read: the version that this program reads. fields: those that an index may hold.
 
     Raises:
-        InputError: no index there, one of another version, or a damaged description.
+        InputError: there is no index, it has another version, or the header is damaged.
     """
     path = folder / HEADER
     if not path.exists():
@@ -46,7 +46,7 @@ def read_header(folder: Path, version_read: int, fields: Collection[str]) -> dic
 
 
 def _damaged_entry(header: Mapping[str, Any], known: Collection[str]) -> str:
-    """The entry of a header that cannot be used; "" if all can."""
+    """The name of the first unusable entry of a header; "" if all can be used."""
     fields, entries = header.get("stored_streams"), header.get("n_entries")
     if not isinstance(fields, list) or not fields or any(str(s) not in known for s in fields):
         return "stored_streams"
@@ -61,7 +61,7 @@ def _is_size(value: Any) -> bool:
 
 
 def read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
-    """The vocabulary. Raises InputError where its files do not fit the header or each other."""
+    """Read the vocabulary. Raises InputError if its files do not match the header or each other."""
     lengths, letters = map_array(folder, "word_lengths.npy"), map_array(folder, "words.npy")
     check_array(f"{folder / 'words.npy'}", letters, np.uint8, (None,))
     check_array(
@@ -75,14 +75,13 @@ def read_words(folder: Path, header: Mapping[str, Any]) -> list[str]:
 
 
 def map_array(folder: Path, name: str) -> NDArray[Any]:
-    """An array of the index, memory-mapped. Raises InputError where it is missing or damaged."""
+    """Memory-map an array of the index. Raises InputError if it is missing or damaged."""
     path = folder / name
     if not path.is_file():
         raise InputError(f"{folder}: the index is incomplete, {name} is missing; build it again")
     with reading(path, "it is damaged: build the index again"):
         try:
-            # Copy-on-write: writable arrays, for which the kernels are compiled, over untouched
-            # files.
+            # Copy-on-write: the kernels are compiled for writable arrays; files are not changed.
             return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
         except ValueError:  # numpy refuses to map an empty array
             return np.asarray(np.load(path, allow_pickle=False))
@@ -91,7 +90,7 @@ def map_array(folder: Path, name: str) -> NDArray[Any]:
 def check_counts(
     folder: Path, field: str, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]
 ) -> None:
-    """Refuse arrays that do not fit the header or each other: kernels trust them."""
+    """Raise InputError if arrays do not match the header or each other: kernels trust them."""
     n_documents, n_words = header["n_documents"], header["n_words"]
     sizes = n_documents, n_words, header["n_entries"][field]
     _check_rows(folder / field, arrays, "terms", *sizes)
@@ -106,8 +105,8 @@ def check_counts(
 
 
 def read_postings(folder: Path, n_entries: int, header: Mapping[str, Any]) -> Postings | None:
-    """The postings of all fields together, mapped; None where an index of an earlier version has
-    none. Raises InputError where they do not fit the header or each other."""
+    """Memory-map the postings of all fields together; None if an older index has none. Raises
+    InputError if they do not match the header or each other."""
     if not (folder / f"{POSTINGS}.ends.npy").exists():
         return None
     arrays = {name: map_array(folder, f"{POSTINGS}.{name}.npy") for name in Postings._fields}
@@ -124,20 +123,20 @@ def _check_rows(
     n_columns: int,
     n_entries: int,
 ) -> None:
-    """Refuse compressed rows: the arrays ``ends``, ``counts``, and that of the name ``columns``.
+    """Raise InputError for invalid compressed rows: arrays ``ends``, ``counts`` and ``columns``.
 
     Args:
-        path: of their files, without ``.NAME.npy``.
+        path: path of the files, without ``.NAME.npy``. columns: name of the array of columns.
     """
-    ends, rising = arrays["ends"], f"{path}.{columns}.npy"
+    ends, columns_file = arrays["ends"], f"{path}.{columns}.npy"
     check_array(
         f"{path}.ends.npy", ends, np.int64, (n_rows + 1,), least=0, most=n_entries, ascending=True
     )
-    check_array(rising, arrays[columns], np.int32, (n_entries,), least=0, most=n_columns - 1)
+    check_array(columns_file, arrays[columns], np.int32, (n_entries,), least=0, most=n_columns - 1)
     check_array(f"{path}.counts.npy", arrays["counts"], np.int32, (n_entries,), least=1)
     if (ends[0], ends[-1]) != (0, n_entries):
         raise InputError(
             f"{path}.ends.npy: goes from {ends[0]} to {ends[-1]}, must go from 0 to {n_entries}; "
             "build the index again"
         )
-    check_rows_rise(rising, arrays[columns], ends)
+    check_rows_rise(columns_file, arrays[columns], ends)

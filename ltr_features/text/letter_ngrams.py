@@ -1,9 +1,9 @@
-"""Words in parts: letter trigrams, so that words that are spelled alike have terms in common.
+"""Letter trigrams as terms, so that words with similar spelling have terms in common.
 
-A word is put between two marks and cut into all runs of three characters: ``cat`` gives ``#ca``,
-``cat`` and ``at#``. A word of n letters has n trigrams, repetitions counted. Letters are code
-points, not bytes. Tokens hold letters, numbers and marks only (:mod:`text.analyzer`), so that
-``#`` is in no word.
+A word is put between two boundary marks and cut into all runs of three characters: ``cat`` gives
+``#ca``, ``cat`` and ``at#``. A word of n letters has n trigrams, counting repetitions. Letters are
+code points, not bytes. Tokens consist of letters, numbers and marks (:mod:`text.analyzer`), so
+``#`` occurs in no word.
 
 Reference:
     Huang, He, Gao, Deng, Acero, Heck: "Learning deep structured semantic models for web search
@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ssi_models.vocabulary import Vocabulary
 
-#: What texts are counted in.
+#: The terms that are counted in texts.
 Terms = Literal["words", "letter-trigrams", "both"]
 
 Kind = Literal["words", "letter-trigrams"]
@@ -38,21 +38,21 @@ KINDS: dict[Terms, tuple[Kind, ...]] = {
 
 _REFERENCE = "Huang, He, Gao, Deng, Acero, Heck, CIKM 2013, section 3.2"
 _BOUNDARY = "#"
-#: Before a trigram where words are terms, too: ``3:cat`` is no word, as ``:`` is in none.
+#: Prefix of trigrams in vocabularies that also have words: ``:`` occurs in no word.
 _BESIDE_WORDS = "3:"
-_BITS, _TWO = np.uint64(21), np.uint64(42)  # of a code point, of two
+_BITS, _TWO = np.uint64(21), np.uint64(42)  # bits of one code point, and of two
 _LAST = np.uint64((1 << 21) - 1)
 
 
 def check_terms(terms: str) -> None:
-    """Raise InputError unless texts can be counted in such terms."""
+    """Raise InputError unless ``terms`` is one of :data:`Terms`."""
     if terms not in get_args(Terms):
         choices = " or ".join(map(repr, get_args(Terms)))
         raise InputError(f"terms must be {choices}, got {terms!r}")
 
 
 def described(terms: Terms, description: str, reference: str) -> tuple[str, str]:
-    """A column's description and reference, with the terms where they are not words alone."""
+    """A column's description and reference, which name the terms unless they are words alone."""
     if terms == "words":
         return description, reference
     named = " and ".join(KINDS[terms]).replace("letter-", "letter ")
@@ -60,13 +60,13 @@ def described(terms: Terms, description: str, reference: str) -> tuple[str, str]
 
 
 def side_by_side(words: Vocabulary, trigrams: Vocabulary) -> Vocabulary:
-    """One vocabulary of both, the words first: ``cat`` the word, ``3:cat`` the trigram."""
+    """One vocabulary of words, then trigrams: the word ``cat``, but the trigram ``3:cat``."""
     return Vocabulary([*words, *(_BESIDE_WORDS + trigram for trigram in trigrams)])
 
 
 def rows_of_word(vocabulary: Vocabulary, word: str) -> NDArray[np.int64]:
-    """int64: the rows of a word's terms in a vocabulary of words, of trigrams, or of both; none
-    where it has none of them."""
+    """int64: the rows of a word's terms in a vocabulary of words, of trigrams, or of both; empty
+    if the vocabulary has none of them."""
     terms = [word]
     trigrams = LetterTrigrams.of([word]).vocabulary
     if any(term.startswith(_BOUNDARY) for term in vocabulary):
@@ -91,19 +91,19 @@ class LetterTrigrams:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> LetterTrigrams:
-        """The trigrams of words that are not empty."""
+        """The trigrams of words, none of them empty."""
         return cls(np.unique(_spelled(words)[0]))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The trigrams with their marks."""
+        """The trigrams, including their boundary marks."""
         points = np.stack([self.keys >> _TWO, self.keys >> _BITS, self.keys], axis=1) & _LAST
         text = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
         return Vocabulary(text[start : start + 3] for start in range(0, len(text), 3))
 
     def of_words(self, words: Sequence[str]) -> csr_matrix:
-        """int32 [len(words), T], columns sorted: how often each word has each trigram. Those that
-        are not among the columns are left out."""
+        """int32 [len(words), T], columns sorted: how often each word has each trigram. Trigrams
+        without a column are left out."""
         keys, ends = _spelled(words)
         columns = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
         known = self.keys[columns] == keys if len(self.keys) else np.zeros(len(keys), bool)
@@ -123,7 +123,7 @@ def _spelled(words: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     keys = points[:-2] << _TWO | points[1:-1] << _BITS | points[2:]
     ends = np.concatenate([[0], np.cumsum([len(word) for word in words])]).astype(np.int64)
-    # Neighbours share a mark, and the window around it is nobody's: one in n + 1 for n letters.
-    own = np.ones(len(keys), dtype=bool)
-    own[(ends[1:] + np.arange(len(words)))[:-1]] = False
-    return keys[own], ends
+    # Neighbours share a mark; the window with the mark in the middle belongs to neither word.
+    valid = np.ones(len(keys), dtype=bool)
+    valid[(ends[1:] + np.arange(len(words)))[:-1]] = False
+    return keys[valid], ends

@@ -1,4 +1,4 @@
-"""Lines of text files as records: JSON objects, and rows of ids."""
+"""Read lines of text files as records: JSON objects, and rows of ids."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from letor.errors import InputError
 from letor.mapped import GrowingArray
 from ltr_features.text.collection import Finder
 
-_LINES = 2**18  # that are read at a time
+_LINES = 2**18  # read at a time
 
-#: Suffixes that a file may have beyond its plain name.
+#: Suffixes that may be added to a file's plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """The file of that name, compressed or not.
+    """The file of a name, compressed or not.
 
     Raises:
-        InputError: it is not there.
+        InputError: there is no such file.
     """
     for suffix in COMPRESSED:
         path = folder / (name + suffix)
         if path.is_file():
             return path
     what = "no such file" if folder.is_dir() else "no such folder"
-    raise InputError(f"{folder / name}: {what} (.gz, .bz2 and .zst were looked for too)")
+    raise InputError(f"{folder / name}: {what} (also tried .gz, .bz2 and .zst)")
 
 
 def json_lines(
     path: Path, needed: Sequence[str] = (), encoding: str = "utf-8"
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, JSON object) of each line that is not blank; ``needed`` keys are there.
+    """Yield (line number, JSON object with the ``needed`` keys) of each line that is not blank.
 
     Raises:
-        InputError: as :func:`~letor.compression.text_lines`; not a JSON object, or a key is
-            missing. The line is not quoted, as it may hold a user's query.
+        InputError: as for :func:`~letor.compression.text_lines`; a line is not a JSON object, or a
+            key is missing. The line is not quoted, since it may hold a user's query.
     """
     for number, line in text_lines(path, encoding):
         if line and not line.isspace():
@@ -51,7 +51,7 @@ def json_lines(
 
 
 def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> dict[str, Any]:
-    """A JSON object that has the needed keys; see :func:`json_lines`."""
+    """Parse a JSON object that has the needed keys; see :func:`json_lines`."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
@@ -65,10 +65,10 @@ def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> d
 
 
 def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
-    """The text under a key; ``""`` where it is absent or null, a number as it is written.
+    """The text under a key; ``""`` if it is absent or null, and numbers as text.
 
     Raises:
-        InputError: a list or object, or half of a surrogate pair, which is no text.
+        InputError: the value is a list or object, or has half of a surrogate pair.
     """
     value = record.get(key)
     if isinstance(value, (list, dict)):
@@ -81,8 +81,8 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
     except UnicodeEncodeError as error:
         half = ascii(text[error.start])
         raise InputError(
-            f"{path}, line {number}: {key} has {half}, half of a surrogate pair, which stands for "
-            "no character; whatever wrote the file cut a text in two"
+            f"{path}, line {number}: {key} has {half}, half of a surrogate pair, which is not a "
+            "character; the program that wrote the file cut a text in two"
         ) from None
     return text
 
@@ -90,20 +90,20 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
 def id_rows(
     path: Path, finders: Sequence[Finder | None], *, skip: int = 0
 ) -> list[NDArray[np.int64]]:
-    """Columns of a tab-separated file as numbers: the places of ids, integers where there is no
-    finder; in temporary files where they are many.
+    """Columns of a tab-separated file as numbers: rows of ids by their finder, or integers for a
+    column without a finder. Long columns are held in temporary files.
 
     Args:
-        skip: lines of the header.
+        skip: number of header lines.
 
     Raises:
-        InputError: as :func:`text_lines`; another number of fields, an unknown id, no integer.
+        InputError: as for :func:`text_lines`; the number of fields, an id or an integer is wrong.
     """
     columns = [GrowingArray(np.int64) for _ in finders]
     lines = ((number, line) for number, line in text_lines(path) if number > skip)
-    while some := [*islice(lines, _LINES)]:
+    while block := [*islice(lines, _LINES)]:
         fields = []
-        for number, line in some:
+        for number, line in block:
             fields.append(line.split("\t"))
             if (n := len(fields[-1])) != len(finders):
                 raise InputError(f"{path}, line {number}: {n} fields, expected {len(finders)}")
@@ -111,18 +111,18 @@ def id_rows(
             rows = _whole_numbers(values) if find is None else find(values)
             unknown = [at for at, row in enumerate(rows) if row is None or (find and row < 0)]
             if unknown:
-                number, value = some[unknown[0]][0], values[unknown[0]]
+                number, value = block[unknown[0]][0], values[unknown[0]]
                 raise InputError(f"{path}, line {number}: unknown value {value!r}")
             column.append(np.asarray(rows, np.int64))
     return [column.taken() for column in columns]
 
 
 def _whole_numbers(values: Sequence[str]) -> list[int | None]:
-    """None where a value is no whole number."""
-    found: list[int | None] = []
+    """The values as integers, None for those that are not."""
+    numbers: list[int | None] = []
     for value in values:
         try:
-            found.append(int(value))
+            numbers.append(int(value))
         except ValueError:
-            found.append(None)
-    return found
+            numbers.append(None)
+    return numbers

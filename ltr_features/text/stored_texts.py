@@ -1,4 +1,4 @@
-"""Documents' ids and texts in Arrow files that are mapped into memory."""
+"""Ids and texts of documents in memory-mapped Arrow files."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ltr_features.text.collection import FIELDS, Collection
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The file within a collection's folder; ``corpus.jsonl`` beside it has the same documents.
+#: The file in a collection's folder; ``corpus.jsonl`` there has the same documents.
 FILE = "corpus.arrow"
 _ID = "_id"
 _BLOCK = 4096  # documents
-#: Characters that are held before they are written.
+#: Number of characters that are held in memory before they are written.
 _HELD = 1 << 26
 
 
 class DocumentTexts:
-    """Texts of documents that come one after the other. Many of them lie in temporary files (in
-    ``TMPDIR``), which are gone when the texts are.
+    """Collects the texts of documents one after the other. Many texts are held in temporary files
+    (in ``TMPDIR``), which are deleted together with the texts.
 
     Args:
-        fields: that there are whether or not a document has text for them; others are there where
-            one has.
+        fields: fields to have even if no document has text for them; other fields are added with
+            their first text.
     """
 
     def __init__(self, fields: Sequence[str] = ()) -> None:
@@ -43,7 +43,7 @@ class DocumentTexts:
         return self._n_written + self._n_waiting
 
     def add(self, texts: Mapping[str, str]) -> None:
-        """The next document's texts by field; those that it lacks are empty.
+        """Add the next document's texts by field; missing ones are empty.
 
         Raises:
             OSError: the disk is full.
@@ -60,14 +60,14 @@ class DocumentTexts:
 
     def fields(self, rows: Sequence[int] | None = None) -> dict[str, Sequence[str]]:
         """The texts by field, in the order of ``FIELDS``: one for each document, or for each of
-        the given ones, which are then held in memory unless they are all."""
-        found: dict[str, Sequence[str]] = {**self._waiting}
+        the given rows, whose texts are held in memory unless these are all rows."""
+        by_field: dict[str, Sequence[str]] = {**self._waiting}
         if self._written:
             self._write()
-            found = {field: StoredTexts(self._column(field)) for field in self._waiting}
+            by_field = {field: StoredTexts(self._column(field)) for field in self._waiting}
         if rows is not None and len(rows) < len(self):
-            found = {field: [texts[row] for row in rows] for field, texts in found.items()}
-        return {field: found[field] for field in FIELDS if field in found}
+            by_field = {field: [texts[row] for row in rows] for field, texts in by_field.items()}
+        return {field: by_field[field] for field in FIELDS if field in by_field}
 
     def _column(self, field: str) -> pa.ChunkedArray:
         import pyarrow as pa
@@ -81,7 +81,7 @@ class DocumentTexts:
         )
 
     def _write(self) -> None:
-        """Move what waits to the disk."""
+        """Move the waiting texts to the disk."""
         import pyarrow as pa
 
         if not self._n_waiting:
@@ -120,7 +120,7 @@ def _arrow(texts: Sequence[str], first: int, last: int) -> pa.Array:
 
 
 def block_sizes(folder: Path) -> list[int]:
-    """Bytes of each block of documents that :func:`save_documents` wrote into a folder."""
+    """The number of bytes of each block of documents that :func:`save_documents` wrote."""
     import pyarrow as pa
 
     with pa.memory_map(str(folder / FILE)) as file:
@@ -129,11 +129,11 @@ def block_sizes(folder: Path) -> list[int]:
 
 
 def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[str, list[str]], str]:
-    """The ids and the texts by field of the blocks ``first`` to before ``last`` of a folder's
-    documents, and a digest of all this.
+    """The ids and the texts by field of a folder's blocks of documents ``first`` to ``last``
+    (exclusive), and a digest of their content.
 
     Raises:
-        InputError: the file is not there, or damaged.
+        InputError: the file is missing or damaged.
     """
     import pyarrow as pa
 
@@ -152,9 +152,9 @@ def read_blocks(folder: Path, first: int, last: int) -> tuple[list[str], dict[st
 
 
 def open_documents(folder: Path) -> tuple[StoredTexts, dict[str, StoredTexts]] | None:
-    """The ids of the documents, and their texts by field; None where the folder has no such file.
+    """The ids of the documents, and their texts by field; None if the folder has no such file.
 
-    The whole file is looked at once, so that no damaged text is met later.
+    The whole file is checked here, so that damaged texts do not turn up later.
 
     Raises:
         InputError: the file is damaged.
@@ -169,7 +169,7 @@ def open_documents(folder: Path) -> tuple[StoredTexts, dict[str, StoredTexts]] |
         table.validate(full=True)
         names = table.column_names
         if names[:1] != [_ID] or not set(names[1:]) <= set(FIELDS):
-            raise InputError(f"{path}: columns {', '.join(names)}")
+            raise InputError(f"{path}: unexpected columns {', '.join(names)}")
         for field, column in zip(table.schema, table.columns, strict=True):
             if field.type != pa.large_string() or column.null_count:
                 raise InputError(f"{path}: column {field.name} does not hold texts")

@@ -1,8 +1,8 @@
-"""Texts to term counts, over one vocabulary: few in Python, many by a numba kernel over UTF-8,
-blocks on threads.
+"""Count the terms of texts over one vocabulary: few texts in Python, many by a numba kernel over
+UTF-8, with blocks on threads.
 
-The result does not depend on the number of threads or on how the texts came in blocks: words are
-sorted by code point, columns within a row are in increasing order.
+The result depends neither on the number of threads nor on the division into blocks: words are
+sorted by code point, and columns increase within a row.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ssi_models.parallel import thread_count
 #: Characters of text per block: small enough to bound memory, large enough to share words.
 BLOCK_CHARACTERS = 1 << 22
 
-#: Fewer characters are counted in Python, in less time than the kernels' tables take to be made.
+#: Fewer characters are counted in Python, which takes less time than making the kernels' tables.
 KERNELS_FROM_CHARACTERS = 1 << 22
 
 #: A field and some of its texts, in order.
 Unit: TypeAlias = tuple[str, Sequence[str]]
 
-#: Case folding maps no code point from here on (a test checks it).
+#: Case folding leaves all code points from here on unchanged (checked by a test).
 _FOLDED_LIMIT = 1 << 17
 
 
@@ -54,7 +54,7 @@ def count_terms(
     Args:
         texts: raw texts.
         analyzer: the recipe; None for the default one.
-        threads: worker threads; None for one per core. The result is the same for any number.
+        threads: number of worker threads; None for one per core. The result does not depend on it.
 
     Returns:
         The distinct tokens in code point order, and int32 counts [len(texts), n words].
@@ -64,9 +64,9 @@ def count_terms(
 
 
 def renumbered(matrix: csr_matrix, columns: NDArray[np.integer], width: int) -> csr_matrix:
-    """A matrix [n, width] whose column ``columns[j]`` is column j of the one given, in the same
-    order within a row. Columns whose number is -1 are left out; those of one number stay apart
-    until ``sum_duplicates``."""
+    """A matrix [n, width] in which column j of the given one becomes column ``columns[j]``. The
+    order within a row is kept. Columns with number -1 are dropped; columns with the same number
+    stay separate entries until ``sum_duplicates``."""
     numbers = columns.astype(np.int32)[matrix.indices]
     kept = numbers >= 0
     ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
@@ -82,19 +82,19 @@ def count_fields(
 ) -> tuple[list[str], list[csr_matrix]]:
     """Count the tokens of documents that come in blocks, over one vocabulary of all fields.
 
-    Memory is bounded by the counts; of the texts, a few blocks are held at a time.
+    Memory is bounded by the counts; only a few blocks of texts are held at a time.
 
     Args:
         blocks: for each block of documents, the texts of every field, one per document.
         fields: the fields to count; each block has all of them.
         analyzer: the recipe; None for the default one.
-        threads: worker threads; None for one per core.
+        threads: number of worker threads; None for one per core.
 
     Returns:
         The distinct tokens in code point order, and for each field int32 counts [n, n words].
 
     Raises:
-        InputError: a block lacks a field, has texts of unequal number, or a text is no string.
+        InputError: a block lacks a field, has fields of unequal length, or a text is not a string.
     """
     analyzer = analyzer or Analyzer()
     threads = thread_count(threads)
@@ -125,7 +125,7 @@ def _count_plainly(
 
 
 class CountedBlock(NamedTuple):
-    """Texts of a field, counted over words of their own, as the kernel ``count_words`` does."""
+    """Word counts of some texts of a field, over their own words; see ``count_words``."""
 
     pool: NDArray[np.uint8]
     ends: NDArray[np.int64]
@@ -138,7 +138,7 @@ class CountedBlock(NamedTuple):
 def count_units(
     units: Iterable[Unit], analyzer: Analyzer, threads: int | None
 ) -> Iterator[tuple[str, CountedBlock]]:
-    """The field and the counts of each unit, in their order."""
+    """Yield the field and the counts of each unit, in the order of the units."""
     tables = _character_tables(analyzer.lowercase)
     yield from map_blocks(lambda unit: (unit[0], _count_block(unit[1], tables)), units, threads)
 
@@ -150,11 +150,11 @@ def merge_counted(
     *,
     threads: int | None = None,
 ) -> tuple[list[str], list[csr_matrix]]:
-    """The counts of blocks over one vocabulary.
+    """Merge the counts of blocks over one vocabulary; returns the same as :func:`count_fields`.
 
     Args:
         blocks: each with its field; the blocks of a field in the order of its texts.
-        fields, analyzer, threads: as of :func:`count_fields`, which says what is returned.
+        fields, analyzer, threads: as for :func:`count_fields`.
     """
     counted = {field: _Counted() for field in fields}
     merged = _Words()
@@ -165,11 +165,11 @@ def merge_counted(
 
 
 class _Counted:
-    """Blocks of a field that were counted: their entries one after the other, and the numbers
-    that the words of each block have in the table. Many of them lie on the disk."""
+    """The concatenated entries of a field's counted blocks, and the numbers of each block's words
+    in the merged table. Long arrays are held on disk."""
 
     def __init__(self) -> None:
-        self.row_ends: list[NDArray[np.int64]] = []  # of each block, from 0
+        self.row_ends: list[NDArray[np.int64]] = []  # for each block, starting from 0
         self.n_words: list[int] = []
         self.words, self.counts, self.numbers = (GrowingArray(np.int32) for _ in range(3))
 
@@ -191,11 +191,11 @@ def units_of(
             raise InputError(f"block {number} of documents lacks the fields {', '.join(missing)}")
         sizes = {field: len(block[field]) for field in fields}
         if len(set(sizes.values())) > 1:
-            raise InputError(f"block {number} of documents has texts of unequal number: {sizes}")
+            raise InputError(f"block {number} of documents has fields of unequal length: {sizes}")
         for field in fields:
             texts = block[field]
             if isinstance(texts, str):
-                raise InputError(f"field {field!r}: a sequence of texts is wanted, got a string")
+                raise InputError(f"field {field!r}: expected a sequence of texts, got a string")
             begin = characters = 0
             for row, text in enumerate(texts):
                 if not isinstance(text, str):
@@ -219,7 +219,7 @@ def _count_block(
     rows = np.flatnonzero(suspects).tolist()
     composed = {row: unicodedata.normalize("NFC", texts[row]) for row in rows}
     if any(texts[row] != text for row, text in composed.items()):
-        # Rare: only texts with marks or compatibility letters are looked at a second time.
+        # Rare: only texts with marks or compatibility letters can differ from their NFC.
         texts = [composed.get(row, text) for row, text in enumerate(texts)]
         *block, _ = count_words(*_encode(texts), *tables)
     return CountedBlock(*block)
@@ -257,9 +257,9 @@ def _character_tables(
 
 
 def _may_compose(character: str) -> bool:
-    """Whether a text with this character can differ from its NFC. A superset of the code points
-    with the property NFC_Quick_Check = No or Maybe: marks, Hangul vowels and finals, and whatever
-    NFC replaces on its own."""
+    """Whether a text with this character can differ from its NFC: a superset of the code points
+    with NFC_Quick_Check = No or Maybe, namely marks, Hangul vowels and finals, and characters that
+    NFC replaces on their own."""
     return (
         unicodedata.category(character)[0] == "M"
         or "\u1160" <= character <= "\u11ff"
@@ -314,12 +314,12 @@ def _with_room(array: NDArray, size: int) -> NDArray:
 
 
 def _columns(runs: list[str], analyzer: Analyzer) -> tuple[list[str], NDArray[np.int32]]:
-    """The tokens that the runs stand for, sorted, and each run's token or -1."""
+    """The distinct tokens of the runs, sorted, and the column of each run's token, or -1."""
     terms = analyzer.terms(runs)
     kept = [run for run, term in enumerate(terms) if term is not None]
     kept.sort(key=terms.__getitem__)  # type: ignore[arg-type]
     ordered = [str(terms[run]) for run in kept]
-    # Runs with one stem are neighbours.
+    # Runs with the same stem are neighbours.
     new = [True, *(a != b for a, b in pairwise(ordered))] if ordered else []
     columns = np.full(len(terms), -1, dtype=np.int32)
     columns[kept] = np.cumsum(new) - 1
@@ -335,15 +335,15 @@ def _matrix(
     first_words = np.cumsum([0, *counted.n_words])
 
     def finish(block: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        own = columns[numbers[first_words[block] : first_words[block + 1]]]
-        order = np.argsort(own, kind="stable")
+        word_columns = columns[numbers[first_words[block] : first_words[block + 1]]]
+        order = np.argsort(word_columns, kind="stable")
         entries = slice(firsts[block], firsts[block + 1])
         sizes, sorted_columns, sums = sort_columns(
-            counted.row_ends[block], words[entries], counts[entries], own, order
+            counted.row_ends[block], words[entries], counts[entries], word_columns, order
         )
         return sizes, sorted_columns, sums
 
-    # Columns take the place of words: a block has no more entries than before.
+    # Columns overwrite words in place: a block has no more entries than before.
     row_sizes, n = [np.zeros(0, np.int64)], 0
     for sizes, sorted_columns, sums in map_blocks(finish, range(len(counted.row_ends)), threads):
         end = n + len(sums)
@@ -359,7 +359,7 @@ def _csr(
     sizes: Sequence[int] | NDArray[np.integer],
     width: int,
 ) -> csr_matrix:
-    """A matrix of rows of these sizes, columns in ascending order."""
+    """A matrix whose rows have these sizes, with columns in ascending order."""
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     matrix = csr_matrix((counts, columns, ends), shape=(len(sizes), width))
     matrix.has_canonical_format = True

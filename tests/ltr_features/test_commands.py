@@ -203,7 +203,7 @@ def test_conversions_keep_everything(workspace, tmp_path):
 
 def test_bad_requests_are_named(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace")
-    assert "is no workspace; make one with" in refused(*build, tmp_path, "--family", "vsm")
+    assert "is not a workspace; make one" in refused(*build, tmp_path, "--family", "vsm")
     assert "name at least one --family" in refused(*build, workspace)
     assert "no column family 'vms'; did you mean 'vsm'" in refused(
         *build, workspace, "--family", "vms"
@@ -220,7 +220,7 @@ def test_bad_requests_are_named(workspace, tmp_path):
     assert "'nonsense' is not of the form KEY=VALUE" in refused("index", "beir", "nonsense")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mine").write_text("precious")
-    assert "is no workspace; name another folder" in refused(
+    assert "not a workspace; name another folder" in refused(
         "index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w"
     )
     assert (tmp_path / "w" / "mine").read_text() == "precious"
@@ -264,7 +264,7 @@ def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_wri
 def test_too_few_folds_are_refused_with_the_reason(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace", workspace)
     said = refused(*build, "--model", "lsi", "--folds", 3)
-    assert "3 folds: one part tests, one validates and the others train, two or more" in said
+    assert "3 folds: one part tests, one validates and the others train (two or more" in said
     assert "give 4 or more" in said
     said = refused(*build, "--family", "vsm", "--folds", 2)
     assert "2 folds: one part tests, one validates and the others train; give 3 or more" in said

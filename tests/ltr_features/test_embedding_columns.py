@@ -196,7 +196,7 @@ def test_stemmed_tokens_find_the_words_of_the_file(tmp_path):
     [
         (lambda: WordEmbeddingWord(vectors="none.vec"), "vectors: no file none.vec"),
         (lambda: DocumentEmbeddingWord(model="none"), "model: no file none"),
-        (lambda: TrainingSettings(dimension=0), "dimension must be a number of 1 to 10000"),
+        (lambda: TrainingSettings(dimension=0), "dimension must be a number in 1..10000"),
         (lambda: TrainingSettings(epochs="many"), "epochs must be"),
     ],
 )

@@ -120,13 +120,13 @@ def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
         assert len(family().columns) == 8
     with pytest.raises(InputError, match="need a knowledge base: make one with"):
         EntityOverlap().compute(context, pairs)
-    with pytest.raises(InputError, match="linker: no 'wat'"):
+    with pytest.raises(InputError, match="linker must be one of"):
         EntityOverlap(linker="wat")
     with pytest.raises(InputError, match="min_rho is 2"):
         EntityOverlap(min_rho=2)
     with pytest.raises(InputError, match="'tagme' needs the name of a file"):
         EntityOverlap(linker="tagme")
-    with pytest.raises(InputError, match="no annotations of 1 of 1 texts"):
+    with pytest.raises(InputError, match="no annotations for 1 of 1 texts"):
         EntityOverlap(**options).compute(
             context.for_queries(["new"]), Pairs(*np.zeros((2, 1), int))
         )

@@ -216,7 +216,7 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
     with pytest.raises(InputError, match=r"d\.npy, row 2: the vector of document 'd1' has"):
         family.compute(context, PAIRS)
     (tmp_path / "d.txt").unlink()
-    with pytest.raises(InputError, match=r"looked for in .*d\.txt, .*by query_ids or document_ids"):
+    with pytest.raises(InputError, match=r"expected in .*d\.txt, .*by query_ids or document_ids"):
         GivenVectors(queries=q, documents=d)
     d.write_bytes(b"no array")
     with pytest.raises(InputError, match=r"d\.npy: .*cannot be read as \.npy"):
@@ -233,9 +233,9 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
 @pytest.mark.parametrize(
     ("ids", "vectors", "message"),
     [
-        (["a", "b", "c"], [[1.0, 2], [3, 4], [5]], r"row 3: .* this has 1 in 'v', the first 2"),
-        (["a", "b"], [[1.0, 2], None], r"row 2: .* has 0 in 'v', the first 2"),
-        (["a", None], [[1.0, 2], [3, 4]], r"row 2: rows must have an id"),
+        (["a", "b", "c"], [[1.0, 2], [3, 4], [5]], r"row 3: .* it has 1 in 'v', the first row 2"),
+        (["a", "b"], [[1.0, 2], None], r"row 2: .* has 0 in 'v', the first row 2"),
+        (["a", None], [[1.0, 2], [3, 4]], r"row 2: every row must have an id"),
     ],
 )
 def test_parquet_rows_that_are_no_vectors_are_named(tmp_path, ids, vectors, message):

@@ -97,7 +97,7 @@ def test_sources_families_and_models_check_theirs(tmp_path):
         get_family("vsm", min_document_frequency="abc")
     with pytest.raises(InputError, match="model 'ssi': rank must be a whole number, got 'abc'"):
         LearnedColumn("x", "ssi", {"rank": "abc"})
-    with pytest.raises(InputError, match="'a/b': the name must be that of a file"):
+    with pytest.raises(InputError, match="'a/b': the name becomes a file name"):
         LearnedColumn("a/b", "ssi")
 
 

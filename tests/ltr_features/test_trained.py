@@ -202,7 +202,7 @@ def test_models_of_other_texts_are_refused(tmp_path):
     stemmed = context_of(asked(), analyzer=Analyzer(stemmer="english"))
     with pytest.raises(InputError, match="analysed by another recipe"):
         fitted.compute(stemmed, EVERY)
-    with pytest.raises(InputError, match="a model 'ssi', not 'lsi'"):
+    with pytest.raises(InputError, match="needs a model 'lsi', got 'ssi'"):
         FittedColumn(LearnedColumn("x", "lsi"), fitted.model)
 
 

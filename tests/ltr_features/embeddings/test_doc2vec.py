@@ -98,7 +98,7 @@ def test_a_saved_model_infers_the_same(model, texts, tmp_path):
     bags = bags_of(model, texts[:20])
     np.testing.assert_array_equal(stored.infer(bags), model.infer(bags))
     assert stored.source == "a test"
-    with pytest.raises(InputError, match=r"ends in \.safetensors|under a name in"):
+    with pytest.raises(InputError, match=r"ends? in \.safetensors"):
         model.save(tmp_path / "m.model")
 
 

@@ -58,7 +58,7 @@ def test_our_own_format_is_mapped_and_equal(path, tmp_path):
 
 def test_bad_files_of_our_own_format(path, tmp_path):
     vectors = WordVectors.load(path)
-    with pytest.raises(InputError, match=r"saved under a name in \.safetensors"):
+    with pytest.raises(InputError, match=r"must end in \.safetensors"):
         vectors.save(tmp_path / "v.bin")
     file = tmp_path / "v.safetensors"
     vectors.save(file)

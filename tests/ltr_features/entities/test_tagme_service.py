@@ -126,7 +126,7 @@ def test_a_service_that_goes_down_tells_what_is_missing_and_how_to_go_on(server,
     server.behaviours = [200, 200]
     server.usual = 503
     texts = ["fox 1", "fox 2", "fox 3", "fox 4"]
-    message = r"status 503, 3 attempts\. 2 of 4 texts are not linked yet, 2 are in .*to go on"
+    message = r"status 503, 3 attempts\. 2 of 4 texts are not linked yet, 2 are in .*to continue"
     with pytest.raises(InputError, match=message):
         service.link(texts)
     assert len(service.link(texts[:2])) == 2  # cached texts still work
@@ -148,7 +148,7 @@ def test_refusals_are_not_repeated(server, service, monkeypatch):
 
 def test_the_token_goes_nowhere_else(server, service):
     server.usual = 307
-    with pytest.raises(InputError, match=r"sends on to 'http://localhost:\d+/elsewhere'") as error:
+    with pytest.raises(InputError, match=r"redirects to 'http://localhost:\d+/elsewhere'") as error:
         service.link(["a fox"])
     assert len(server.requests) == 1
     assert "secret" not in str(error.value)
@@ -178,7 +178,7 @@ def test_bad_parameters_and_caches(tmp_path):
     with pytest.raises(InputError, match="attempts >= 1"):
         TagmeService(attempts=0)
     (tmp_path / "notes").write_text("this is no database" * 100)
-    with pytest.raises(InputError, match="no cache of TAGME answers"):
+    with pytest.raises(InputError, match="not a cache of TAGME answers"):
         TagmeService(tmp_path / "notes").link(["fox"])
 
 
@@ -187,7 +187,7 @@ def test_stored_annotations_replay_what_was_linked(server, service, tmp_path):
     save_annotations(tmp_path / "a.jsonl", texts, service.link(texts))
     stored = StoredAnnotations(tmp_path / "a.jsonl")
     assert stored.link(["none", "", "a fox"]) == [[], [], *service.link(["a fox"])]
-    with pytest.raises(InputError, match="no annotations of 1 of 2 texts, the first is 'new'"):
+    with pytest.raises(InputError, match="no annotations for 1 of 2 texts, the first is 'new'"):
         stored.link(["a fox", "new"])
     assert isinstance(stored, EntityLinker)
 

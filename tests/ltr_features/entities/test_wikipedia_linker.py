@@ -231,9 +231,9 @@ def test_bad_input_is_named(tmp_path, base):
     with pytest.raises(InputError, match="no article in it"):
         build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
     assert not (tmp_path / "kb").exists()
-    with pytest.raises(InputError, match="is not empty and no knowledge base"):
+    with pytest.raises(InputError, match="is not empty and not a knowledge base"):
         build_knowledge_base(tmp_path / "d.xml", tmp_path)
-    with pytest.raises(InputError, match="is no knowledge base; make one with"):
+    with pytest.raises(InputError, match="is not a knowledge base; make one with"):
         WikipediaLinker(tmp_path)
     with pytest.raises(InputError, match="epsilon is 2"):
         WikipediaLinker(base.path, epsilon=2)

@@ -104,7 +104,7 @@ def test_the_command_with_paths_of_its_own_folder(dump, here, tmp_path, monkeypa
     assert "articles: 60" in result.output
     assert different(here, tmp_path / "kb") == set()
     refused = CliRunner().invoke(app, [*given, "--processes", "2"])
-    assert "processes: the workers of the scheduler parse" in f"{refused.output}{refused.exception}"
+    assert "processes: workers of the scheduler parse" in f"{refused.output}{refused.exception}"
 
 
 def test_it_goes_on_where_it_was_cut_off(

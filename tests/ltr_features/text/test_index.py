@@ -156,7 +156,7 @@ def test_incomplete_and_foreign_folders_are_refused(index, tmp_path):
 
 def test_a_folder_with_other_things_is_not_overwritten(index, tmp_path):
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(InputError, match="not an index folder and not empty"):
+    with pytest.raises(InputError, match="is not empty and not an index"):
         index.save(tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "important"
 

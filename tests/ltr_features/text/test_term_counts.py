@@ -133,9 +133,9 @@ def test_fields_share_one_vocabulary():
 def test_bad_texts_are_named():
     with pytest.raises(InputError, match="text 1 of field 'text' in block 0 is NoneType"):
         count_terms(["a", None])
-    with pytest.raises(InputError, match="sequence of texts is wanted, got a string"):
+    with pytest.raises(InputError, match="expected a sequence of texts, got a string"):
         count_terms("one text")
-    with pytest.raises(InputError, match="unequal number"):
+    with pytest.raises(InputError, match="unequal length"):
         count_fields([{"title": ["a"], "body": []}], ("title", "body"))
     with pytest.raises(InputError, match="block 0 of documents lacks the fields body"):
         count_fields([{"title": ["a"]}], ("title", "body"))
