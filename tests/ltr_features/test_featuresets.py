@@ -224,7 +224,7 @@ def test_the_plug_in_tries_the_features_on_an_index():
         (["bm25_body", "bm25_body"], "solr", {}, "column bm25_body is named twice"),
         (["bm25_body"], "solr", {"fields": {"boddy": "x"}}, "did you mean 'body'"),
         (["bm25_body"], "solr", {"fields": {"body": "a b}"}}, "field body='a b}': use letters"),
-        (["bm25_body"], "solr", {"index": "shop"}, "Solr tries features at the first query"),
+        (["bm25_body"], "solr", {"index": "shop"}, "Solr tests features at the first query"),
     ],
 )
 def test_what_cannot_be_written_is_refused(columns, target, options, message):
