@@ -280,9 +280,9 @@ def test_a_source_of_columns_that_is_none_is_named(tmp_path):
         (
             "bm25_tittle",
             "f.json",
-            "'bm25_tittle' is no file, ranker, .*; did you mean 'bm25_title'",
+            "'bm25_tittle' is not a file, ranker, .*; did you mean 'bm25_title'",
         ),
-        ("zzz", "f.json", "'zzz' is no file, ranker, pipeline, family, or column of letor46$"),
+        ("zzz", "f.json", "'zzz' is not a file, ranker, pipeline, family, or column of letor46$"),
         (tmp_path / "plain.txt", "f.json", "its columns have no names, which plain.columns.json"),
         ("letor46", "f.txt", "must end in .json"),
     ):

@@ -156,7 +156,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
     text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
     (tmp_path / "counts.csv").write_text(text)
     output = said("clicks", "models", tmp_path / "counts.csv", "--layout", "counts")
-    assert "dbn: left out, the log has counts alone" in output
+    assert "dbn: left out, the log has only counts" in output
     message = refused(
         "clicks", "models", tmp_path / "counts.csv", "--layout", "counts", "--model", "dbn"
     )
