@@ -284,7 +284,7 @@ def test_compare_takes_every_form(folder, i):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "qid,docno\nq1,d0\n", r"none is called as usual for grade: name it by"),
+        ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: name it by"),
         ("a.csv", "qid,docno,grade\nq1,d0,x\n", r"a\.csv, line 2: grade 'x' is not an integer"),
         ("a.tsv", "qid\tdocno\tgrade\nq1\td0\t1\nq1\td0\t2\n", r"a\.tsv, line 3: query 'q1'"),
         ("a.qrels", "q1 0 d0 1\nq1 0 d0\n", r"a\.qrels:2: 3 fields instead of 4"),
