@@ -44,8 +44,7 @@ class Drift:
         n_new: number of documents added under new ids.
         n_replaced: number of documents of the build that were replaced.
         unknown: share of the words of added documents that the vocabulary lacks, 0 to 1.
-        mean_length, mean_length_built: mean number of words of the added documents, and of those
-            of the build.
+        mean_length, mean_length_built: mean number of words in added documents, and in the build.
     """
 
     n_built: int
@@ -98,8 +97,7 @@ class AddedDocuments:
 
         Args:
             built: the context of the build.
-            ids: distinct ids. A document of the build, or added before, with the same id is
-                replaced.
+            ids: distinct ids; earlier documents with the same ids are replaced.
             fields: texts by field; fields of the build that are not given are empty.
             before: documents added before.
 
@@ -149,10 +147,8 @@ class AddedDocuments:
         )
 
     def save(self, folder: Path) -> None:
-        """Write the documents into the folder of the saved builder.
-
-        The texts are written before the description that mentions them, so that an interrupted
-        call leaves the earlier state.
+        """Write the documents into the folder of the saved builder; the description that mentions
+        them is written last, so that an interrupted call leaves the earlier state.
 
         Raises:
             InputError: the folder holds no builder, or one built from other documents.

@@ -86,8 +86,7 @@ class JudgedCandidates(CandidateSource):
     """The judged pairs, relevant or not, in the order of the judgements.
 
     Attributes:
-        path: file of judgements to use in place of the collection's, see
-            :func:`~.files.judgement_rows`.
+        path: a file to use in place of the collection's, see :func:`~.files.judgement_rows`.
     """
 
     path: str | os.PathLike[str] | None = None
@@ -173,8 +172,7 @@ class ModelCandidates(CandidateSource):
         model: name of the model: ``lsi``, ``vsm``, ... .
         depth: maximum number of documents per query. A document with a score of exactly 0 shares
             nothing with the query and is not a candidate.
-        params: parameters of the model. terms: words, letter-trigrams or both.
-        field: the documents' field that the model reads.
+        params: parameters of the model. terms: words, letter-trigrams or both. field: the field.
     """
 
     model: str = "lsi"
@@ -249,8 +247,7 @@ def top_rows(scores: NDArray[np.floating], depth: int) -> Pairs:
     scores of exactly 0 are left out.
 
     Args:
-        scores: [m, n].
-        depth: maximum number of columns per row.
+        scores: [m, n]. depth: maximum number of columns per row.
 
     Returns:
         Rows and columns, as the queries and documents of pairs.

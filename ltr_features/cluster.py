@@ -104,11 +104,8 @@ class Cluster:
         return str(get_ip(scheduler.rpartition("/")[2].rpartition(":")[0]))
 
     def together(self, work: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-        """Run ``work(*given)`` on all given workers at the same time, for pieces of work that
-        communicate with each other, and return the results.
-
-        Args:
-            work: the function to run. calls: its arguments, by the address of the worker.
+        """Run ``work(*given)`` on several workers at the same time, with the arguments for each by
+        its address, for pieces of work that communicate with each other; returns the results.
 
         Raises:
             InputError: a worker failed or died.
@@ -142,7 +139,6 @@ class Cluster:
         submitted ahead.
 
         Args:
-            work: the function to run. calls: the arguments of each call.
             homes: the worker that ran each call, by its number, the last time; it is used again
                 while it lives and has no more calls than others. Updated in place.
         """
@@ -232,14 +228,12 @@ def _worked(wanted: str, work: Callable[..., Any], *given: Any) -> Any:
 
 @contextmanager
 def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
-    """Connect to the workers of a cluster, after checking that they see the same folders and stores
-    as this process.
+    """The workers of a cluster, checked to see the same folders and stores as this process.
 
     Args:
         address: address of a Dask scheduler ("tcp://host:8786"), or "local:N" for N processes on
             this machine with one thread each.
-        places: existing folders, of which digests of their files are compared where they have
-            some; and stores that have been prepared with ``begin``.
+        places: existing folders, whose digests are compared if they have some; and prepared stores.
 
     Raises:
         InputError: Dask is not installed, no scheduler answers, or a worker has another version of

@@ -133,11 +133,9 @@ def _files(value: Any) -> set[str]:
 
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:
-    """A function that fits the models of columns and folds on a cluster, for
+    """A function that fits the models of columns and folds on a cluster, each worker those of a
+    column in a fold, or a piece of a model that is the same for all folds; for
     :func:`ltr_features.feature_table.learned_columns`.
-
-    A call fits the models of one column in one fold, or a piece of a model that is the same for
-    all folds.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.

@@ -277,8 +277,7 @@ class FeatureBuilder:
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
-            InputError: a family cannot compute added documents, or the documents are not valid for
-                a collection with the same fields.
+            InputError: a family cannot compute added documents, or the documents are invalid.
         """
         return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
 
@@ -355,8 +354,7 @@ class FeatureBuilder:
 
         Args:
             families, models: those of the saved builder that cannot be restored by name: families
-                that are not registered or take objects as parameters, and columns of models that
-                are not registered.
+                that are not registered or were given objects, columns of models that are not.
 
         Raises:
             InputError: the folder holds no features or those of a newer version, or a family or

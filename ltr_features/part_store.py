@@ -66,8 +66,7 @@ def part_store(place: str, output: Path) -> PartStore:
     Args:
         place: a folder that all machines see under the same path, or the URL of an existing one
             (for object stores, a bucket and any prefix).
-        output: the file or folder that the parts are for; the place may hold parts of other
-            outputs, too.
+        output: what the parts are for; the place may hold parts of other outputs, too.
 
     Raises:
         InputError: the store cannot be reached or written.

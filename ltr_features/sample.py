@@ -156,8 +156,7 @@ def _write_run(
 
 
 def _write_csv(collection: Collection, pairs: Pairs, folder: Path) -> None:
-    """Write the documents, and ratings: the relevant pairs, and per query up to five of BM25's
-    best documents that are not relevant."""
+    """Write documents, and ratings: relevant pairs, and up to five of BM25's that are not."""
     documents = pd.DataFrame({"id": collection.document_ids, **collection.fields})
     documents.rename(columns={"body": "text"}).to_csv(
         folder / "documents.csv", index=False, lineterminator="\n"

@@ -129,8 +129,7 @@ class ScoringPipeline:
         """Read what :meth:`save` wrote.
 
         Args:
-            given: families and models that cannot be restored by name, see
-                :meth:`FeatureBuilder.load`.
+            given: ``families`` and ``models`` of :meth:`FeatureBuilder.load`.
 
         Raises:
             InputError: the folder holds no pipeline.

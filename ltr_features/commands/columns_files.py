@@ -43,8 +43,7 @@ class Build(NamedTuple):
 
 
 def check_target(out: Path, *, folds: int, suffix: str) -> None:
-    """Raise InputError, before any work, unless ``folds`` folds (0: a single file) of files with
-    the suffix can be written to ``out``."""
+    """Raise InputError unless so many folds (0: one file) can be written, as files of a suffix."""
     from letor.column_names import check_format
 
     if not folds:

@@ -33,8 +33,7 @@ Progress = Annotated[
 
 
 def on_workers(work: str, result: str) -> Any:
-    """The option ``--scheduler``; its help says what workers do (``work``) and how results compare
-    with those of one process (``result``)."""
+    """The option ``--scheduler``; its help states what workers do (``work``) and ``result``."""
     return typer.Option(
         help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
         f"for N processes. {result}"

@@ -83,7 +83,6 @@ def page_ranges(
     """All pages of a dump in ranges, each with the bytes of the stored file up to its end.
 
     Args:
-        stream: the dump.
         n_blocks: number of blocks in a range; not used for a dump of streams.
         file_of: returns the file to write for a range, by its number, if other processes cannot
             read the dump; or None to write none, for a range that nobody will read.

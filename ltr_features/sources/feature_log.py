@@ -74,8 +74,7 @@ def read_feature_log(
 
 
 def _labelled(data: RankingData, judgements: Path, path: Path) -> RankingData:
-    """The rows with their labels; relevant documents and judged queries without rows are
-    ``missing``."""
+    """The rows with labels; relevant documents and judged queries without rows are ``missing``."""
     queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
     documents = [] if data.document_ids is None else list(data.document_ids)
     rows = dict.fromkeys(zip(queries, documents, strict=True), 0)
