@@ -175,7 +175,7 @@ class PositionBased(_ByPosition):
         return np.where(alpha < 2 * _END, 0.0, np.where(alpha > 1 - 2 * _END, 1.0, alpha))
 
     def _set_errors(self, log: ClickLog, alpha: Array, gamma: Array, reference: int) -> None:
-        """Set errors from the inverse of [[D, B], [B', C]]: D of pairs, diagonal; C of positions."""
+        """Set errors by the inverse of [[D, B], [B', C]]: D of pairs, diagonal; C of positions."""
         a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
         information = log.shown / (1 - inside(a * g))
         D = log.by_pair(information * g / a)
