@@ -137,7 +137,7 @@ def _family_of(
     if "params" in notes:
         return get_family(notes["name"], **notes["params"])
     name = notes["name"]
-    why = f"no file can tell how family {name!r} is made; make it"
+    why = f"family {name!r} cannot be restored by name; create it"
     return _by_name(name, given, f"{folder}: {why}", "families")
 
 
@@ -157,7 +157,7 @@ def _column_of(
     if "model" in notes:
         return LearnedColumn.from_json(notes)
     name = notes["name"]
-    why = f"the model of column {name!r} is not registered; make the column"
+    why = f"the model of column {name!r} is not registered; create the column"
     return _by_name(name, given, f"{folder}: {why}", "models")
 
 
@@ -165,5 +165,5 @@ def _by_name(name: str, given: Sequence[N], why: str, option: str) -> N:
     """The family or column of that name among those given to ``load``."""
     found = next((item for item in given if item.name == name), None)
     if found is None:
-        raise InputError(f"{why} as it was and hand it over: load(folder, {option}=[...])")
+        raise InputError(f"{why} as it was and pass it: load(folder, {option}=[...])")
     return found

@@ -50,10 +50,10 @@ letor/     Fold1/train.txt, vali.txt, test.txt: the 46 LETOR columns, #docid in 
 vectors/   documents.npy and queries.npy, float32, {width} numbers a row, and the ids of their rows
            in documents.txt and queries.txt
 training_queries.txt   ids of the training queries: those of letor/Fold1/train.txt
-groups.tsv             the article that each query was made from: queries of one belong together
+groups.tsv             the article that each query was made from, which groups the queries
 
-Queries are random words of sections that are in no document. They are no questions that people ask,
-and what helps here need not help elsewhere. Texts: see LICENCE.txt.
+Queries are random words of sections that are not in the documents. They are not questions that
+people ask, so what helps here need not help elsewhere. Texts: see LICENCE.txt.
 """
 _LICENCE = """\
 The texts are sections of articles of the English Wikipedia, by its authors, who are named in the

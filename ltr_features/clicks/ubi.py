@@ -180,7 +180,7 @@ class _Ubi:
     def _hits(self, where: str, page: Mapping[str, Any]) -> list[str]:
         hits = page.get("query_response_hit_ids")
         if not isinstance(hits, list):
-            raise InputError(f"{where}: query_response_hit_ids is no list")
+            raise InputError(f"{where}: query_response_hit_ids is not a list")
         ids = [str(hit) for hit in hits]
         if len(set(ids)) != len(ids):
             raise InputError(f"{where}: query_response_hit_ids has an object twice")
@@ -225,7 +225,7 @@ def _source(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _text(where: str, record: Mapping[str, Any], key: str) -> str:
     value = record.get(key)
     if value is None or isinstance(value, (list, dict)):
-        raise InputError(f"{where}: {key} is {'missing' if value is None else 'no text'}")
+        raise InputError(f"{where}: {key} is {'missing' if value is None else 'not text'}")
     return str(value)
 
 
