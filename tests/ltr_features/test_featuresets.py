@@ -283,7 +283,7 @@ def test_a_source_of_columns_that_is_none_is_named(tmp_path):
             "'bm25_tittle' is not a file, ranker, .*; did you mean 'bm25_title'",
         ),
         ("zzz", "f.json", "'zzz' is not a file, ranker, pipeline, family, or column of letor46$"),
-        (tmp_path / "plain.txt", "f.json", "its columns have no names, which plain.columns.json"),
+        (tmp_path / "plain.txt", "f.json", r"its columns have no names \(plain.columns.json is"),
         ("letor46", "f.txt", "must end in .json"),
     ):
         told = refused("columns", "export", source, "--target", "solr", "--out", tmp_path / out)
