@@ -1,9 +1,9 @@
-"""Learning-to-rank columns from text: the names that most programs need.
+"""Learning-to-rank features computed from text: the names that most programs need.
 
     from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, get_ranker, k_fold
     from ltr_features import read_collection
 
-Names are imported when they are first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:  # names that are handed out say so by `as`
+if TYPE_CHECKING:  # `as` marks a name as re-exported
     from letor.evaluation import evaluate as evaluate
     from letor.folds import k_fold as k_fold
     from letor.rankers.registry import get_ranker as get_ranker

@@ -1,11 +1,11 @@
-"""Documents that are added to a fitted builder, or replace its own, without building it again.
+"""Documents added to a fitted builder, or replacing some of its own, without rebuilding it.
 
-Everything that was learned from documents stays as it was when the ranker was trained: vocabulary,
-idf, average lengths, background models, word vectors, links, and the models. So every document that
-has been there has the columns that it had, to the bit, and the thresholds of the ranker's trees
-keep their meaning. A new document has the columns that it would have had, had it been there and
-left no trace in any of these; words that the vocabulary lacks count in its lengths alone. How far
-documents have drifted away from all this is told by :class:`Drift`.
+Everything learned from documents stays as it was when the ranker was trained: vocabulary, idf,
+average lengths, background models, word vectors, links, and the models. So documents of the build
+keep their feature values to the bit, and the thresholds of the ranker's trees keep their meaning.
+A new document gets the values that it would have had in the build if it had not influenced any of
+these statistics; words outside the vocabulary count only towards its lengths. :class:`Drift`
+measures how far the documents have moved away from those of the build.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.index import WHOLE
 from ltr_features.text.index_files import HEADER
 
-#: The description of a saved builder; its version, of which earlier programs know that they miss
-#: something, where documents were added; and their folder.
+#: The file that describes a saved builder; its format version once documents were added, which
+#: makes older programs refuse it; and the folder of the added documents.
 FEATURES, VERSION_ADDED, _ADDED = "features.json", 3, "added"
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far the documents have gone from those that a builder learned from.
+    """How far the documents have moved away from those that a builder learned from.
 
     Attributes:
-        n_built: documents of the build.
-        n_new: documents that were added under new ids.
-        n_replaced: documents of the build that were replaced.
+        n_built: number of documents in the build.
+        n_new: number of documents added under new ids.
+        n_replaced: number of documents of the build that were replaced.
         unknown: share of the words of added documents that the vocabulary lacks, 0 to 1.
-        mean_length, mean_length_built: words of an added document, and of one of the build.
+        mean_length, mean_length_built: mean number of words in added documents, and in the build.
     """
 
     n_built: int
@@ -56,7 +56,7 @@ class Drift:
 
     @property
     def share(self) -> float:
-        """Share of today's documents that the builder has not learned from, 0 to 1."""
+        """Share of the current documents that the builder has not learned from, 0 to 1."""
         return (self.n_new + self.n_replaced) / (self.n_built + self.n_new)
 
     def __str__(self) -> str:
@@ -70,11 +70,11 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class AddedDocuments:
-    """The documents that were added, all together.
+    """All documents that were added to a build.
 
     Attributes:
-        context: theirs; its ``base`` is that of the build.
-        replaced: int64, rows of the build's documents that they replace, rising.
+        context: the context of the added documents; its ``base`` is the context of the build.
+        replaced: int64, rows of the build's documents that they replace, in increasing order.
     """
 
     context: ColumnContext
@@ -97,12 +97,12 @@ class AddedDocuments:
 
         Args:
             built: the context of the build.
-            ids: distinct. One that is there, of the build or added before, is replaced.
-            fields: texts by field; a field of the build that is not given is empty.
-            before: what was added before.
+            ids: distinct ids; earlier documents with the same ids are replaced.
+            fields: texts by field; fields of the build that are not given are empty.
+            before: documents added before.
 
         Raises:
-            InputError: no documents, ids twice or no text, a field that the build does not have.
+            InputError: no documents, duplicate ids, no text, or a field that the build lacks.
         """
         known = list(built.collection.fields)
         if odd := sorted(set(fields) - set(known)):
@@ -125,7 +125,7 @@ class AddedDocuments:
         return cls(built.of_added(added))
 
     def check(self, columns: Sequence[ColumnFamily]) -> None:
-        """Raise InputError if one of the families cannot compute added documents."""
+        """Raise InputError if a family cannot compute its columns for added documents."""
         unable = [family.name for family in columns if not family.knows_added]
         if unable:
             raise InputError(
@@ -134,7 +134,7 @@ class AddedDocuments:
             )
 
     def drift(self) -> Drift:
-        """How far the documents have gone from those of the build."""
+        """Measure how far the documents have moved away from those of the build."""
         whole = self.context.index.field(WHOLE)
         n, n_words = len(whole.lengths), int(whole.lengths.sum())
         return Drift(
@@ -147,20 +147,20 @@ class AddedDocuments:
         )
 
     def save(self, folder: Path) -> None:
-        """Write the documents into the folder of the saved builder: first their texts, then that
-        they are there, so that an interrupt leaves what was there before.
+        """Write the documents into the folder of the saved builder; the description that mentions
+        them is written last, so that an interrupted call leaves the earlier state.
 
         Raises:
-            InputError: no builder is saved there, or one of other documents.
+            InputError: the folder holds no builder, or one built from other documents.
         """
         index = self.context.learned_from.index
         with reading(folder, "it holds no saved pipeline"):
-            there = read_json(folder / "workspace" / "index" / HEADER)
-            if (there["vocabulary_fingerprint"], there["n_documents"]) != (
+            header = read_json(folder / "workspace" / "index" / HEADER)
+            if (header["vocabulary_fingerprint"], header["n_documents"]) != (
                 index.vocabulary.fingerprint,
                 index.n_documents,
             ):
-                raise InputError("it was built of other documents than these were added to")
+                raise InputError("it was built from other documents than these were added to")
         with atomic_path(folder / _ADDED, kind="folder") as partial:
             partial.mkdir()
             save_collection(self.context.collection, partial)
@@ -174,27 +174,27 @@ class AddedDocuments:
         """Read what :meth:`save` wrote.
 
         Raises:
-            InputError: it is damaged, or of another build.
+            InputError: the files are damaged or belong to another build.
         """
-        found = load_collection(folder / _ADDED)
-        return cls.of(built, found.document_ids, found.fields)
+        added = load_collection(folder / _ADDED)
+        return cls.of(built, added.document_ids, added.fields)
 
 
 def _collection(
     built: ColumnContext, ids: Sequence[str], fields: Mapping[str, Sequence[str]]
 ) -> Collection:
     none = np.zeros(0, dtype=np.int64)
-    own = built.collection
+    base = built.collection
     return Collection(
-        own.name, ids, fields, [], [], Judgements(none, none, none), withheld=own.withheld
+        base.name, ids, fields, [], [], Judgements(none, none, none), withheld=base.withheld
     )
 
 
 class Documents:
-    """All documents that a builder can compute: those of the build, and the added ones.
+    """All documents that a builder can score: those of the build and the added ones.
 
     Args:
-        built: the context of the build. added: what was added, or None.
+        built: the context of the build. added: the added documents, or None.
     """
 
     def __init__(self, built: ColumnContext, added: AddedDocuments | None) -> None:
@@ -206,13 +206,13 @@ class Documents:
         ids = [*self.built.collection.document_ids]
         if self.added is not None:
             ids += self.added.context.collection.document_ids
-        return {document: row for row, document in enumerate(ids)}  # the added one of two
+        return {document: row for row, document in enumerate(ids)}  # an added document wins
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [n]: rows of documents by their ids, those of added ones after all others.
+        """int64 [n]: rows of documents by id; added documents come after all others.
 
         Raises:
             InputError: an unknown id.
@@ -232,7 +232,7 @@ class Documents:
         query: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> NDArray[np.float32]:
-        """float32 [n, n_columns] of the pairs (queries[query[i]], document rows[i])."""
+        """float32 [n, n_columns]: features of the pairs (queries[query[i]], document rows[i])."""
 
         def compute(context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
             context = context.for_queries(queries, ids)
@@ -240,36 +240,36 @@ class Documents:
 
         if self.added is None:
             return compute(self.built, Pairs(query, rows))
-        mine = rows >= self._n_built
-        there = compute(self.built, Pairs(query[~mine], rows[~mine]))
-        values = np.empty((len(rows), there.shape[1]), dtype=np.float32)
-        values[~mine] = there
-        if mine.any() or not len(rows):
-            pairs = Pairs(query[mine], rows[mine] - self._n_built)
-            values[mine] = compute(self.added.context, pairs)
+        is_added = rows >= self._n_built
+        of_built = compute(self.built, Pairs(query[~is_added], rows[~is_added]))
+        values = np.empty((len(rows), of_built.shape[1]), dtype=np.float32)
+        values[~is_added] = of_built
+        if is_added.any() or not len(rows):
+            pairs = Pairs(query[is_added], rows[is_added] - self._n_built)
+            values[is_added] = compute(self.added.context, pairs)
         return values
 
     def best(self, query: str, depth: int) -> list[str]:
-        """Ids of BM25's best documents for a query, best first; of replaced ones the new text
-        counts."""
+        """Ids of BM25's best documents for a query, best first; replaced documents are ranked by
+        their new text."""
         ids = self.built.collection.document_ids
         replaced = np.zeros(0, np.int64) if self.added is None else self.added.replaced
         rows, scores = _best(self.built, query, depth + len(replaced))
         if self.added is None:
             return [ids[row] for row in rows.tolist()]
-        there = ~np.isin(rows, replaced)
-        more, their_scores = _best(self.added.context, query, depth)
-        their_ids = self.added.context.collection.document_ids
-        found = [ids[row] for row in rows[there].tolist()] + [
-            their_ids[row] for row in more.tolist()
+        kept = ~np.isin(rows, replaced)
+        added_rows, added_scores = _best(self.added.context, query, depth)
+        added_ids = self.added.context.collection.document_ids
+        found = [ids[row] for row in rows[kept].tolist()] + [
+            added_ids[row] for row in added_rows.tolist()
         ]
-        order = np.argsort(-np.concatenate([scores[there], their_scores]), kind="stable")
+        order = np.argsort(-np.concatenate([scores[kept], added_scores]), kind="stable")
         return [found[place] for place in order[:depth].tolist()]
 
 
 def _best(
     context: ColumnContext, query: str, depth: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    asked = context.for_queries([query]).query_counts
-    pairs, scores = bm25_retriever(context).top(asked, depth, threads=1)
+    query_counts = context.for_queries([query]).query_counts
+    pairs, scores = bm25_retriever(context).top(query_counts, depth, threads=1)
     return pairs.document, scores

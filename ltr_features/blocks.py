@@ -1,6 +1,6 @@
-"""Feature tables larger than memory: made, and written as Parquet, by blocks of whole queries.
+"""Feature tables larger than memory, built and written as Parquet in blocks of whole queries.
 
-The bytes of the file are those of a table that is made at once, whatever the blocks, on one machine
+The file is byte for byte the same as for a table built at once, whatever the blocks, on one machine
 or on the workers of a cluster (:mod:`ltr_features.cluster`).
 """
 
@@ -25,9 +25,9 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import build_columns
 from ltr_features.text.collection import Pairs
 
-#: Memory for a block by default.
+#: Default memory for a block, in bytes.
 MEMORY = 2**30
-#: Bytes of a row beside its columns, and copies of each value while a block is made and written.
+#: Bytes of a row besides its columns, and copies of each value while a block is made and written.
 _ROW_BYTES, _COPIES = 400, 6
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -37,9 +37,9 @@ class Block:
     """Some queries and their candidates.
 
     Attributes:
-        first, last: rows of the collection's queries, ``first`` to before ``last``.
-        pairs: their candidates, over the rows of the whole collection; None where BM25 finds them
-            query by query.
+        first, last: rows of the collection's queries, from ``first`` up to but excluding ``last``.
+        pairs: their candidates, as rows of the whole collection; None where BM25 finds them query
+            by query.
         origins: the sources of the pairs, or None.
     """
 
@@ -51,11 +51,11 @@ class Block:
 
 @dataclass
 class BlockWork:
-    """How the rows of a block are made.
+    """How the rows of a block are computed.
 
     Attributes:
-        candidates: settings of sources, see :func:`~.candidates.candidate_sources`.
-        families: of columns.
+        candidates: settings of candidate sources, see :func:`~.candidates.candidate_sources`.
+        families: column families.
     """
 
     candidates: Mapping[str, Mapping[str, Any]]
@@ -64,8 +64,7 @@ class BlockWork:
     def rows(
         self, context: ColumnContext, block: Block, on_family: OnFamily | None = None
     ) -> ArrowRows:
-        """The rows of a block's queries. Queries without candidates have none, and are
-        ``missing``."""
+        """The rows of a block's queries; queries without candidates are ``missing``."""
         pairs = block.pairs
         if pairs is None:
             part = context.of_queries(block.first, block.last)
@@ -84,21 +83,21 @@ class BlockWork:
         return ArrowRows.of(rows)
 
 
-#: Called with a family that begins, from any thread, and the queries done: each counts by the share
-#: of its families that began.
+#: Called from any thread when a family begins, with its name and the number of queries done: the
+#: queries of the block count by the share of families that have begun.
 OnFamily: TypeAlias = Callable[[str, float], None]
-#: Makes the rows of blocks, in their order.
+#: Computes the rows of blocks and yields them in order.
 MakeBlocks: TypeAlias = Callable[[BlockWork, Iterable[Block]], Iterator[ArrowRows]]
 
 
 @dataclass
 class Written:
-    """What was written.
+    """Statistics of the rows that were written.
 
     Attributes:
-        n_rows, n_queries: rows, and queries that have some. width: columns.
-        missing: what is judged and has no row. n_relevant: relevant rows. n_without_rows: judged
-            queries that have none.
+        n_rows, n_queries: number of rows, and of queries with rows. width: number of columns.
+        missing: relevant documents and judged queries without rows.
+        n_relevant: number of relevant rows. n_without_rows: number of judged queries without rows.
         candidates: of all queries, where they were found before the blocks; else None.
     """
 
@@ -120,7 +119,7 @@ class Written:
 
     @property
     def coverage(self) -> str:
-        """In one line, what measures of the rows count beside them."""
+        """One line on the missing documents and queries that measures take into account."""
         return self.missing.told(self.n_relevant, self.n_without_rows)
 
 
@@ -135,21 +134,21 @@ def write_columns(
     on_progress: Callable[[int, int], None] | None = None,
     on_family: OnFamily | None = None,
 ) -> Written:
-    """Write the rows of all candidates with their columns as Parquet, as of
-    :func:`~.feature_table.build_columns` and :func:`letor.parquet.write_parquet`.
+    """Write the rows of all candidates with their columns as Parquet, the same rows as
+    :func:`~.feature_table.build_columns` with :func:`letor.parquet.write_parquet`.
 
     Args:
         context: the collection and its index.
-        candidates: settings of sources. BM25 alone is asked query by query; candidates of others
-            are found before, and held in memory (about 40 bytes a pair). Or candidates that were
-            found.
-        families: of columns.
-        path: the file.
-        memory: bytes for the rows of a block, about. What families hold of the documents comes
-            on top, and of one query at least all rows are held.
-        made_by: makes the rows of blocks, in their order; in this process by default.
+        candidates: candidates, or settings of sources. If BM25 is the only source, candidates are
+            found block by block; otherwise they are found beforehand and held in memory (about 40
+            bytes a pair).
+        families: column families.
+        path: the file to write.
+        memory: approximate number of bytes for the rows of a block. What families hold about the
+            documents comes on top, and a block holds at least all rows of one query.
+        made_by: computes the rows of the blocks, in order; by default this process does.
         on_progress: called with (queries done, all queries) after each block.
-        on_family: called when a family begins on a block, where it is made in this process.
+        on_family: called when a family begins on a block that this process computes.
 
     Raises:
         InputError: wrong settings, or no query has a candidate.
@@ -176,8 +175,7 @@ def write_columns(
 def _found_before(
     context: ColumnContext, candidates: Mapping[str, Mapping[str, Any]] | Candidates
 ) -> tuple[Candidates | None, Mapping[str, Mapping[str, Any]]]:
-    """(The candidates of all queries, unless BM25 alone finds them, query by query; the settings
-    that were given)."""
+    """(Candidates of all queries, or None if BM25 finds them block by block; settings given)."""
     if isinstance(candidates, Candidates):
         return candidates, {}
     sources = candidate_sources(candidates)
@@ -187,7 +185,7 @@ def _found_before(
 
 
 def _blocks(n: int, work: BlockWork, found: Candidates | None, memory: int) -> list[Block]:
-    """``n`` queries, in blocks whose rows take about so much memory."""
+    """``n`` queries in blocks whose rows take about ``memory`` bytes."""
     width = sum(len(family.columns) for family in work.families)
     most = max(1, memory // (_ROW_BYTES + 4 * _COPIES * width))
     if found is None:
@@ -195,7 +193,7 @@ def _blocks(n: int, work: BlockWork, found: Candidates | None, memory: int) -> l
         size = max(1, most // depth)
         return [Block(rows.start, rows.stop) for rows in slices(n, size)]
     origins = found.origins
-    ends = np.searchsorted(found.pairs.query, np.arange(n + 1))  # pairs stand query by query
+    ends = np.searchsorted(found.pairs.query, np.arange(n + 1))  # pairs are ordered by query
     blocks, first = [], 0
     while first < n:
         last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
@@ -214,10 +212,10 @@ def _blocks(n: int, work: BlockWork, found: Candidates | None, memory: int) -> l
 
 
 def memory_size(text: str) -> int:
-    """A number of bytes from text such as "2GiB" or "500MB".
+    """Parse a number of bytes from text such as "2GiB" or "500MB".
 
     Raises:
-        InputError: it is no such text, or less than 1 MiB.
+        InputError: the text cannot be parsed, or is less than 1 MiB.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if not match or match[2] not in _UNITS:

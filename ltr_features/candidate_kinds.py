@@ -1,4 +1,4 @@
-"""Ways to find candidates: BM25, judged pairs, runs, LETOR files, models that learn from texts."""
+"""Candidate sources: BM25, judged pairs, runs, LETOR files, and models that learn from texts."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS
 
-#: Scores of queries and all documents that are in memory at once, per thread.
+#: Number of (query, document) scores that each thread holds in memory at once.
 _SCORES = 2**23
 
 
 class Found(NamedTuple):
-    """What a source finds.
+    """Candidates that a source finds.
 
     Attributes:
-        pairs: those of a query stand in the order of its ranking.
-        n_unknown: further pairs of a file, of queries or documents that the collection lacks.
+        pairs: the pairs; those of a query are in the order of its ranking.
+        n_unknown: number of further pairs in a file whose query or document the collection lacks.
     """
 
     pairs: Pairs
@@ -48,23 +48,23 @@ class Found(NamedTuple):
 
 
 class CandidateSource(ABC):
-    """One way to find candidates."""
+    """Abstract base class of candidate sources."""
 
     @abstractmethod
     def find(self, context: ColumnContext, extra: int) -> Found:
-        """The pairs; ``extra`` more for each query than asked for, where a number is asked for.
+        """Find the candidates; a source with a depth returns ``extra`` more for each query.
 
         Raises:
-            InputError: a file cannot be read or is about another collection.
+            InputError: a file cannot be read or belongs to another collection.
         """
 
 
 @dataclass(frozen=True)
 class BM25Candidates(CandidateSource):
-    """BM25's best documents over all fields together.
+    """BM25's best documents, over all fields together.
 
     Attributes:
-        depth: most documents per query.
+        depth: maximum number of documents per query.
     """
 
     depth: int = 100
@@ -77,7 +77,7 @@ class BM25Candidates(CandidateSource):
 
 
 def bm25_retriever(context: ColumnContext) -> BM25Retriever:
-    """That of a context's documents, over all fields together, prepared once."""
+    """The BM25 retriever over all fields together, built once per context."""
     return context.cached("bm25 retriever", lambda: BM25Retriever(context.index))
 
 
@@ -86,7 +86,7 @@ class JudgedCandidates(CandidateSource):
     """The judged pairs, relevant or not, in the order of the judgements.
 
     Attributes:
-        path: other judgements than the collection's, see :func:`~.files.judgement_rows`.
+        path: a file to use in place of the collection's, see :func:`~.files.judgement_rows`.
     """
 
     path: str | os.PathLike[str] | None = None
@@ -114,8 +114,8 @@ class RunCandidates(CandidateSource):
 
     Attributes:
         path: a TREC run or a table of scores, see :func:`~.score_tables.read_scores`.
-        depth: most documents per query, those of the highest scores; all by default.
-        query, document, scores: see ``read_scores``; of several scores the first ranks.
+        depth: maximum number of documents per query, by highest score; all by default.
+        query, document, scores: see ``read_scores``; the first of several scores is used.
     """
 
     path: str | os.PathLike[str] = ""
@@ -145,7 +145,7 @@ class LetorCandidates(CandidateSource):
     """The rows of LETOR files, which name their documents (``#docid = ID``).
 
     Attributes:
-        files: the files. Rows of queries or documents that the collection lacks are left out.
+        files: the files; rows whose query or document the collection lacks are left out.
     """
 
     files: Sequence[str | os.PathLike[str]] = ()
@@ -166,13 +166,13 @@ class LetorCandidates(CandidateSource):
 
 @dataclass(frozen=True)
 class ModelCandidates(CandidateSource):
-    """The best documents of a model that learns from texts alone.
+    """The best documents by a model that learns from texts alone.
 
     Attributes:
-        model: its name: ``lsi``, ``vsm``, ... .
-        depth: most documents per query. A document whose score is exactly 0 shares nothing with the
-            query and is no candidate.
-        params: of the model. terms: words, letter-trigrams or both. field: the field.
+        model: name of the model: ``lsi``, ``vsm``, ... .
+        depth: maximum number of documents per query. A document with a score of exactly 0 shares
+            nothing with the query and is not a candidate.
+        params: parameters of the model. terms: words, letter-trigrams or both. field: the field.
     """
 
     model: str = "lsi"
@@ -188,23 +188,24 @@ class ModelCandidates(CandidateSource):
         if recipe.looks_at_labels:
             usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
             raise InputError(
-                f"candidates: model {self.model!r} learns from judgements, its candidates would "
-                f"know the labels of what they are candidates for; use {', '.join(usable)}"
+                f"candidates: model {self.model!r} learns from judgements, so its candidates would "
+                f"leak the labels of the rows that they form; use {', '.join(usable)}"
             )
         with TemporaryDirectory() as folder:
             trained = TrainedColumn(context, recipe, Path(folder))
             column = trained.fitted(np.arange(context.collection.n_queries))
-        column.scores(context, np.zeros(0, dtype=np.int64))  # documents are made ready once
+        column.scores(context, np.zeros(0, dtype=np.int64))  # prepares the documents once
         pairs = _searched(context, self.depth + extra, lambda rows: column.scores(context, rows))
         return Found(pairs)
 
 
 @dataclass(frozen=True)
 class Doc2VecCandidates(Doc2VecSource, CandidateSource):
-    """The documents whose doc2vec vectors have the greatest cosines with the query's.
+    """The documents whose doc2vec vectors have the highest cosine with the query's vector.
 
     Attributes:
-        depth: most documents per query. field: the field. Others: as of ``Doc2VecSource``.
+        depth: maximum number of documents per query. field: the documents' field. Others: see
+            ``Doc2VecSource``.
     """
 
     depth: int = 100
@@ -222,7 +223,7 @@ class Doc2VecCandidates(Doc2VecSource, CandidateSource):
 def _searched(
     context: ColumnContext, depth: int, scores: Callable[[NDArray[np.int64]], NDArray[np.floating]]
 ) -> Pairs:
-    """The best documents of every query, by the scores [n, n_documents] of n of them."""
+    """The best documents of every query; ``scores`` returns [n, n_documents] for n query rows."""
     n_documents, n_queries = context.collection.n_documents, context.collection.n_queries
     size = max(1, _SCORES // max(1, n_documents))
 
@@ -231,7 +232,7 @@ def _searched(
         found = top_rows(scores(rows), depth)
         return Pairs(rows[found.query], found.document)
 
-    # One thread of linear algebra each: sums do not depend on how many threads there are.
+    # BLAS runs on one thread, so that sums do not depend on the number of threads.
     with threadpool_limits(1, user_api="blas"):
         parts = list(map_blocks(search, range(0, n_queries, size), context.threads))
     nothing = [np.zeros(0, dtype=np.int64)]
@@ -242,14 +243,14 @@ def _searched(
 
 
 def top_rows(scores: NDArray[np.floating], depth: int) -> Pairs:
-    """The columns of the highest scores of each row, best first, equal ones by increasing column;
+    """The columns with the highest scores in each row, best first, ties by increasing column;
     scores of exactly 0 are left out.
 
     Args:
-        scores: [m, n].
+        scores: [m, n]. depth: maximum number of columns per row.
 
     Returns:
-        Row and column, as the query and document of pairs.
+        Rows and columns, as the queries and documents of pairs.
     """
     n = scores.shape[1]
     depth = min(depth, n)
@@ -261,13 +262,13 @@ def top_rows(scores: NDArray[np.floating], depth: int) -> Pairs:
 
 
 def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Found:
-    """The pairs without those of which one side is -1."""
+    """The pairs whose query and document are both known (not -1), with the number of others."""
     known = (query >= 0) & (document >= 0)
     return Found(Pairs(query[known], document[known]), int((~known).sum()))
 
 
 def best(pairs: Pairs, depth: int) -> Pairs:
-    """The first ``depth`` pairs of each query; those of a query stand together."""
+    """The first ``depth`` pairs of each query; the pairs of a query must be contiguous."""
     first = np.flatnonzero(np.diff(pairs.query, prepend=-1))
     sizes = np.diff(np.append(first, len(pairs)))
     kept = np.arange(len(pairs)) - np.repeat(first, sizes) < depth

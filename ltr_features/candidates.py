@@ -1,7 +1,7 @@
-"""Candidates: which documents a query's ranking is about, from one source or several together.
+"""Candidates: the documents to rank for each query, from one source or the union of several.
 
-Labels are not looked at, except by the source ``judged``, which takes the judged pairs, relevant or
-not. Sources that train a model train it on texts alone, so candidates are the same in every fold.
+No source looks at labels except ``judged``, which takes the judged pairs, relevant or not. Sources
+that train a model train it on texts alone, so candidates are the same in every fold.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Candidates:
     """Candidates of all queries.
 
     Attributes:
-        pairs: query by query; within one those of the first source, best first, then those that
-            the second adds, and so on.
+        pairs: the pairs, ordered by query; within a query first those of the first source, best
+            first, then those that the second source adds, and so on.
         sources: names of the sources.
-        found_by: bool [n, number of sources], which sources have the pair.
-        n_unknown: by source, how many pairs of its files were left out, as the collection lacks
-            their query or document.
+        found_by: bool [n, number of sources], which sources found the pair.
+        n_unknown: by source, the number of pairs in its files that were left out because the
+            collection lacks their query or document.
     """
 
     pairs: Pairs
@@ -54,7 +54,7 @@ class Candidates:
 
     @property
     def remarks(self) -> list[str]:
-        """What must be heard of the candidates, a sentence each, without its stop."""
+        """Remarks to show to the user, one sentence each, without a full stop."""
         return [
             f"candidates {name}: {n:,} of its pairs are of queries or documents that the "
             "collection does not have, and were left out"
@@ -64,13 +64,13 @@ class Candidates:
 
     @property
     def origins(self) -> list[str] | None:
-        """The sources of each pair, ``bm25+lsi``; None where there is but one source."""
+        """The sources of each pair, such as ``bm25+lsi``; None if there is only one source."""
         if len(self.sources) == 1:
             return None
         return ["+".join(compress(self.sources, row)) for row in self.found_by.tolist()]
 
     def recalls(self, judgements: Judgements, n_queries: int) -> dict[str, PoolRecall]:
-        """The recall of the candidates of each source."""
+        """The recall of each source's candidates, by the source's name."""
         found = {}
         for i, name in enumerate(self.sources):
             rows = self.found_by[:, i]
@@ -93,7 +93,7 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
     """The class of a source, by its name and settings.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no such kind of source.
     """
     kind = options.get("source", "model" if find_model(name) else name)
     if kind not in _KINDS:
@@ -105,15 +105,15 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
 def candidate_sources(
     settings: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, CandidateSource]:
-    """Sources from their settings.
+    """Create sources from their settings.
 
     Args:
-        settings: by the source's name, which provenance shows: ``{"bm25": {"depth": 100}}``. The
-            key ``source`` says of which kind it is (bm25, judged, run, letor, model); without it
-            the name does, or is that of a model: ``{"lsi": {"depth": 50}}``.
+        settings: by source name, which is shown in provenance: ``{"bm25": {"depth": 100}}``. The
+            key ``source`` is the kind (bm25, judged, run, letor, model); without it the name is
+            the kind, or the name of a model: ``{"lsi": {"depth": 50}}``.
 
     Raises:
-        InputError: no source, an unknown kind, or an option that the kind does not have or take.
+        InputError: no source, an unknown kind, an unknown option, or a wrong value of one.
     """
     if not settings:
         raise InputError("candidates: name at least one source, bm25 = { depth = 100 }")
@@ -125,29 +125,28 @@ def candidate_sources(
                 f"{what}: write a source and its options, bm25 = {{ depth = 100 }} or "
                 f"judged = {{}}, got {given!r}"
             )
-        made, options = source_kind(name, given), present_names(given, FORMER_KEYS)
+        kind, options = source_kind(name, given), present_names(given, FORMER_KEYS)
         options.pop("source", None)
-        if made is ModelCandidates and find_model(name):
+        if kind is ModelCandidates and find_model(name):
             options.setdefault("model", name)
-        check_call(made, options, what)
+        check_call(kind, options, what)
         if (options.get("depth") or 1) < 1:
             raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
-        found[name] = made(**options)
+        found[name] = kind(**options)
     return found
 
 
 def choose_candidates(
     context: ColumnContext, candidates: int | Mapping[str, Mapping[str, Any]]
 ) -> Candidates:
-    """Candidates of every query.
+    """Find the candidates of every query.
 
-    Queries for which no source has a document are without a pair. They have no rows, and a ranking
-    of them is empty; it must count 0 in every mean, or results of different candidates cannot be
-    compared.
+    A query for which no source finds a document has no pairs. Its ranking is empty and must count
+    as 0 in every mean, or results for different candidates cannot be compared.
 
     Args:
-        candidates: settings of sources, see :func:`candidate_sources`; a number is how many of
-            BM25's best.
+        candidates: settings of sources, see :func:`candidate_sources`; or a number, the depth of
+            BM25.
 
     Raises:
         InputError: wrong settings, no queries, or no query has a candidate.
@@ -171,10 +170,10 @@ def choose_candidates(
 def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSource]) -> Candidates:
     """The union of the candidates of all sources.
 
-    The document that a query was made from is no candidate of it.
+    The document that a query was made from is never a candidate for it.
 
     Raises:
-        InputError: as the sources.
+        InputError: as raised by the sources.
     """
     collection = context.collection
     own = collection.query_sources

@@ -1,4 +1,4 @@
-"""The command line: ``ltr-features``. It may import every package; nothing imports it."""
+"""The command line ``ltr-features``. It may import every package; nothing imports it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ltr_features.commands import (
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
-#: Bytes; numpy, scipy and Arrow reserve half of it.
+#: In bytes; numpy, scipy and Arrow reserve half of it.
 LEAST_ADDRESS_SPACE = 2**30
 
 app = typer.Typer(
@@ -69,54 +69,54 @@ def _options(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Version.")
     ] = False,
 ) -> None:
-    """Options of every command; ``main`` reads ``--debug`` itself."""
+    """Declare the options of every command; ``main`` reads ``--debug`` itself."""
 
 
 def main() -> None:
-    """Entry point: bad input gives one line and exit code 2, Ctrl-C exit code 130."""
+    """Entry point: bad input prints one line and exits with 2, Ctrl-C exits with 130."""
     debug = "--debug" in sys.argv[1:]
     if address_space() < LEAST_ADDRESS_SPACE:
         _fail(
             f"the limit of the address space (ulimit -v) is {address_space() / 2**30:.2f} GiB; "
-            "libraries fail or hang with that as they are loaded; allow 1 GiB or more",
+            "with that, libraries fail or hang when they are loaded; allow 1 GiB or more",
             EXIT_BAD_INPUT,
         )
-    status, said = None, None
+    status, message = None, None
     try:
         with telling_of_compilation(_tell_of_compilation):
             status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except typer.Abort:
         status = EXIT_INTERRUPTED
     except SystemError as error:
-        # Ctrl-C while numba's dispatcher was in C: it came to an end with an exception set.
+        # Ctrl-C inside numba's C dispatcher, which returns a result with an exception set.
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise
         status = EXIT_INTERRUPTED
     except Exception as error:
-        said = None if debug else _said(error)
-        if said is None:
+        message = None if debug else _message(error)
+        if message is None:
             raise
-    # The error is gone by now, and what its frames held is closed: a reader of Arrow that is left
+    # By now the error is released and what its frames held is closed: an Arrow reader that is left
     # half-way may wait for its threads for ever when the program ends.
-    if said is not None:
-        _fail(said, EXIT_BAD_INPUT)
+    if message is not None:
+        _fail(message, EXIT_BAD_INPUT)
     if status == EXIT_INTERRUPTED:  # typer's answer to Ctrl-C
         _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _said(error: Exception) -> str | None:
-    """What to say of an error in place of its traceback; None of one that nobody expected."""
+def _message(error: Exception) -> str | None:
+    """The message to print in place of a traceback; None for an unexpected error."""
     describe = getattr(error, "format_message", None)
-    if describe is not None:  # wrong options or arguments; no message after the mere help
+    if describe is not None:  # wrong options or arguments; empty if help was printed instead
         command = getattr(getattr(error, "ctx", None), "command_path", "ltr-features")
         return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         return (
-            "there is too little memory, or no room for another thread; raise what limits it "
-            "(ulimit -v, ulimit -u), or have --threads 1 (--debug shows where)"
+            "there is too little memory, or no room for another thread; raise the limit "
+            "(ulimit -v, ulimit -u), or use --threads 1 (--debug shows where)"
         )
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror} (--debug shows where)"

@@ -1,8 +1,8 @@
-"""Work on the workers of a Dask cluster, with the results of one process.
+"""Run work on the workers of a Dask cluster, with the same results as in one process.
 
-Dask is optional (extra ``dask``) and imported only here. Settings and paths travel, not data: what
-workers read and write lies on storage that all of them share, each output appears when it is
-complete, and all have one version of this package. So a run that was killed takes up what is there.
+Dask is optional (extra ``dask``) and imported only here. Settings and paths are sent, not data:
+workers read from and write to storage that they all share, each output appears once it is complete,
+and all have the same version of this package. So a run that was killed can resume from there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ltr_features.part_store import PartStore
 
 _LOCAL = re.compile(r"local:(\d+)")
 _PATIENCE = 60  # seconds without a worker
-#: Calls that are asked for ahead of the one that is waited for, for each thread.
+#: Calls per thread that are submitted ahead of the one being waited for.
 _AHEAD = 2
-#: Workers that may die of one piece of work.
+#: Number of workers that may die of one piece of work.
 _DEATHS = 4
 _DIED = (
     "workers died of one piece of work, several times ({}): give them more memory, or make the "
@@ -45,38 +45,38 @@ class Cluster:
     """Workers that see the same files; see :func:`connected`.
 
     Args:
-        client: of Dask.
+        client: the Dask client.
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._asked: WeakSet[Any] = WeakSet()
+        self._submitted: WeakSet[Any] = WeakSet()
 
     @property
     def n_threads(self) -> int:
-        """Of all workers that there are now, one at least: so much work runs at a time."""
+        """Number of threads of all current workers, at least 1: calls that run at a time."""
         return max(1, sum(self._client.nthreads().values()))
 
     def submit(self, work: Callable[..., Any], *given: Any, at: str | None = None) -> Any:
-        """A future of ``work(*given)``, for :meth:`result`, at the address of a worker or of any.
-        A worker that dies is replaced: the work is begun again by another, and must not mind what
-        the first has left."""
+        """Submit ``work(*given)`` to the worker at an address, or to any; returns a future for
+        :meth:`result`. If a worker dies, another one starts the work again, which must cope with
+        what the first has left behind."""
         where = None if at is None else [at]
         future = self._client.submit(_worked, software(), work, *given, pure=False, workers=where)
-        self._asked.add(future)
+        self._submitted.add(future)
         return future
 
     def cancel(self) -> None:
-        """Give up all work: nobody waits for its results any more."""
-        self._client.cancel(list(self._asked))
+        """Cancel all work whose results are no longer needed."""
+        self._client.cancel(list(self._submitted))
 
     def result(self, future: Any, timeout: float | None = None) -> Any:
-        """What the work returned, or its error.
+        """Wait for the result of a future, and raise the error of its work.
 
         Raises:
-            TimeoutError: after so many seconds.
-            InputError: workers died of it, several times; none is left; or one could not read or
-                write something, because its disk is full, say.
+            TimeoutError: there is no result after ``timeout`` seconds.
+            InputError: the work killed workers several times, no worker is left, or a worker could
+                not read or write a file (because its disk is full, for example).
         """
         from distributed import KilledWorker, wait
 
@@ -92,34 +92,34 @@ class Cluster:
 
     @property
     def workers(self) -> list[str]:
-        """The addresses of all that there are now."""
+        """The addresses of all current workers."""
         return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
 
     @property
     def host(self) -> str:
-        """The address of this process, as the workers reach it."""
+        """The address under which the workers reach this process."""
         from distributed.utils import get_ip
 
         scheduler = str(self._client.scheduler.address)
         return str(get_ip(scheduler.rpartition("/")[2].rpartition(":")[0]))
 
     def together(self, work: Callable[..., Any], calls: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-        """The results of ``work(*given)`` on each worker, by address, at one time: of pieces that
-        talk to each other.
+        """Run ``work(*given)`` on several workers at the same time, with the arguments for each by
+        its address, for pieces of work that communicate with each other; returns the results.
 
         Raises:
-            InputError: one of them failed or died.
+            InputError: a worker failed or died.
         """
         from distributed import wait
 
         futures = [self.submit(work, *given, at=address) for address, given in calls.items()]
         try:
-            # A worker that waits for one that has died may not notice; the others fail first.
+            # A worker that waits for a dead one may never notice, so react to the first failure.
             while any(not future.done() for future in futures):
                 with suppress(TimeoutError):
                     wait(futures, timeout=1, return_when="FIRST_COMPLETED")
                 if any(future.status == "error" for future in futures):
-                    sleep(1)  # until the scheduler knows who has died
+                    sleep(1)  # until the scheduler knows which worker died
                     break
                 if not set(calls) <= set(self.workers):
                     break
@@ -135,12 +135,12 @@ class Cluster:
         calls: Iterable[tuple[Any, ...]],
         homes: dict[int, str] | None = None,
     ) -> Iterator[Any]:
-        """The results of ``work(*given)`` for what is given to each call, in their order; a few are
-        asked for ahead.
+        """The results of ``work(*given)`` for the arguments of each call, in order; a few calls are
+        submitted ahead.
 
         Args:
-            homes: the worker that did the call of a number the last time, and does it again while
-                it lives and has not more of them than others; filled.
+            homes: the worker that ran each call, by its number, the last time; it is used again
+                while it lives and has no more calls than others. Updated in place.
         """
         ahead = _AHEAD * self.n_threads
         waiting: deque[Callable[[], Any]] = deque()
@@ -157,9 +157,10 @@ class Cluster:
     def _at_home(
         self, number: int, homes: dict[int, str], work: Callable[..., Any], given: tuple[Any, ...]
     ) -> Callable[[], Any]:
-        """Begins a call at its home, or if that dies at another one; gives the result."""
+        """Submit a call to its home worker, and to another if that dies; returns a function that
+        waits for the result."""
 
-        def begun() -> Any:
+        def submitted() -> Any:
             homes[number] = self._home(homes, homes.get(number))
             return self.submit(work, *given, at=homes[number])
 
@@ -170,17 +171,17 @@ class Cluster:
                     with suppress(TimeoutError):
                         return self.result(future, timeout=1)
                 future.cancel()
-                future = begun()
+                future = submitted()
             raise InputError(_DIED.format(f"{_DEATHS} of them"))
 
-        first = begun()
+        first = submitted()
         return result
 
     def _alive(self) -> list[str]:
-        """The addresses of the workers, once there are some.
+        """The addresses of the workers; waits until there are some.
 
         Raises:
-            InputError: there is none for a while.
+            InputError: there is still none after a while.
         """
         for _ in range(_PATIENCE):
             if alive := self.workers:
@@ -189,23 +190,23 @@ class Cluster:
         raise InputError(f"there has been no worker for {_PATIENCE} s: start some")
 
     def _home(self, homes: Mapping[int, str], own: str | None) -> str:
-        """A worker for what has this home or none: another one if it died, or has two more of them
-        than some."""
+        """The worker for a call whose last worker was ``own``, if any: another one if that died or
+        has at least two more calls than the least busy worker."""
         alive = self._alive()
-        held = Counter(homes.values())
-        least = min(alive, key=lambda worker: held[worker])
-        return own if own in alive and held[own] <= held[least] + 1 else least
+        n_calls = Counter(homes.values())
+        least = min(alive, key=lambda worker: n_calls[worker])
+        return own if own in alive and n_calls[own] <= n_calls[least] + 1 else least
 
 
 def software() -> str:
-    """What workers must have in common with the process that gives them work: the words of texts
-    depend on Python's Unicode, too."""
+    """The versions that workers must share with the process that submits the work; the Unicode
+    version of Python is one of them, as tokenisation depends on it."""
     return f"ltr-features {version('ltr-features')}, Unicode {unicodedata.unidata_version}"
 
 
 def _worked(wanted: str, work: Callable[..., Any], *given: Any) -> Any:
-    """``work(*given)`` on a worker, which may have come later than those that were checked: an
-    error of its files tells whose they are."""
+    """Run ``work(*given)`` on a worker, which may have joined after the check at the start; errors
+    of its files name the worker's host."""
     if (own := software()) != wanted:
         raise InputError(
             f"worker on {socket.gethostname()}: has {own}; where the command runs there is "
@@ -214,30 +215,29 @@ def _worked(wanted: str, work: Callable[..., Any], *given: Any) -> Any:
     try:
         return work(*given)
     except OSError as error:
-        said, named = str(error), error.filename
-        if named is None and error.errno == errno.ENOSPC:  # of a file without a name
-            named = tempfile.gettempdir()
-        if named is not None and error.strerror:
-            said = f"{named}: {error.strerror}"
+        message, path = str(error), error.filename
+        if path is None and error.errno == errno.ENOSPC:  # the error names no file
+            path = tempfile.gettempdir()
+        if path is not None and error.strerror:
+            message = f"{path}: {error.strerror}"
         raise InputError(
-            f"worker on {socket.gethostname()}: {said}; put that right there, and run the same "
+            f"worker on {socket.gethostname()}: {message}; put that right there, and run the same "
             "command again to go on"
         ) from error
 
 
 @contextmanager
 def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
-    """The workers of a cluster, which see folders and stores as this process does.
+    """The workers of a cluster, checked to see the same folders and stores as this process.
 
     Args:
-        address: of a Dask scheduler ("tcp://host:8786"), or "local:N" for N processes of this
-            machine with a thread each.
-        places: folders that are there; of those that have digests of their files, these are
-            compared. And stores, which have begun.
+        address: address of a Dask scheduler ("tcp://host:8786"), or "local:N" for N processes on
+            this machine with one thread each.
+        places: existing folders, whose digests are compared if they have some; and prepared stores.
 
     Raises:
-        InputError: Dask is not installed, no scheduler there, a worker has another version of this
-            package or does not see a folder or store.
+        InputError: Dask is not installed, no scheduler answers, or a worker has another version of
+            this package or does not see a folder or store.
     """
     try:
         from distributed import Client
@@ -254,8 +254,8 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
         except (OSError, ValueError) as error:
             failed = str(error)
         if failed:
-            # The client that did not connect is closed now: Dask would wait for ever if it were
-            # found by chance while another one starts.
+            # Collect the client that did not connect now: Dask would wait for ever if the garbage
+            # collector came across it while another one starts.
             gc.collect()
             raise InputError(
                 f"--scheduler {address}: no Dask scheduler answers there ({failed}); give its "
@@ -267,17 +267,17 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
 
 @contextmanager
 def _local_cluster(n_workers: int) -> Iterator[Any]:
-    """Processes of this machine with a thread each."""
+    """Start processes on this machine with one thread each."""
     from distributed import LocalCluster
 
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         try:
-            made = LocalCluster(
+            cluster = LocalCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
                 dashboard_address=":0",
-                silence_logs=logging.CRITICAL,  # errors come back to whoever asked
+                silence_logs=logging.CRITICAL,  # errors are raised by `result`
                 local_directory=folder,
             )
         except RuntimeError as error:
@@ -286,21 +286,21 @@ def _local_cluster(n_workers: int) -> Iterator[Any]:
                 "a script of your own, begin under if __name__ == '__main__'; or is there memory "
                 "for so many? Run it again, or with fewer"
             ) from None
-        yield stack.enter_context(made)
+        yield stack.enter_context(cluster)
 
 
 def _check_workers(client: Any, places: Sequence[Path | PartStore]) -> None:
-    """Raise InputError for the first worker that would see something else."""
+    """Raise InputError for the first worker that does not see what this process sees."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
         raise InputError(
-            f"the Dask scheduler has no worker, also after {_PATIENCE} s: start some"
+            f"the Dask scheduler has no worker after {_PATIENCE} s: start some"
         ) from None
-    told: Mapping[str, Any] = client.run(_what_a_worker_sees, places, on_error="return")
+    answers: Mapping[str, Any] = client.run(_what_a_worker_sees, places, on_error="return")
     _, here = _what_a_worker_sees(places)
-    for worker, answer in sorted(told.items()):
-        if isinstance(answer, OSError):  # it died: what comes in its place is asked by its work
+    for worker, answer in sorted(answers.items()):
+        if isinstance(answer, OSError):  # it died; the work itself checks a worker that replaces it
             continue
         if isinstance(answer, InputError):
             raise InputError(f"worker {worker}: {answer}")
@@ -320,7 +320,7 @@ def _check_workers(client: Any, places: Sequence[Path | PartStore]) -> None:
 
 
 def _what_a_worker_sees(places: Sequence[Path | PartStore]) -> tuple[str, dict[str, str]]:
-    """The host's name, and what must be the same on all."""
+    """The host's name, and the facts that must be the same on all workers."""
     seen = {"the version": software()}
     for place in places:
         if isinstance(place, Path):
@@ -331,8 +331,8 @@ def _what_a_worker_sees(places: Sequence[Path | PartStore]) -> tuple[str, dict[s
 
 
 def folder_digest(folder: str) -> str:
-    """Of the digests that lie in a folder, or of a file; "there" for a folder without digests,
-    "missing" where nothing is."""
+    """Digest of a folder's file of digests, or of a file; "there" for a folder without such a file,
+    "missing" if the path does not exist."""
     path = Path(folder)
     if path.is_file():
         with path.open("rb") as file:
@@ -343,15 +343,15 @@ def folder_digest(folder: str) -> str:
 
 
 def check_folder(folder: str, seen: str) -> None:
-    """For a worker, which may have come later than the others.
+    """Check a folder on a worker, which may have joined after the check at the start.
 
     Raises:
-        InputError: the folder is not the one that had this digest.
+        InputError: the folder does not have the digest ``seen``.
     """
     if folder_digest(folder) != seen:
         raise InputError(f"worker on {socket.gethostname()}: {folder} is another one there")
 
 
 def digest(content: bytes) -> str:
-    """16 hexadecimal digits."""
+    """The first 16 hexadecimal digits of the SHA-256 digest."""
     return hashlib.sha256(content).hexdigest()[:16]

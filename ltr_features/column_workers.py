@@ -1,4 +1,4 @@
-"""What the workers of a cluster do for columns: rows of blocks of queries, and fits of models."""
+"""Work on columns by the workers of a cluster: rows of blocks of queries, and fits of models."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ from ltr_features.part_store import PartFolder, PartStore
 from ltr_features.text.collection import Pairs
 from ssi_models.parallel import Executor
 
-#: The file of candidates that models learn from, beside the models.
+#: Name of the file next to the models with the candidates that they learn from.
 _CANDIDATES = "candidates.npy"
 
 
 @contextmanager
 def blocks_on(address: str, workspace: Path, parts: PartStore) -> Iterator[MakeBlocks]:
-    """What makes the rows of blocks on a cluster, for :func:`ltr_features.blocks.write_columns`.
+    """A function that computes the rows of blocks on a cluster, for
+    :func:`ltr_features.blocks.write_columns`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
         workspace: the folder that ``ltr-features index`` made, as the workers see it.
-        parts: for the blocks' files; removed when the work is done.
+        parts: store for the blocks' files, which are removed when the work is done.
 
     Raises:
-        InputError: as :func:`~ltr_features.cluster.connected`.
+        InputError: see :func:`~ltr_features.cluster.connected`.
     """
     parts.begin()
     with connected(address, workspace, parts) as cluster:
@@ -59,7 +60,7 @@ def blocks_on(address: str, workspace: Path, parts: PartStore) -> Iterator[MakeB
 def _made(
     cluster: Cluster, workspace: Path, parts: PartStore, work: BlockWork, blocks: Iterable[Block]
 ) -> Iterator[ArrowRows]:
-    """The rows of the blocks, in their order; files that are there are taken."""
+    """The rows of the blocks, in order; files that already exist are reused."""
     seen = _Seen.of(workspace, work)
     base = _base(seen, work)
     calls = ((seen, work, block, parts, f"{base}-{_name(block)}.arrow") for block in blocks)
@@ -69,7 +70,7 @@ def _made(
 
 
 def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:
-    """Make the rows of a block and write them, unless they are there: the file's name."""
+    """Compute and write the rows of a block, unless they exist; returns the file's name."""
     if not parts.has(name):
         with parts.working() as folder:
             work.rows(_context(seen), block).save(folder / name)
@@ -79,17 +80,17 @@ def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, n
 
 @dataclass(frozen=True)
 class _Seen:
-    """Inputs as the process that gives the work sees them. Workers may have copies.
+    """The inputs as the process that submits the work sees them; workers may have copies.
 
     Attributes:
-        inputs: (path, digest) of the workspace, and of the files that settings name.
+        inputs: (path, digest) of the workspace and of the files that settings name.
     """
 
     inputs: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, workspace: Path, work: BlockWork | None = None) -> _Seen:
-        """As they are here."""
+        """The digests of the inputs in this process."""
         families = [] if work is None else work.families
         paths = [str(workspace), *sorted(_files([vars(family) for family in families]))]
         return cls(tuple((path, folder_digest(path)) for path in paths))
@@ -97,14 +98,14 @@ class _Seen:
 
 @lru_cache(maxsize=1)
 def _context(seen: _Seen) -> ColumnContext:
-    """The workspace, opened once by each worker, of which there is one for each core."""
+    """The workspace, opened once per worker; one thread, as there is a worker for each core."""
     for path, expected in seen.inputs:
         check_folder(path, expected)
     return open_workspace(seen.inputs[0][0], threads=1)
 
 
 def _name(block: Block) -> str:
-    """A block's queries, and a digest of its pairs if it has some."""
+    """A name for a block: its range of queries, and a digest of its pairs if it has some."""
     name = f"{block.first}-{block.last}"
     if block.pairs is None:
         return name
@@ -113,15 +114,15 @@ def _name(block: Block) -> str:
 
 
 def _base(seen: _Seen, work: BlockWork) -> str:
-    """A digest of all that the rows of any block depend on."""
+    """A digest of everything that the rows of all blocks depend on."""
     families = [[family.name, vars(family)] for family in work.families]
     inputs = [content for _, content in seen.inputs]
-    told = [version("ltr-features"), inputs, dict(work.candidates), families]
-    return digest(json.dumps(told, sort_keys=True, default=repr).encode())
+    facts = [version("ltr-features"), inputs, dict(work.candidates), families]
+    return digest(json.dumps(facts, sort_keys=True, default=repr).encode())
 
 
 def _files(value: Any) -> set[str]:
-    """The files that are named somewhere in settings."""
+    """The existing files that are named anywhere in (nested) settings."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -132,20 +133,20 @@ def _files(value: Any) -> set[str]:
 
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:
-    """What fits the models of columns and folds on a cluster, a fold's models of a column at a
-    time, or pieces of a model that is the same for all folds, for
+    """A function that fits the models of columns and folds on a cluster, each worker those of a
+    column in a fold, or a piece of a model that is the same for all folds; for
     :func:`ltr_features.feature_table.learned_columns`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
-        workspace: of the columns' collection, as the workers see it.
-        parts: for the models until they are in the columns' folders; removed when the work is
-            done. By default these folders, which then lie on shared storage. Where it is no folder,
-            there are no pieces, as each worker would have to read those of all others: one fits
-            the model.
+        workspace: the workspace of the columns' collection, as the workers see it.
+        parts: store for the models until they are copied to the columns' folders; removed when the
+            work is done. By default these folders, which must then be on shared storage. With a
+            store other than a folder one worker fits the whole model, as for pieces each worker
+            would have to read those of all others.
 
     Raises:
-        InputError: when it is called, as :func:`~ltr_features.cluster.connected`.
+        InputError: by the returned function, see :func:`~ltr_features.cluster.connected`.
     """
 
     def fit(columns: Sequence[TrainedColumn], folds: Sequence[Parts]) -> None:
@@ -176,14 +177,14 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
 def fitted_on(
     address: str, workspace: Path, column: TrainedColumn, rows: NDArray[np.int64]
 ) -> FittedColumn:
-    """The column of the model for query rows: its pieces are computed by all workers of a cluster,
-    or, where it has none, one worker fits it.
+    """Fit a column's model on query rows: all workers of a cluster compute its pieces, or one
+    worker fits a model without pieces.
 
     Args:
-        address, workspace: see :func:`fits_on`. column: its folder lies on shared storage.
+        address, workspace: see :func:`fits_on`. column: its folder must be on shared storage.
 
     Raises:
-        InputError: as :func:`~ltr_features.cluster.connected`.
+        InputError: see :func:`~ltr_features.cluster.connected`.
     """
     store = PartFolder(column.folder.resolve())
     _begin(store, column)
@@ -197,7 +198,7 @@ def fitted_on(
 
 @contextmanager
 def _executor(cluster: Cluster, column: TrainedColumn, store: PartFolder) -> Iterator[None]:
-    """Have the workers compute the pieces of the column's fits."""
+    """Let the workers compute the pieces of the column's fits."""
     folder = store.folder / "pieces"
     column.executor = Executor(folder, cluster.in_order)
     yield
@@ -206,7 +207,7 @@ def _executor(cluster: Cluster, column: TrainedColumn, store: PartFolder) -> Ite
 
 
 def _begin(store: PartStore, column: TrainedColumn) -> None:
-    """Put the candidates that a column's models learn from beside where the models will be."""
+    """Put the candidates that a column's models learn from next to where the models will be."""
     store.begin()
     if column.candidates is not None:
         with store.working() as folder:
@@ -218,13 +219,13 @@ def _begin(store: PartStore, column: TrainedColumn) -> None:
 def _fit_all(
     cluster: Cluster, seen: _Seen, wanted: Sequence[tuple[TrainedColumn, PartStore, Parts]]
 ) -> None:
-    """Have the models of columns fitted, and bring them into the columns' folders."""
+    """Fit the models of columns on the workers and copy them into the columns' folders."""
     calls = [
         (seen, column.recipe, store, column.hold_out_groups, list(rows))
         for column, store, rows in wanted
     ]
-    made = cluster.in_order(_fit, calls)
-    for (column, store, _), names in zip(wanted, made, strict=True):
+    fitted = cluster.in_order(_fit, calls)
+    for (column, store, _), names in zip(wanted, fitted, strict=True):
         for name in names:
             target = column.folder / name
             with store.reading(name) as path:
@@ -236,14 +237,14 @@ def _fit_all(
 def _fit(
     seen: _Seen, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
 ) -> list[str]:
-    """Fit the models of a column in a fold, or the one of a single part, unless they are in the
-    store: the files' names."""
+    """Fit the models of a column in a fold, or the one model of a single part, unless they are in
+    the store; returns the files' names."""
     context, candidates = _context(seen), None
     if recipe.learns_from_lists:
         with store.reading(_CANDIDATES) as path:
             candidates = Pairs(*np.load(path))
         context.check(candidates)
-    if "threads" in recipe.kind.default_params():  # there is a worker for each core
+    if "threads" in recipe.kind.default_params():  # as there is a worker for each core
         recipe = replace(recipe, params={**recipe.params, "threads": 1})
     with store.working() as folder:
         column = TrainedColumn(

@@ -1,4 +1,4 @@
-"""FeatureBuilder: columns at training time and at serving time, by one object."""
+"""FeatureBuilder: one object that computes columns at training time and at serving time."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ from ltr_features.text.index import TermIndex
 
 
 class FeatureBuilder:
-    """Columns of (query, document) rows over one collection, by families and trained models.
+    """Computes columns of (query, document) rows of one collection, from families and models.
 
     Args:
-        families: column families, as objects or by name; or their names with their parameters. By
+        families: column families, as objects or names; or a mapping from names to parameters. By
             default ``letor46``.
-        models: columns of models that are trained; they come after the families' columns.
-        depth: candidates per query in :meth:`folds`: BM25's best.
+        models: columns of models to train; they come after the families' columns.
+        depth: number of candidates per query in :meth:`folds`, the best by BM25.
         candidates: other sources of candidates, ``{"bm25": {"depth": 100}, "judged": {}}``, see
             :func:`ltr_features.candidates.candidate_sources`.
-        models_folder: where trained models are kept and found again; by default nowhere.
+        models_folder: folder where trained models are kept and reused; by default none is kept.
         threads: worker threads; None for one per core. Numbers do not depend on it.
-        scheduler: fits models for folds on the workers of a Dask cluster: its address,
-            "tcp://host:8786", or "local:N" for N processes here. ``models_folder`` lies then on
-            storage that they share; numbers do not depend on it.
-        parts: where workers put models, if they do not see ``models_folder``: a folder that they
-            see, or a URL, see :func:`ltr_features.part_store.part_store`. The collection is then
-            the context of a workspace that each machine has, under the same path.
+        scheduler: address of a Dask cluster whose workers fit the models of folds,
+            "tcp://host:8786", or "local:N" for N processes here. ``models_folder`` must then be on
+            storage that they share; numbers do not depend on the workers.
+        parts: where workers put models if they do not see ``models_folder``: a folder that they
+            see, or a URL, see :func:`ltr_features.part_store.part_store`. The collection must then
+            be the context of a workspace that each machine has under the same path.
         progress: whether to show a progress bar (on stderr); None for notebooks only.
 
     Attributes:
-        context_: collection, index and queries that it was fitted on.
+        context_: collection, index and queries that the builder was fitted on.
         fitted_: a column per model, trained on the training queries.
         added_: documents that were added since, or None; see :meth:`with_documents`.
 
     Raises:
-        InputError: no such family, or a parameter that it does not have.
+        InputError: an unknown family, an unknown parameter of one, or wrong arguments.
     """
 
     added_: AddedDocuments | None = None
@@ -124,19 +124,19 @@ class FeatureBuilder:
         Args:
             collection: a collection, or the context of one that is indexed already.
             train_queries: ids of the queries whose judgements models may see; all by default.
-                Never score these queries with the result to judge it: see :meth:`folds`.
-            folds: the folds of :meth:`folds`, where ``train_queries`` are the training queries of
-                one of them: the models are then those that scored its test rows, and its ranker
-                meets the columns that it knows. Without them, when to stop is decided by parts of
-                the training queries of the model's own.
-            analyzer: how text is analysed, where a collection is given.
+                Never evaluate the result on these queries: see :meth:`folds`.
+            folds: the folds given to :meth:`folds`, if ``train_queries`` are the training queries
+                of one of them: the models are then those that scored its test rows, so that its
+                ranker gets the columns that it was trained for. Without folds, each model holds
+                out some of the training queries for early stopping.
+            analyzer: how to analyse text; used if a collection is given.
 
         Warns:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from.
 
         Raises:
-            InputError: an unknown query id, training queries without a relevant document, or that
-                are not those of one of the folds.
+            InputError: an unknown query id, training queries without a relevant document, or
+                training queries that are not those of one of the folds.
         """
         context = self._context(collection, analyzer)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
@@ -167,9 +167,9 @@ class FeatureBuilder:
             made = tracked(columns, len(columns), "models", self.progress)
             fitted = [column.fitted(rows, parts) for column in made]
         self.context_, self.fitted_, self.added_ = context, fitted, None
-        self.__dict__.pop("_documents", None)  # those of the collection before
-        told = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
-        warn_of([*context.collection.remarks, *told])
+        self.__dict__.pop("_documents", None)  # those of an earlier fit
+        remarks = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
+        warn_of([*context.collection.remarks, *remarks])
         return self
 
     def folds(
@@ -179,20 +179,21 @@ class FeatureBuilder:
         *,
         analyzer: Analyzer | None = None,
     ) -> list[tuple[RankingData, RankingData, RankingData]]:
-        """(training, validation, test) rows of each fold, without leaks: no row is scored by a
-        model that saw its label (training rows are scored out of fold). Relevant documents that
-        are no candidates, and queries without any, have no rows; they are ``missing``, and measures
-        count them.
+        """(training, validation, test) rows of each fold, without leaks.
+
+        No row is scored by a model that saw its label (training rows are scored out of fold).
+        Relevant documents that are not candidates, and queries without candidates, have no rows;
+        they are ``missing``, and measures count them.
 
         Warns:
-            ColumnWarning: a model learned nothing, diverged, or had little to learn from, or its
-                scores of training rows are unlike those of other rows; once for all folds.
+            ColumnWarning: a model learned nothing, diverged, or had little to learn from, or it
+                scores training rows unlike other rows; once for all folds.
 
         Raises:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
         context = self._context(collection, analyzer)
-        fit = self._fits(context)  # what cannot be reached is told before the table is made
+        fit = self._fits(context)  # fails before the table is built if a store cannot be reached
         found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
         made = learned_columns(
@@ -212,14 +213,14 @@ class FeatureBuilder:
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:
-        """The rows of a frame with the columns added.
+        """Add the columns to the rows of a frame.
 
         Args:
-            frame: columns ``qid``, ``query`` (the text) and ``docno``; others are kept. Of pandas,
-                polars or Arrow.
+            frame: a pandas, polars or Arrow frame with columns ``qid``, ``query`` (the text) and
+                ``docno``; other columns are kept.
 
         Returns:
-            A new frame of pandas, in the order of ``frame``, with a float32 column per feature.
+            A new pandas frame, in the order of ``frame``, with a float32 column per feature.
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
@@ -252,7 +253,7 @@ class FeatureBuilder:
         *,
         ids: Sequence[str] | None = None,
     ) -> NDArray[np.float32]:
-        """float32 [n, n_columns] of the rows (queries[query[i]], docnos[i]).
+        """float32 [n, n_columns]: features of the rows (queries[query[i]], docnos[i]).
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
@@ -265,9 +266,10 @@ class FeatureBuilder:
 
     @former_names(streams="fields")
     def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
-        """This builder with documents added, or replaced where their ids are there; what was
-        learned from documents stays as it is, see :mod:`ltr_features.added_documents`. The builder
-        itself is not changed, and shares all that it holds.
+        """A new builder with documents added, or replaced if their ids exist already.
+
+        Everything learned from documents stays as it is, see :mod:`ltr_features.added_documents`.
+        This builder is not changed; the new one shares its data.
 
         Args:
             ids: distinct ids of documents.
@@ -275,8 +277,7 @@ class FeatureBuilder:
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
-            InputError: a family cannot compute added documents, or they are not as in a collection
-                with the same fields.
+            InputError: a family cannot compute added documents, or the documents are invalid.
         """
         return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
 
@@ -289,7 +290,7 @@ class FeatureBuilder:
         return other
 
     def _prepare(self) -> None:
-        """Prepare the documents, and find what does not go together."""
+        """Prepare the documents, and fail early if columns and documents do not fit together."""
         self.compute([], np.zeros(0, np.int64), [])
 
     def best_documents(self, query: str) -> list[str]:
@@ -302,12 +303,11 @@ class FeatureBuilder:
 
     @property
     def n_documents(self) -> int:
-        """Documents that there are, added ones included."""
+        """Number of documents, including added ones."""
         return len(self._documents)
 
     def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [n]: rows of documents by their ids; those of added documents come after all
-        others.
+        """int64 [n]: rows of documents by id; added documents come after all others.
 
         Raises:
             InputError: an unknown id.
@@ -315,7 +315,7 @@ class FeatureBuilder:
         return self._documents.rows(docnos)
 
     def _repr_html_(self) -> str:
-        """In notebooks: the columns with their families and definitions."""
+        """HTML for notebooks: the columns with their families and definitions."""
         specs = [(family.name, spec) for family in self.families for spec in family.columns]
         specs += [(recipe.kind.name, recipe.spec) for recipe in self.models]
         table = pd.DataFrame(
@@ -331,7 +331,7 @@ class FeatureBuilder:
         return [*families, *(recipe.name for recipe in self.models)]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a new folder: the collection and its index, the fitted models, the recipes.
+        """Write the collection and its index, the fitted models and the recipes to a new folder.
 
         Raises:
             NotFittedError: before ``fit``.
@@ -353,11 +353,12 @@ class FeatureBuilder:
         """Read what :meth:`save` wrote.
 
         Args:
-            families, models: those that the saved builder had and that no name stands for: families
-                that are not registered or are given objects, columns of models that are not.
+            families, models: those of the saved builder that cannot be restored by name: families
+                that are not registered or were given objects, columns of models that are not.
 
         Raises:
-            InputError: not such a folder, of a newer version, or one of these is not given.
+            InputError: the folder holds no features or those of a newer version, or a family or
+                model that must be given is not.
         """
         folder = Path(folder)
         with reading(folder, "it holds no saved features"):
@@ -379,7 +380,7 @@ class FeatureBuilder:
         return ColumnContext(collection, index, threads=self.threads)
 
     def _fits(self, context: ColumnContext) -> FitAll | None:
-        """What fits models on workers; None where this process does. Workers open a workspace."""
+        """A function that fits models on workers, which open a workspace; None to fit them here."""
         if self.scheduler is None or self.models_folder is None or not self.models:
             return None
         workspace = context.folder or make_workspace(

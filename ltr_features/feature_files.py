@@ -1,5 +1,5 @@
-"""A fitted feature builder as a folder: its workspace, the fitted models, and the recipes of all
-columns as JSON."""
+"""Save a fitted feature builder as a folder: its workspace, the fitted models, and the recipes of
+all columns as JSON."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ N = TypeVar("N", ColumnFamily, LearnedColumn)
 
 
 class SavedFeatures(NamedTuple):
-    """What a folder holds.
+    """Contents of the folder of a saved builder.
 
     Attributes:
         families, fitted: the columns. settings: further arguments of the builder.
-        context: the collection. has_added: whether documents were added to it since.
+        context: the context of the collection. has_added: whether documents were added to it.
     """
 
     families: list[ColumnFamily]
@@ -47,14 +47,14 @@ def save_features(
     settings: Mapping[str, Any],
     added: AddedDocuments | None,
 ) -> None:
-    """Write a new folder.
+    """Write a fitted builder to a new folder.
 
     Args:
-        settings: JSON-compatible; further arguments of the builder. added: documents that were
-            added since, or None.
+        settings: further arguments of the builder, JSON-compatible. added: documents that were
+            added to it, or None.
 
     Raises:
-        InputError: the folder holds something else, or a column has no name that could be stored.
+        InputError: the folder holds something else.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
         raise InputError(f"{folder} is not empty and holds no features; name another folder")
@@ -86,11 +86,11 @@ def read_features(
     """Read what :func:`save_features` wrote.
 
     Args:
-        families, models: those that no name stands for.
+        families, models: those that cannot be restored by name.
 
     Raises:
-        InputError: a folder of a newer version, or one of these is not given.
-        OSError, KeyError, TypeError, ValueError: not such a folder, or a damaged one.
+        InputError: a folder of a newer version, or a family or model that must be given is not.
+        OSError, KeyError, TypeError, ValueError: the folder holds no features, or is damaged.
     """
     description = read_json(folder / FEATURES)
     version = description["version"]
@@ -99,11 +99,11 @@ def read_features(
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
-    made = [_family_of(notes, families, folder) for notes in description["families"]]
+    restored = [_family_of(notes, families, folder) for notes in description["families"]]
     recipes = [_column_of(notes, models, folder) for notes in description["models"]]
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
-        made,
+        restored,
         [
             FittedColumn(recipe, recipe.kind.load(path))
             for recipe, path in zip(recipes, paths, strict=True)
@@ -115,8 +115,8 @@ def read_features(
 
 
 def _family_notes(family: ColumnFamily) -> dict[str, Any]:
-    """A family's name and, where a file can tell all that it needs, its parameters: where it is
-    registered and was given no objects."""
+    """A family's name, and its parameters if it can be restored from them: if it is registered and
+    its parameters are JSON-compatible."""
     notes: dict[str, Any] = {"name": family.name}
     if known_families().get(family.name) is not type(family):
         return notes
@@ -129,41 +129,41 @@ def _family_notes(family: ColumnFamily) -> dict[str, Any]:
 def _family_of(
     notes: Mapping[str, Any], given: Sequence[ColumnFamily], folder: Path
 ) -> ColumnFamily:
-    """The family of such notes: by its name, or one of those given.
+    """Restore the family of :func:`_family_notes` by name, or take it from those given.
 
     Raises:
-        InputError: it must be given, and is not.
+        InputError: the family must be given, and is not.
     """
     if "params" in notes:
         return get_family(notes["name"], **notes["params"])
     name = notes["name"]
-    why = f"no file can tell how family {name!r} is made; make it"
-    return _handed_over(name, given, f"{folder}: {why}", "families")
+    why = f"family {name!r} cannot be restored by name; create it"
+    return _by_name(name, given, f"{folder}: {why}", "families")
 
 
 def _column_notes(column: LearnedColumn) -> dict[str, Any]:
-    """A learned column's settings; its name alone where its model is not registered."""
+    """A learned column's settings; only its name if its model is not registered."""
     return column.to_json() if isinstance(column.model, str) else {"name": column.name}
 
 
 def _column_of(
     notes: Mapping[str, Any], given: Sequence[LearnedColumn], folder: Path
 ) -> LearnedColumn:
-    """The column of such notes: by its model's name, or one of those given.
+    """Restore the column of :func:`_column_notes`, or take it from those given.
 
     Raises:
-        InputError: it must be given, and is not.
+        InputError: the column must be given, and is not.
     """
     if "model" in notes:
         return LearnedColumn.from_json(notes)
     name = notes["name"]
-    why = f"the model of column {name!r} is not registered; make the column"
-    return _handed_over(name, given, f"{folder}: {why}", "models")
+    why = f"the model of column {name!r} is not registered; create the column"
+    return _by_name(name, given, f"{folder}: {why}", "models")
 
 
-def _handed_over(name: str, given: Sequence[N], why: str, option: str) -> N:
-    """The one of that name among those given to ``load``."""
-    found = next((one for one in given if one.name == name), None)
+def _by_name(name: str, given: Sequence[N], why: str, option: str) -> N:
+    """The family or column of that name among those given to ``load``."""
+    found = next((item for item in given if item.name == name), None)
     if found is None:
-        raise InputError(f"{why} as it was and hand it over: load(folder, {option}=[...])")
+        raise InputError(f"{why} as it was and pass it: load(folder, {option}=[...])")
     return found

@@ -1,8 +1,8 @@
-"""The feature table: candidate rows, their columns, and what each fold adds without leaks.
+"""The feature table: candidate rows, their columns, and the columns that each fold adds.
 
-The table holds the columns that learn from no label, once for all folds. A fold is the table's row
-numbers and the columns of trained models, which :func:`learned_columns` makes, the one place that
-does: for :class:`ltr_features.feature_builder.FeatureBuilder`, ``columns build`` and ``run``.
+The table holds the columns that do not learn from labels, once for all folds. A fold consists of
+row numbers of the table and the columns of trained models. These are made, without leaks, only by
+:func:`learned_columns`, which ``FeatureBuilder``, ``columns build`` and ``run`` share.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.parallel import side_by_side
 from ltr_features.text.collection import Collection, Pairs, ids_of, places_of, rows_of
 
-#: The parts of the training queries of a fold, by rows of the collection.
+#: Parts of the training queries of a fold, as rows of the collection's queries.
 Parts: TypeAlias = Sequence[NDArray[np.int64]]
-#: Fits the models of columns and folds, into the columns' folders.
+#: Fits the models of all columns and folds into the columns' folders.
 FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
-#: Bytes of a row while it is scored.
+#: Bytes that a row takes while it is scored.
 _SCORED_BYTES = 100
 
 
@@ -48,20 +48,22 @@ def build_columns(
     queries: range | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> RankingData:
-    """Rows of the pairs, in their order, with the families' columns and the judged grades.
+    """Build rows for the pairs, in their order, with the families' columns and the judged grades.
 
     Args:
-        origins: the sources of each pair, see :attr:`~.candidates.Candidates.origins`, for the
-            comments.
-        queries: rows of the queries that the pairs are of; all by default. What is judged of others
-            is not ``missing``.
-        on_progress: called when a family begins, from any thread, with its name, how many began
-            before it, and of how many.
+        context: the collection and its index.
+        pairs: the candidates. families: column families.
+        origins: the sources of each pair, for the comments; see
+            :attr:`~.candidates.Candidates.origins`.
+        queries: the query rows that the pairs belong to; all by default. Judgements of other
+            queries are not reported as ``missing``.
+        on_progress: called from any thread when a family begins, with its name, the number of
+            families that began before it, and the number of all families.
 
     Returns:
         Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``. Relevant
         documents and judged queries without a pair are ``missing``, so that measures count them.
-        Provenance per column: family, definition, reference, and that nothing was learned.
+        Provenance per column: family, definition, reference, and what it was trained on.
 
     Raises:
         InputError: two families share a column name; a pair outside the collection.
@@ -104,13 +106,13 @@ def build_columns(
 
 
 def _comments(document_ids: NDArray[np.object_], origins: Sequence[str]) -> NDArray[np.object_]:
-    told = zip(document_ids, origins, strict=True)
-    return np.array([f"#docid = {name} from = {origin}".encode() for name, origin in told], object)
+    rows = zip(document_ids, origins, strict=True)
+    return np.array([f"#docid = {name} from = {origin}".encode() for name, origin in rows], object)
 
 
 def missing_rows(collection: Collection, pairs: Pairs, queries: range | None = None) -> Missing:
-    """What the judgements (of some queries) name and the pairs lack: relevant documents, and judged
-    queries; and queries of the pairs that no judgement names."""
+    """Relevant documents and judged queries without pairs, and queries of the pairs without
+    judgements; ``queries`` limits this to some of the judged queries."""
     judged = collection.judgements
     if queries is not None:
         judged = judged.of_queries(queries.start, queries.stop)
@@ -130,7 +132,7 @@ def missing_rows(collection: Collection, pairs: Pairs, queries: range | None = N
 
 
 def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
-    """What a file of columns says of one of them."""
+    """Provenance of a family's column, as files of columns record it."""
     notes = {
         "family": family.name,
         "description": column.description,
@@ -153,10 +155,10 @@ def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
 
 
 def table_pairs(collection: Collection, table: RankingData) -> Pairs:
-    """The (query, document) pair of each row of a table of the collection.
+    """The (query, document) pair of each row of a table, as rows of the collection.
 
     Raises:
-        InputError: rows without document ids, or of another collection.
+        InputError: the table has no document ids, or belongs to another collection.
     """
     if table.document_ids is None:
         raise InputError("the table has no document ids, so its rows cannot be scored")
@@ -177,11 +179,11 @@ class FoldTable:
 
     Attributes:
         table: rows and columns of all folds; shared, not copied.
-        fold: the queries that train, validate and test; those that the table does not know have
+        fold: the training, validation and test queries; queries that the table does not know have
             no rows and are left out.
         names: names of the added columns.
-        values: float32 [len(table), len(names)].
-        provenance: of the added columns, by name.
+        values: float32 [len(table), len(names)], the added columns.
+        provenance: provenance of the added columns, by name.
     """
 
     table: RankingData
@@ -191,24 +193,23 @@ class FoldTable:
     provenance: Mapping[str, Mapping[str, Any]]
 
     def has(self, part: str) -> NDArray[np.bool_]:
-        """bool [len(table)]: which rows are in a part, ``"train"``, ``"validation"`` or
-        ``"test"``."""
+        """bool [len(table)]: whether each row is in a part ("train", "validation" or "test")."""
         queries = set(getattr(self.fold, part))
         wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
         return wanted[self.table.query_index]
 
     def rows(self, part: str) -> NDArray[np.int64]:
-        """The numbers of the table's rows in a part, in the order of the table."""
+        """The row numbers of a part, in the order of the table."""
         return np.flatnonzero(self.has(part))
 
     def missing(self, part: str) -> Missing | None:
-        """What is missing of a part, where it is known."""
+        """The documents and queries missing from a part, or None if unknown."""
         known = self.fold.only(self.table.all_query_ids)
         missing = self.table.missing
         return None if missing is None else missing.only(getattr(known, part))
 
     def part(self, part: str) -> RankingData:
-        """The rows of a part with all columns, and what is known to be missing of it."""
+        """The rows of a part with all columns, and what is known to be missing from it."""
         known = self.fold.only(self.table.all_query_ids)
         rows = self.table.select_queries(getattr(known, part))
         return rows.with_columns(self.names, self.values[self.rows(part)], self.provenance)
@@ -232,27 +233,27 @@ def learned_columns(
     on_progress: Callable[[str, Any], None] | None = None,
     fit: FitAll | None = None,
 ) -> Iterator[FoldTable]:
-    """Each fold with the columns of trained models, in which no row was scored by a model that saw
-    its label, see :func:`ltr_features.columns.out_of_fold.fold_scores`.
+    """Yield each fold with the columns of trained models; no row is scored by a model that saw its
+    label, see :func:`ltr_features.columns.out_of_fold.fold_scores`.
 
     Args:
         context: the collection and the index that the table was made from.
         table: rows of the candidates, as :func:`build_columns` makes them.
         columns: the columns to add.
         folds: all folds; every part is the test part of one of them.
-        pairs: of the table's rows, where they are known: it needs no document ids then.
-        folder: where fitted models are kept; a model that is there is loaded, not trained again.
-            By default they are not kept.
-        by_group: hold out whole query groups for early stopping; by default where the folds keep
+        pairs: the pairs of the table's rows, if known; the table needs no document ids then.
+        folder: where fitted models are kept; an existing model is loaded instead of being trained
+            again. By default models are not kept.
+        by_group: hold out whole query groups for early stopping; by default if the folds keep
             groups together.
-        n_parts: parts of the training queries that are scored out of fold; by default one for each
-            fold whose test queries are among them.
-        memory: bytes, half of them for the rows that are scored at a time, half for the values;
-            those that take more are held in a temporary file, see :mod:`letor.mapped`. By default
-            all rows are scored at once.
+        n_parts: number of parts of the training queries that are scored out of fold; by default
+            one for each fold whose test queries are among them.
+        memory: bytes, half for the rows that are scored at a time and half for the values; larger
+            values are held in a temporary file, see :mod:`letor.mapped`. By default all rows are
+            scored at once.
         on_progress: called with (model key, finished epoch or iteration).
-        fit: fits the models of all columns and folds into ``folder``, which must be given,
-            beforehand; see :func:`ltr_features.column_workers.fits_on`.
+        fit: fits the models of all columns and folds beforehand into ``folder``, which must be
+            given; see :func:`ltr_features.column_workers.fits_on`.
 
     Raises:
         InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be

@@ -1,10 +1,9 @@
 """LETOR's columns as features of a search engine: the file that tells its learning-to-rank plug-in
-what to compute under the columns' names, and how far its numbers are ours.
+what to compute under the columns' names, and whether its numbers agree with ours.
 
 The templates follow the engines' documentation: ``match_explorer`` and ``term_stat`` of the plug-in
 of OpenSearch and Elasticsearch (``term_stat`` from its version 1.5.2), Solr's feature classes. In
-both, counts of documents are those of a shard, and documents that were deleted count until their
-segment is merged.
+both, counts of documents are per shard, and deleted documents count until their segment is merged.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _OUTSIDE = "only the toolkit computes it"
 _NO_MODEL = "the engine has no query for this language model"
 _SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go through the query's"
 
-#: The columns of documents alone, which the engine has as fields.
+#: The columns that depend on the document alone, which the engine stores as fields.
 _OF_DOCUMENTS = tuple(c.name for c in LETOR46_COLUMNS if (c.letor_id or 0) > 40)
-#: (what is computed, field) of each term column.
+#: (kind of statistic, field) of each term column.
 _OF_TERMS = {
     c.name: (c.name.removesuffix(f"_{c.field}"), str(c.field))
     for c in LETOR46_COLUMNS
@@ -48,13 +47,13 @@ _LENGTHS = tuple(name for name, (kind, _) in _OF_TERMS.items() if kind == "dl")
 
 @dataclass(frozen=True)
 class EngineFeature:
-    """What an engine makes of a column.
+    """A column as a feature of an engine.
 
     Attributes:
-        column: the column's name and the feature's.
-        agreement: "same number" (of texts that are analysed alike), "another formula" or "cannot".
-        note: the formula, what the engine needs for it, or why it cannot.
-        definition: the feature in the engine's form; None where it cannot.
+        column: the name of the column and of the feature.
+        agreement: "same number" (if texts are analysed alike), "another formula" or "cannot".
+        note: the formula, what the engine needs for it, or why it cannot compute the column.
+        definition: the feature in the engine's form; None if it cannot compute the column.
     """
 
     column: str
@@ -69,8 +68,8 @@ class FeatureSet:
 
     Attributes:
         target: the engine.
-        features: one for each column, in their order.
-        index: the index by which the plug-in tries the features when they are stored, or None.
+        features: one for each column, in order.
+        index: the index on which the plug-in tests the features when they are stored, or None.
     """
 
     target: str
@@ -78,9 +77,9 @@ class FeatureSet:
     index: str | None = None
 
     def body(self) -> Any:
-        """What the engine is sent, of the features that it can compute: for ``POST
-        _ltr/_featureset/NAME`` (OpenSearch, Elasticsearch), or ``PUT schema/feature-store``
-        (Solr)."""
+        """The request body with the features that the engine can compute: for ``POST
+        _ltr/_featureset/NAME`` (OpenSearch, Elasticsearch) or ``PUT schema/feature-store`` (Solr).
+        """
         made = [f.definition for f in self.features if f.definition is not None]
         if self.target == "solr":
             return made
@@ -90,7 +89,7 @@ class FeatureSet:
         return body
 
     def notes(self) -> str:
-        """What must be known of the numbers, for people."""
+        """Text for users about the agreement of the numbers, with advice."""
         made = sum(f.definition is not None for f in self.features)
         lines = [f"{self.target}: {made} of {len(self.features)} columns"]
         for agreement in (SAME, VARIANT, CANNOT):
@@ -135,26 +134,26 @@ def featureset(
     fields: Mapping[str, str] | None = None,
     index: str | None = None,
 ) -> FeatureSet:
-    """The features of an engine for some columns; those of LETOR's 46 that it can compute.
+    """Define columns as features of an engine; it can compute some of LETOR's 46.
 
     Args:
         columns: names of columns, in the order of the features.
-        target: "opensearch" or "elasticsearch" (both the learning-to-rank plug-in, whose request
-            parameter is ``keywords``), or "solr" (whose request parameter is ``efi.text``). The
-            learning to rank that Elasticsearch has of its own takes no such file.
-        fields: names in the engine, by the toolkit's: of texts (``{"body": "description"}``) and
-            of numbers of documents (``pagerank``, ``dl_whole``, ...). By default they are called
-            alike; the length of a text is the sub-field ``length``.
-        index: an index, by which the plug-in tries each feature before it stores them.
+        target: "opensearch" or "elasticsearch" (both for the learning-to-rank plug-in, whose
+            request parameter is ``keywords``), or "solr" (whose request parameter is
+            ``efi.text``). Elasticsearch's built-in learning to rank does not read such a file.
+        fields: names of fields in the engine, by the toolkit's names: text fields
+            (``{"body": "description"}``) and numeric fields (``pagerank``, ``dl_whole``, ...). By
+            default the names are the same; the length of a text is its sub-field ``length``.
+        index: an index on which the plug-in tests each feature before it stores them.
 
     Raises:
-        InputError: another target, no column that the engine can compute, a column twice, or a
-            field that the toolkit does not have.
+        InputError: an unknown target, no column that the engine can compute, a column named twice,
+            or a field that the toolkit does not have.
     """
     if target not in TARGETS:
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(TARGETS)}")
     if index is not None and target == "solr":
-        raise InputError("index: Solr tries features at the first query only; leave it out")
+        raise InputError("index: Solr tests features at the first query only; leave it out")
     twice = sorted({name for name in columns if list(columns).count(name) > 1})
     if twice:
         raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
@@ -185,7 +184,7 @@ def _sent(name: str, fields: Mapping[str, str]) -> str:
 
 
 def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
-    """Of the plug-in of OpenSearch and Elasticsearch: a query, whose score is the number."""
+    """A feature of the OpenSearch and Elasticsearch plug-in: a query whose score is its value."""
 
     def feature(agreement: Agreement, note: str, query: Node, *params: str) -> EngineFeature:
         definition = {
@@ -209,7 +208,7 @@ def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
     field = fields.get(part, part)
     match: Node = {"match": {field: "{{keywords}}"}}
     if kind == "dl":
-        if name in fields or part == WHOLE:  # token_count of copied fields counts each alone
+        if name in fields or part == WHOLE:  # token_count counts each of several copied texts alone
             return number(fields.get(name, name), _sent(name, fields))
         return number(
             f"{field}.length",
@@ -237,7 +236,7 @@ def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
 
 
 def _solr_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
-    """Of Solr: a class and its parameters, in the store that exported rankers name."""
+    """A feature of Solr: a class and its parameters, in the store that exported rankers use."""
 
     def feature(agreement: Agreement, note: str, kind: str, **params: Any) -> EngineFeature:
         definition = {
@@ -269,5 +268,5 @@ def _solr_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
     return EngineFeature(name, CANNOT, _NO_MODEL)
 
 
-#: What :func:`featureset` can write for.
+#: Engines that :func:`featureset` supports.
 TARGETS = ("opensearch", "elasticsearch", "solr")

@@ -1,4 +1,4 @@
-"""Work on a few threads: in blocks, or of a few parts that take long; results in their order."""
+"""Run work on threads, in blocks or in a few large parts, with results in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None) -> Iterator[R]:
-    """``work(block)`` for each block, in order; ``work`` must release the GIL to gain anything.
+    """Yield ``work(block)`` for each block, in order; faster only if ``work`` releases the GIL.
 
     At most two blocks per thread are taken ahead of the consumer, so that memory stays bounded
     for an iterator of any length. The blocks, and so the results, do not depend on ``threads``.
@@ -42,11 +42,11 @@ def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None)
 
 
 def side_by_side(work: Callable[[T], R], parts: Sequence[T], threads: int | None) -> list[R]:
-    """``work(part)`` for each of a few parts that take long, such as training; as many at one time
-    as there are threads. What they share must be made once, whoever comes first.
+    """Run ``work(part)`` for a few parts that take long, such as training, as many at a time as
+    there are threads. Data that they share must be created safely by whichever comes first.
 
-    An error or an interrupt does not wait for the parts that run: nobody hears of them any more,
-    and they end with the process at the latest.
+    After an error or an interrupt, parts that are running are not waited for: their results are
+    dropped, and they end with the process at the latest.
     """
     workers = min(thread_count(threads), len(parts))
     if workers <= 1:
@@ -70,7 +70,7 @@ def side_by_side(work: Callable[[T], R], parts: Sequence[T], threads: int | None
         Thread(target=run, daemon=True).start()
     try:
         wait(results, return_when=FIRST_EXCEPTION)
-        for result in results:  # the first error in their order
+        for result in results:  # raises the first error, in the order of the parts
             if result.done():
                 result.result()
         return [result.result() for result in results]

@@ -1,4 +1,4 @@
-"""Values that users name in files and on command lines, checked against what a function takes."""
+"""Check values from files and command lines against the parameters of a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from letor.errors import InputError
 from ltr_base.names import nearest
 
-#: What a value of each type is called, and whether a value is one.
+#: For each type, its name in messages and a test whether a value has it.
 _TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     bool: ("true or false", lambda value: isinstance(value, bool)),
     int: ("a whole number", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
@@ -26,14 +26,14 @@ _TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_values(function: Callable[..., Any], values: Mapping[str, Any], what: str) -> None:
-    """Check values by the annotations of a function's parameters; others are taken as they are.
+    """Check values by the annotations of a function's parameters; other names are not checked.
 
     Args:
-        function: a function or class. values: by the parameters' names.
-        what: named in the message: whose parameters they are.
+        function: a function or class. values: values by parameter name.
+        what: name of the parameters' owner, for messages.
 
     Raises:
-        InputError: a value of another type.
+        InputError: a value of a wrong type.
     """
     parameters = inspect.signature(function).parameters
     for name, value in values.items():
@@ -49,10 +49,10 @@ def check_names(
     """Check that all names are known.
 
     Args:
-        what: named in the message: whose they are. kind: what each is called there.
+        what: the owner of the names, for messages. kind: the noun for a name there.
 
     Raises:
-        InputError: one is not; with the nearest.
+        InputError: an unknown name; the message suggests the nearest one.
     """
     known = list(known)
     for name in given:
@@ -63,11 +63,11 @@ def check_names(
 def check_call(
     function: Callable[..., Any], values: Mapping[str, Any], what: str, kind: str = "option"
 ) -> None:
-    """Check what a function is to be called with: names, as :func:`check_names`, and values, as
+    """Check the arguments of a call: names with :func:`check_names`, and values with
     :func:`check_values`.
 
     Raises:
-        InputError: as these, or a parameter without default is not given.
+        InputError: see these; or a parameter without default is not given.
     """
     parameters = inspect.signature(function).parameters
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -81,7 +81,7 @@ def check_call(
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """The type that an annotation names; Any where it is not known at run time."""
+    """The type that an annotation names; Any if it cannot be resolved at run time."""
     if annotation is Parameter.empty:
         return Any
     names = {"Sequence": Sequence, "Mapping": Mapping}
@@ -113,8 +113,8 @@ def _fits(value: Any, hint: Any) -> bool:
 def _described(hint: Any) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        said = (_described(part) for part in arguments if part is not NoneType)
-        return " or ".join(dict.fromkeys(said))
+        parts = (_described(part) for part in arguments if part is not NoneType)
+        return " or ".join(dict.fromkeys(parts))
     if origin is Literal:
         return " or ".join(map(repr, arguments))
     if origin in (Sequence, Iterable, list):
@@ -126,5 +126,5 @@ def _described(hint: Any) -> str:
 
 
 def _quoted(value: Any, hint: Any) -> str:
-    """How a number is given as text, where text is wanted."""
+    """A hint on quoting a value that was read as a number where text is expected."""
     return f"; write text in quotes: '\"{value}\"'" if _fits(str(value), hint) else ""

@@ -1,8 +1,8 @@
-"""Where workers put the parts that they make: a folder that all see, or a store that is reached by
-a URL, such as ``s3://bucket/prefix``.
+"""Storage for the parts that workers produce: a folder that all machines see, or a URL such as
+``s3://bucket/prefix``.
 
-A part appears under its name when it is complete. URLs are read by fsspec (extra ``dask``), with
-the settings and credentials that each machine has for them.
+A part appears under its name once it is complete. URLs are accessed through fsspec (extra
+``dask``), with the settings and credentials that each machine has for them.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from typing import Any, Protocol
 
 from letor.errors import InputError
 
-#: The file by which a machine knows that it sees the store of another one.
+#: The file whose content shows that two machines see the same store.
 _MARK = "mark"
-_PATTERN = re.compile(r"[*?\[\]]")  # characters that fsspec takes for patterns of names
+_PATTERN = re.compile(r"[*?\[\]]")  # characters that fsspec interprets as wildcards
 
 
 class PartStore(Protocol):
-    """Files by name. Workers are given the object, and reach the same files by it."""
+    """Files by name. The object is sent to workers, which access the same files through it."""
 
     def begin(self) -> None:
-        """Make the store ready for parts; those that are there stay.
+        """Prepare the store for parts; existing ones are kept.
 
         Raises:
-            InputError: it cannot be reached or written.
+            InputError: the store cannot be reached or written.
         """
 
     def seen(self) -> str:
-        """What this machine sees of it: the same on all.
+        """A text that is the same on all machines that see this store.
 
         Raises:
-            InputError: it cannot be reached.
+            InputError: the store cannot be reached.
         """
 
     def has(self, name: str) -> bool:
-        """Whether a part is there, complete."""
+        """Whether a part exists, and so is complete."""
 
     def working(self) -> AbstractContextManager[Path]:
-        """A folder to write parts in, each of which appears there when it is complete."""
+        """A folder to write parts in; a file must appear there only when it is complete."""
 
     def put(self, path: Path) -> None:
-        """Let a file in the folder of :meth:`working` be there for all."""
+        """Publish a file in the folder of :meth:`working` as a part."""
 
     def reading(self, name: str) -> AbstractContextManager[Path]:
-        """A part as a file of this machine, while the block runs."""
+        """A part as a local file, which exists while the context is open."""
 
     def remove(self) -> None:
         """Remove all parts."""
@@ -64,12 +64,12 @@ def part_store(place: str, output: Path) -> PartStore:
     """The store in a folder or at a URL, ready for parts.
 
     Args:
-        place: of the folder, which all machines see under the same path, or the URL of one that is
-            there (with stores of objects, a bucket and any prefix).
-        output: the file or folder that the parts are for; those of others may lie beside them.
+        place: a folder that all machines see under the same path, or the URL of an existing one
+            (for object stores, a bucket and any prefix).
+        output: what the parts are for; the place may hold parts of other outputs, too.
 
     Raises:
-        InputError: it cannot be reached or written.
+        InputError: the store cannot be reached or written.
     """
     found: PartStore
     own = "parts-" + hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:16]
@@ -113,7 +113,7 @@ class PartFolder:
         yield self.folder
 
     def put(self, path: Path) -> None:
-        """All see it already."""
+        """Nothing to do: all machines see the file already."""
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
@@ -125,10 +125,10 @@ class PartFolder:
 
 @dataclass(frozen=True)
 class PartUrl:
-    """Files of a store that fsspec reads.
+    """Files at a URL that fsspec can access.
 
     Attributes:
-        url: of a folder, or bucket and prefix. own: what names begin with, and no others' names.
+        url: URL of a folder, or of a bucket and prefix. own: prefix of this output's file names.
     """
 
     url: str
@@ -138,7 +138,7 @@ class PartUrl:
         return f"parts {self.url}"
 
     def begin(self) -> None:
-        with self.working() as folder:  # as each part is: written, renamed, read
+        with self.working() as folder:  # test all that a part needs: writing, renaming, reading
             (folder / _MARK).write_text(secrets.token_hex(8))
             self.put(folder / _MARK)
         self.seen()
@@ -158,19 +158,19 @@ class PartUrl:
 
     def put(self, path: Path) -> None:
         with self._reached() as (files, start):
-            # A bucket shows what is complete; a file system, which a URL may also name, does not.
+            # A bucket shows only complete files; a file system, which a URL can also be, does not.
             partial = f"{start}{path.name}-{secrets.token_hex(8)}.partial"
             try:
                 files.put_file(str(path), partial)
                 files.mv(partial, start + path.name)
             except Exception:
-                with suppress(Exception):  # the first error is to be told
+                with suppress(Exception):  # report the first error, not this one
                     files.rm_file(partial)
                 raise
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
-        # Windows removes no file that is mapped into memory.
+        # Windows cannot remove a file that is mapped into memory.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = Path(folder) / name
             with self._reached() as (files, start):
@@ -185,25 +185,25 @@ class PartUrl:
 
     @contextmanager
     def _reached(self) -> Iterator[tuple[Any, str]]:
-        """The file system of fsspec, and what paths of parts begin with."""
-        said = f"parts {self.url}, on {socket.gethostname()}"
+        """The fsspec file system, and the prefix of the paths of parts."""
+        where = f"parts {self.url}, on {socket.gethostname()}"
         try:
             from fsspec.core import url_to_fs
         except ImportError:
-            raise InputError(f"{said}: fsspec is missing: install ltr-features[dask]") from None
+            raise InputError(f"{where}: fsspec is missing: install ltr-features[dask]") from None
         try:
             files, place = url_to_fs(self.url)
-            files.invalidate_cache()  # others write, too
+            files.invalidate_cache()  # other machines write, too
             yield files, f"{place.rstrip('/')}/{self.own}-"
         except ImportError as error:
-            raise InputError(f"{said}: {error}; all machines need it") from error
+            raise InputError(f"{where}: {error}; all machines need it") from error
         except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of a file, a copy's
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # name the full disk
                 error.filename = error.filename2 or error.filename or tempfile.gettempdir()
                 error.filename2 = None
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise InputError(
-                f"{said}: {what}; check the address, and that this machine may read, write and "
+                f"{where}: {what}; check the address, and that this machine may read, write and "
                 "delete there"
             ) from error

@@ -1,4 +1,4 @@
-"""A progress bar for work of known steps, in notebooks and on terminals."""
+"""A progress bar for work with a known number of steps, in notebooks and on terminals."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 def tracked(items: Iterable[T], total: int, what: str, shown: bool | None) -> Iterator[T]:
-    """The items, with a bar that says how many are done and how long the rest will take.
+    """Yield the items, with a bar that shows how many are done and how long the rest will take.
 
     Args:
-        total: how many there are.
-        what: stands before the bar.
-        shown: whether to show it; None for notebooks only.
+        items: the items. total: their number.
+        what: label in front of the bar.
+        shown: whether to show the bar; None for notebooks only.
     """
     from rich.console import Console
     from rich.progress import track

@@ -1,4 +1,4 @@
-"""PyTerrier: columns as a transformer, single columns as re-rankers, a pipeline as an artifact.
+"""PyTerrier: columns as a transformer, single columns as re-rankers, pipelines as artifacts.
 
 features = LtrFeatures(builder)                    # builder: a fitted FeatureBuilder
 pipeline = first_stage >> features >> pt.ltr.apply_learned_model(learner, form="ltr")
@@ -25,14 +25,14 @@ _INPUTS = ["qid", "query", "docno"]
 
 
 class LtrFeatures(pt.Transformer):
-    """Adds ``features``: float64 [n_columns] for each row, the builder's columns in order.
+    """Transformer that adds ``features``, float64 [n_columns] per row: the builder's columns.
 
-    Input: ``qid``, ``query``, ``docno``; other columns are kept. It works with ``**`` beside other
-    transformers.
+    Input: ``qid``, ``query``, ``docno``; other columns are kept. It can be combined with other
+    transformers by ``**``.
 
     Args:
-        builder: a fitted builder; every ``docno`` must be of its collection.
-        columns: names of columns to take, in this order; None for all.
+        builder: a fitted builder; every ``docno`` must be in its collection.
+        columns: names of the columns to use, in this order; None for all.
         named: also add each column under its own name.
 
     Raises:
@@ -67,7 +67,7 @@ class LtrFeatures(pt.Transformer):
         return [*input_columns, *(name for name in more if name not in input_columns)]
 
     def fuse_feature_union(self, other: Any, is_left: bool) -> LtrFeatures | None:
-        """One transformer for two of the same builder, whose columns are then computed once."""
+        """Fuse two transformers of the same builder, so that its columns are computed once."""
         if not isinstance(other, LtrFeatures) or other.builder is not self.builder:
             return None
         if self.named or other.named:
@@ -77,7 +77,7 @@ class LtrFeatures(pt.Transformer):
 
 
 class _Reranker(pt.Transformer):
-    """Adds ``score`` and ``rank`` to rows."""
+    """Base of the transformers that add ``score`` and ``rank`` to rows."""
 
     def transform_inputs(self) -> list[str]:
         return _INPUTS
@@ -88,7 +88,7 @@ class _Reranker(pt.Transformer):
 
 
 class ColumnReranker(_Reranker):
-    """Ranks documents by one column: the score of a trained model, for example.
+    """Ranks documents by one column, for example the score of a trained model.
 
     Args:
         builder: a fitted builder. column: the column's name.
@@ -110,14 +110,14 @@ class ColumnReranker(_Reranker):
 
 
 class PipelineReranker(_Reranker):
-    """Ranks each query's documents by a :class:`ltr_features.scoring.ScoringPipeline`."""
+    """Ranks each query's documents with a :class:`ltr_features.scoring.ScoringPipeline`."""
 
     def __init__(self, pipeline: ScoringPipeline) -> None:
         super().__init__()
         self.pipeline = pipeline
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows with ``score`` and ``rank`` by the pipeline's ranker."""
+        """The rows with ``score`` and ``rank`` from the pipeline's ranker."""
         pt.validate.result_frame(frame, extra_columns=["query"], context=self)
         scores = pd.Series(0.0, index=frame.index)
         for (_, query), rows in frame.groupby(["qid", "query"], sort=False):
@@ -128,7 +128,7 @@ class PipelineReranker(_Reranker):
 class LtrArtifact(pt.Artifact):
     """A saved pipeline (features and ranker) as a PyTerrier artifact.
 
-    ``LtrArtifact.make(pipeline, path)`` writes it; ``pt.Artifact.load(path)`` finds it again.
+    ``LtrArtifact.make(pipeline, path)`` writes it; ``pt.Artifact.load(path)`` loads it.
     """
 
     ARTIFACT_TYPE = "ltr_features"
@@ -152,15 +152,15 @@ class LtrArtifact(pt.Artifact):
         return cls(path)
 
     def pipeline(self) -> ScoringPipeline:
-        """The pipeline, loaded."""
+        """Load the pipeline."""
         return ScoringPipeline.load(str(self.path))
 
     def features(self, columns: Sequence[str] | None = None) -> LtrFeatures:
-        """The transformer that adds its columns."""
+        """A transformer that adds the pipeline's columns."""
         return LtrFeatures(self.pipeline().features, columns)
 
     def reranker(self) -> PipelineReranker:
-        """The transformer that ranks by it."""
+        """A transformer that ranks with the pipeline."""
         return PipelineReranker(self.pipeline())
 
 

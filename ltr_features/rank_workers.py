@@ -1,5 +1,5 @@
-"""One ranker trained by all workers of a cluster, each on some of the rows: for rows that are too
-many for one machine."""
+"""Train one ranker on all workers of a cluster, each on a share of the rows, for data that is too
+large for one machine."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def train_on(
 ) -> None:
     """Train XGBoost's LambdaMART on all workers and save it.
 
-    Each worker reads its share of the queries. The model is the same for the same number of
-    workers, and another one, of other bins and sums, for another number: this is the one thing that
-    depends on it.
+    Each worker reads its share of the queries. Unlike all other results, the model depends on the
+    number of workers, because bins and sums do.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
-        rows: Parquet of :func:`letor.parquet.write_parquet` or a part of a fold, as the workers see
-            it. out: the ranker's folder, likewise.
+        rows: Parquet file written by :func:`letor.parquet.write_parquet`, or a part of a fold, as
+            the workers see it.
+        ranker: the ranker to train. out: the folder to save it in, as the workers see it.
         memory: bytes of values that each worker holds in memory, see
             :func:`letor.parquet.read_parquet`.
-        threads: of this process, which reads where queries end; each worker has one.
+        threads: threads of this process, which reads where queries end; each worker has one.
 
     Raises:
-        InputError: there are fewer queries than workers; the normaliser needs all rows; a worker
-            died; or as :func:`~ltr_features.cluster.connected`.
+        InputError: there are fewer queries than workers, the normaliser needs all rows, or a
+            worker died; see also :func:`~ltr_features.cluster.connected`.
     """
     if ranker.normalise == "standard":
         raise InputError("normalise='standard' looks at all rows: use another one, or one process")
@@ -71,7 +71,7 @@ def train_on(
 
 
 def _ends_of_queries(rows: Path, threads: int | None) -> NDArray[np.int64]:
-    """int64: 0, and the row after the last one of each query."""
+    """int64 [n_queries + 1]: 0, and the row after the last row of each query."""
     index = read_parquet(rows, features=[], comments=False, threads=threads).query_index
     return np.append(0, np.flatnonzero(np.append(index[1:] != index[:-1], True)) + 1)
 
@@ -85,10 +85,10 @@ def _train(
     memory: int | None,
     tracker_args: dict[str, Any],
 ) -> None:
-    """Train on a share of the rows, with all others that do so now; the first one saves."""
+    """Train on a share of the rows, together with the other workers; the first one saves."""
     rows = read_parquet(path, rows=share, comments=False, threads=1, memory=memory)
     with (
-        config_context(verbosity=0),  # who has which rank
+        config_context(verbosity=0),  # hides messages about the ranks of workers
         collective.CommunicatorContext(**tracker_args, dmlc_task_id=f"{number:06}"),
     ):
         ranker.fit(rows)

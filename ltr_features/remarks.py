@@ -1,4 +1,4 @@
-"""Remarks on trained columns, told once for all folds."""
+"""Remarks on trained columns, merged over all folds."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 class ColumnWarning(FitWarning):
-    """A column's model learned nothing, diverged or had little to learn from, or its scores of
-    training rows are unlike those of other rows."""
+    """A column's model learned nothing, diverged or had little to learn from, or it scores training
+    rows unlike other rows."""
 
 
 def warn_of(sentences: Iterable[str]) -> None:
-    """Warn the caller of the caller, once for each sentence."""
+    """Issue a warning for each sentence, attributed to the caller of the calling function."""
     for sentence in sentences:
         warnings.warn(sentence, ColumnWarning, stacklevel=3)
 
 
 def told_once(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
-    """Remarks on the columns of all folds as sentences, those of a column together: "ssi, Fold1
-    and Fold3: kept its start ...". Remarks that differ in numbers alone are one, with the least
-    and the greatest: "134 to 136 queries".
+    """Remarks on the columns of all folds as sentences, grouped by column: "ssi, Fold1 and Fold3:
+    kept its start ...". Remarks that differ only in numbers are merged, see :func:`alike`.
 
     Args:
         folds: for each fold the provenance of its columns, see
@@ -40,29 +39,29 @@ def told_once(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]
             for remark in columns.get(name, {}).get("remarks", ())
         )
         found += [
-            f"{name}, {_folds_in_words([*dict.fromkeys(own)], len(folds))}: {remark}"
-            for own, remark in alike(remarks)
+            f"{name}, {_folds_in_words([*dict.fromkeys(owners)], len(folds))}: {remark}"
+            for owners, remark in alike(remarks)
         ]
     return found
 
 
 def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Remarks that differ in numbers alone as one, with the least and the greatest of each number:
-    "134 to 136 queries".
+    """Merge remarks that differ only in numbers, with the range of each number: "134 to 136
+    queries".
 
     Args:
-        remarks: whose each is, and the remark.
+        remarks: pairs of an owner and its remark.
 
     Returns:
-        For each text those whose it is, in order, and the text.
+        For each merged remark its owners, in order, and its text.
     """
     # By the text between the numbers.
     found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for owner, remark in remarks:
         found.setdefault(tuple(_NUMBER.split(remark)), []).append((owner, _NUMBER.findall(remark)))
     return [
-        ([owner for owner, _ in own], _joined(texts, [numbers for _, numbers in own]))
-        for texts, own in found.items()
+        ([owner for owner, _ in group], _joined(texts, [numbers for _, numbers in group]))
+        for texts, group in found.items()
     ]
 
 
@@ -73,7 +72,7 @@ def _joined(texts: Sequence[str], numbers: Sequence[Sequence[str]]) -> str:
 
 
 def _range(numbers: Sequence[str]) -> str:
-    least, most = (of(numbers, key=lambda n: float(n.replace(",", ""))) for of in (min, max))
+    least, most = (pick(numbers, key=lambda n: float(n.replace(",", ""))) for pick in (min, max))
     return least if least == most else f"{least} to {most}"
 
 

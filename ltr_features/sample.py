@@ -1,6 +1,6 @@
-"""A small collection in all the forms that people have: for tutorials, and to try a command on.
+"""A small collection in every supported file format, for tutorials and for trying out commands.
 
-It is made of 30 articles of the Wikipedia excerpt that is installed with gensim, see
+It is made from 30 articles of the Wikipedia excerpt that is installed with gensim, see
 :mod:`ltr_features.sources.wikipedia_sections`: sections are documents, queries are words of other
 sections of the same articles, relevance is graded by shared links.
 """
@@ -34,9 +34,9 @@ from ltr_features.text.collection_files import save_collection
 from ltr_features.text.index import TermIndex
 from ssi_models.weighting import TfIdf
 
-#: Articles that are taken, documents per query in runs and LETOR files, numbers in a vector.
+#: Number of articles, documents per query in runs and LETOR files, dimensions of vectors.
 N_ARTICLES, DEPTH, WIDTH = 30, 20, 64
-#: What a grade is called in the table of ratings.
+#: Names of the grades in the table of ratings.
 RATINGS = {2: "Exact", 1: "Partial", 0: "None"}
 
 _README = """\
@@ -50,10 +50,10 @@ letor/     Fold1/train.txt, vali.txt, test.txt: the 46 LETOR columns, #docid in 
 vectors/   documents.npy and queries.npy, float32, {width} numbers a row, and the ids of their rows
            in documents.txt and queries.txt
 training_queries.txt   ids of the training queries: those of letor/Fold1/train.txt
-groups.tsv             the article that each query was made from: queries of one belong together
+groups.tsv             the article that each query was made from, which groups the queries
 
-Queries are random words of sections that are in no document. They are no questions that people ask,
-and what helps here need not help elsewhere. Texts: see LICENCE.txt.
+Queries are random words of sections that are not in the documents. They are not questions that
+people ask, so what helps here need not help elsewhere. Texts: see LICENCE.txt.
 """
 _LICENCE = """\
 The texts are sections of articles of the English Wikipedia, by its authors, who are named in the
@@ -65,10 +65,10 @@ licence (https://creativecommons.org/licenses/by-sa/4.0/); markup was removed fr
 
 
 def write_sample(folder: str | os.PathLike[str]) -> Collection:
-    """Write the sample into a new folder, the same bytes each time.
+    """Write the sample into a new folder, with the same bytes each time.
 
     Returns:
-        The collection that all forms hold.
+        The collection that all files hold.
 
     Raises:
         InputError: something is at ``folder`` already, or gensim's excerpt is missing.
@@ -96,11 +96,11 @@ def write_sample(folder: str | os.PathLike[str]) -> Collection:
             partial / "groups.tsv",
             map("\t".join, zip(collection.query_ids, collection.query_groups or (), strict=True)),
         )
-        told = _README.format(
+        readme = _README.format(
             n_documents=len(collection.document_ids), n_queries=len(collection.query_ids),
             ratings=", ".join(RATINGS.values()), depth=DEPTH, width=WIDTH,
         )  # fmt: skip
-        (partial / "README.txt").write_text(told, encoding="utf-8")
+        (partial / "README.txt").write_text(readme, encoding="utf-8")
         licence = _LICENCE.format(articles="\n".join(articles))
         (partial / "LICENCE.txt").write_text(licence, encoding="utf-8")
     return collection
@@ -156,7 +156,7 @@ def _write_run(
 
 
 def _write_csv(collection: Collection, pairs: Pairs, folder: Path) -> None:
-    """Documents, and ratings: the relevant pairs, and up to five of BM25's that are not."""
+    """Write documents, and ratings: relevant pairs, and up to five of BM25's that are not."""
     documents = pd.DataFrame({"id": collection.document_ids, **collection.fields})
     documents.rename(columns={"body": "text"}).to_csv(
         folder / "documents.csv", index=False, lineterminator="\n"
@@ -212,7 +212,7 @@ def _trec_record(document: Mapping[str, str]) -> str:
 
 
 def _write_vectors(context: ColumnContext, folder: Path) -> None:
-    """Unit vectors by LSA (truncated SVD of tf-idf rows), and the run of their cosines."""
+    """Write unit vectors by LSA (truncated SVD of tf-idf rows), and the run by their cosines."""
     collection, counts = context.collection, context.index.counts("whole")
     weighting = TfIdf().fit(counts)
     D, Q = weighting.transform(counts), weighting.transform(context.query_counts)
@@ -238,7 +238,7 @@ def _unit(X: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _write_letor(context: ColumnContext, folds: Sequence[Fold], folder: Path) -> None:
-    """The first fold, with the 46 columns."""
+    """Write the first fold, with the 46 columns."""
     parts = FeatureBuilder(["letor46"], depth=DEPTH).folds(context, folds)[0]
     for name, part in zip(("train", "vali", "test"), parts, strict=True):
         write_rows(part, folder / folds[0].name / f"{name}.txt")

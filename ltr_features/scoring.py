@@ -23,15 +23,15 @@ from ltr_features.feature_builder import FeatureBuilder
 
 
 class ScoringPipeline:
-    """Scores documents for queries as they come, with the numbers of the batch path to the bit.
+    """Scores documents for one query at a time; scores equal those of batch scoring to the bit.
 
-    Documents' representations (embeddings, links, term counts, postings) are computed at the first
+    Document representations (embeddings, links, term counts, postings) are computed at the first
     query and kept.
 
     Args:
-        features: a fitted builder, whose columns are those of the ranker.
+        features: a fitted builder that has the columns of the ranker.
         ranker: a fitted ranker. With a normaliser that looks at all candidates of a query
-            ("minmax"), scores depend on which candidates there are, here as in training.
+            ("minmax"), scores depend on the set of candidates, as they do in training.
 
     Raises:
         InputError: the ranker was trained on columns that the builder does not make.
@@ -68,8 +68,8 @@ class ScoringPipeline:
         """The n best documents: ``docno``, ``score`` (float32), ``rank`` (from 1).
 
         Args:
-            query: its text.
-            n: how many.
+            query: the text of the query.
+            n: number of documents.
             docnos: the candidates; by default BM25's best ``features.depth``.
 
         Raises:
@@ -91,12 +91,12 @@ class ScoringPipeline:
 
     @former_names(streams="fields")
     def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
-        """This pipeline with documents added, or replaced where their ids are there, see
-        :meth:`FeatureBuilder.with_documents`. All other documents keep their scores, to the bit."""
+        """A new pipeline with documents added, or replaced if their ids exist already, see
+        :meth:`FeatureBuilder.with_documents`. All other documents keep their scores to the bit."""
         return type(self)(self.features.with_documents(ids, fields), self.ranker)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a new folder: ``features`` and ``ranker``; nothing in it is code.
+        """Write the pipeline to a new folder: ``features`` and ``ranker``; it contains no code.
 
         Raises:
             InputError: the folder holds something else.
@@ -111,11 +111,11 @@ class ScoringPipeline:
             write_digests(partial)
 
     def save_added(self, folder: str | os.PathLike[str]) -> None:
-        """Write the added documents into the folder where the pipeline was saved; what else is
-        there is not written again. One program at a time may do so.
+        """Write only the added documents, into the folder where the pipeline was saved. Only one
+        program at a time may do so.
 
         Raises:
-            InputError: nothing was added, or the folder holds no pipeline or another one.
+            InputError: no documents were added, or the folder does not hold this pipeline.
         """
         folder, added = Path(folder), self.features.added_
         if added is None:
@@ -129,10 +129,10 @@ class ScoringPipeline:
         """Read what :meth:`save` wrote.
 
         Args:
-            given: families and models that no name stands for, see :meth:`FeatureBuilder.load`.
+            given: ``families`` and ``models`` of :meth:`FeatureBuilder.load`.
 
         Raises:
-            InputError: not such a folder.
+            InputError: the folder holds no pipeline.
         """
         folder = Path(folder)
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)

@@ -1,9 +1,9 @@
-"""A pipeline over HTTP, by the standard library alone: JSON in, JSON out.
+"""Serve a pipeline over HTTP with the standard library alone: JSON in, JSON out.
 
 ``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
 "documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
-``GET /health`` answers ``{"status": "ok", "documents": n}``. What is wrong with a request is said
-in ``{"error": ...}``. Nothing is encrypted, and nobody is asked who they are.
+``GET /health`` answers ``{"status": "ok", "documents": n}``. A bad request is answered with
+``{"error": ...}``. There is no encryption and no authentication.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from letor.errors import InputError
 from ltr_base.names import nearest
 from ltr_features.scoring import ScoringPipeline
 
-#: Bytes of a request's body, characters of a query, documents of a request.
+#: Largest number of bytes in a request's body, characters in a query, documents in a request.
 MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 10_000, 10_000
 
 
 class ScoringServer(ThreadingHTTPServer):
-    """Serves a pipeline; a thread for each request.
+    """Serves a pipeline, with one thread per request.
 
     Args:
-        pipeline: the pipeline. Scores do not depend on what else is asked at the same time.
-        host: the address to listen at. port: 0 for any that is free.
+        pipeline: the pipeline. Scores do not depend on concurrent requests.
+        host: the address to listen on. port: 0 for any free port.
 
     Raises:
-        OSError: nothing can listen there.
+        OSError: the address cannot be listened on.
     """
 
     request_queue_size = 128
-    daemon_threads = False  # server_close waits for the requests that are being answered
+    daemon_threads = False  # so that server_close waits for requests in progress
 
     def __init__(self, pipeline: ScoringPipeline, host: str = "127.0.0.1", port: int = 8080):
         self.pipeline = pipeline
@@ -45,10 +45,10 @@ class ScoringServer(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def serve(self) -> None:
-        """Answer requests until the process is told to end (SIGTERM, Ctrl-C); requests that have
-        begun are answered. To be called by the main thread."""
+        """Answer requests until SIGTERM or Ctrl-C; requests in progress are still answered. Must
+        be called from the main thread."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            # shutdown() waits for the loop, which this thread runs.
+            # shutdown() waits for the loop, which runs in this thread: call it from another one.
             signal.signal(number, lambda *_: threading.Thread(target=self.shutdown).start())
         with self:
             self.serve_forever(poll_interval=0.1)
@@ -87,8 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.OK, answer)
 
     def _body(self, length: int) -> bytes | None:
-        """The request's body, None if it is too long. A few times as much is read, as clients read
-        no answer before they have sent everything."""
+        """The request's body, or None if it is too long. Then up to eight times the limit is read
+        and dropped, as clients do not read the answer before they have sent everything."""
         if length <= MOST_BYTES:
             return self.rfile.read(length)
         for _ in range(min(length, 8 * MOST_BYTES) >> 16):
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Every error is JSON, those of the base class included."""
+        """Answer with an error as JSON; the base class calls this, too."""
         self._answer(code, {"error": message or HTTPStatus(code).phrase})
 
     def _answer(self, code: int, content: Any) -> None:
@@ -109,15 +109,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged; unexpected errors are, with their traceback."""
+        """Do nothing: only unexpected errors are logged, with their traceback."""
 
 
 def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
-    """The answer to a request. Raises InputError where it is not what it should be."""
+    """The answer to a request. Raises InputError for a bad request."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the request is no JSON in UTF-8: {error}") from None
+        raise InputError(f"the request is not JSON in UTF-8: {error}") from None
     if not isinstance(request, dict):
         raise InputError(f"the request must be an object with a query, got {_shown(request)}")
     for key in request:

@@ -1,5 +1,5 @@
 """Folds that need not fit in memory: the table's file of all rows (:mod:`ltr_features.blocks`), and
-for each part of a fold which rows it has, with the columns of the fold's models."""
+a file for each part of a fold with its row numbers and the columns of the fold's models."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_table import FitAll, FoldTable, learned_columns
 from ltr_features.text.collection import Collection, Pairs, finder
 
-#: The parts of a fold, and how their files are called.
+#: The parts of a fold, and the names of their files.
 PARTS = {"train": "train", "validation": "vali", "test": "test"}
-_NAMES = 2**18  # of documents, that are looked up together
+_NAMES = 2**18  # document ids that are looked up together
 
 
 def write_folds(
@@ -44,25 +44,26 @@ def write_folds(
 
     Args:
         context: the collection and the index that the rows were made from.
-        columns: of trained models.
-        folder: of the folds; its ``columns.parquet`` has all rows, by
-            :func:`~.blocks.write_columns`. Models are kept in ``models``.
-        missing: what is judged and has no row, of all queries.
-        memory: bytes for the rows that are scored at a time, about. What models hold of the
-            documents comes on top; where models learn from the candidates, 16 bytes a row, too.
+        columns: columns of models to train.
+        folds: all folds. folder: their folder; it must hold the file of all rows,
+            ``columns.parquet``, by :func:`~.blocks.write_columns`. Models are kept in ``models``.
+        missing: relevant documents and judged queries without rows, of all queries.
+        memory: approximate number of bytes for the rows that are scored at a time. What models
+            hold about the documents comes on top, and 16 bytes per row if models learn from the
+            candidates.
         by_group, on_progress, fit: see :func:`~.feature_table.learned_columns`.
 
     Yields:
-        Each fold, when its parts are written.
+        Each fold, after its parts are written.
 
     Raises:
-        InputError: as :func:`~.feature_table.learned_columns`.
+        InputError: see :func:`~.feature_table.learned_columns`.
     """
     paths = {
         f.name: [folder / f.name / f"{name}.parquet" for name in PARTS.values()] for f in folds
     }
     for path in chain.from_iterable(paths.values()):
-        path.unlink(missing_ok=True)  # its rows may be of the file that was there before
+        path.unlink(missing_ok=True)  # it may refer to rows of an earlier file
     table, pairs = _stored(context.collection, folder / ALL_ROWS, missing, memory)
     made = learned_columns(
         context, table, columns, folds,
@@ -76,7 +77,7 @@ def write_folds(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise InputError for columns of one name: before the work."""
+    """Raise InputError, before any work, if two columns have the same name."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise InputError(f"column names given twice: {', '.join(twice)}")
@@ -85,8 +86,8 @@ def check_names(names: Sequence[str]) -> None:
 def _stored(
     collection: Collection, path: Path, missing: Missing, memory: int
 ) -> tuple[RankingData, Pairs]:
-    """The rows of a file without their columns, and their pairs; in temporary files where they take
-    more memory."""
+    """The rows of a file without their columns, and their pairs, in temporary files if they do not
+    fit into ``memory``."""
     of_document, of_query = finder(collection.document_ids), finder(collection.query_ids)
     labels = GrowingArray(np.float32, memory=memory // 16)
     index, query, document = (GrowingArray(np.int64, memory=memory // 16) for _ in range(3))

@@ -1,1 +1,1 @@
-"""Clicks as judgements: logs in, click models, unbiased labels and weights out."""
+"""Judgements from clicks: click logs, click models, and unbiased labels and weights."""

@@ -1,4 +1,4 @@
-"""The contract of every click model, and how well one predicts a log."""
+"""The base class of click models, and the measures of how well they predict a log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 from letor.errors import InputError
 from ltr_features.clicks.log import ClickLog
 
-#: What a click counts at least that a model holds to be impossible.
+#: Lower bound of the probability of a click that is impossible by a model.
 LEAST_PROBABILITY = 1e-6
-#: Where logarithms of parameters are taken.
+#: Distance from 0 and 1 that parameters keep in logarithms.
 _OPEN = 1e-9
 
 Array = NDArray[np.float64]
@@ -24,16 +24,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prediction:
-    """How well a model foretells the clicks of a log.
+    """How well a model predicts the clicks of a log.
 
     Attributes:
         log_likelihood: natural logarithm of P(clicks), summed over all rows, each given the clicks
             above it on its page.
-        n_rows: rows that were summed.
-        by_position: float64 [positions], perplexity at each position (NaN where no row is): 2 to
-            the mean of -log2 P(the row's click or none), not given other clicks. 1 is perfect, 2 a
-            coin.
-        n_impossible: clicks whose probability is 0 by the model; they count 1e-6.
+        n_rows: number of rows in the sum.
+        by_position: float64 [positions], perplexity at each position (NaN without rows): 2 to the
+            mean of -log2 P(click or no click in the row), not given other clicks. 1 is perfect, 2
+            is a coin toss.
+        n_impossible: number of clicks with probability 0 by the model; 1e-6 is used for them.
 
     Source: Chuklin, Markov, de Rijke, "Click Models for Web Search", 2015, sections 5.1 and 5.2.
     """
@@ -50,40 +50,39 @@ class Prediction:
 
 
 class ClickModel(ABC):
-    """What makes users click, learned from a log.
+    """Abstract base class of click models, which learn from a log why users click.
 
-    ``fit`` estimates, for every (query, document) pair, how attractive the result is: the
-    probability that a user who examines it clicks it. Parameters that all pairs share (of
-    positions, say) maximise the likelihood; those of pairs, given them, the likelihood times a beta
-    prior. One prior for all at once would do harm: thousands of pairs that were hardly shown, each
-    with its made-up examinations, outweigh the clicks on lower positions, and the model takes users
-    to look there less than they do.
+    ``fit`` estimates the attractiveness of every (query, document) pair: the probability that a
+    user who examines the result clicks it. Parameters that all pairs share (those of positions, for
+    example) maximise the likelihood; given them, the parameters of pairs maximise the likelihood
+    times a beta prior. A prior on all parameters at once would be harmful: the made-up examinations
+    of thousands of pairs that were hardly shown would outweigh the clicks on lower positions, and
+    the model would underestimate how many users look there.
 
     Args:
-        prior: clicks and skips, in examinations, that every pair is taken to have had before the
-            log; both >= 0. (1, 1) keeps pairs with little evidence away from 0 and 1, (0, 0) is
-            maximum likelihood.
+        prior: pseudo-counts of clicks and skips of every pair, in examinations; both >= 0. (1, 1)
+            keeps pairs with little evidence away from 0 and 1, (0, 0) is maximum likelihood.
 
     Attributes:
         log_: the log that was fitted.
         attractiveness_: float64 [pairs of the log], in [0, 1].
-        standard_error_: float64 [pairs], of the attractiveness; infinite where the log cannot tell.
-        evidence_: float64 [pairs], examinations that the log has, or is estimated to have.
-        examination_: float64 [positions], share of users who examine each position, as the model
-            has it; NaN where nothing was shown.
-        examination_error_: float64 [positions], its standard error; NaN where the model has none.
-        log_likelihoods_: after each iteration for the shared parameters; never falls. Empty where
-            nothing is shared, or iterated.
-        objective_: log-likelihood plus log prior after each iteration for the pairs'; never falls.
+        standard_error_: float64 [pairs], of the attractiveness; infinite if it is undetermined.
+        evidence_: float64 [pairs], number of examinations, observed or estimated.
+        examination_: float64 [positions], share of users who examine each position by the model;
+            NaN where nothing was shown.
+        examination_error_: float64 [positions], its standard error; NaN if the model has none.
+        log_likelihoods_: log-likelihood after each iteration for the shared parameters; never
+            falls. Empty if no parameters are shared, or nothing is iterated.
+        objective_: log-likelihood plus log prior after each iteration for pairs; never falls.
         converged_: whether the last iterations changed no parameter by more than the tolerance.
-        remarks_: what must be heard of the fit, a sentence each.
+        remarks_: remarks on the fit for users, one sentence each.
 
     Source: Chuklin, Markov, de Rijke, "Click Models for Web Search", Morgan & Claypool, 2015;
     chapter 3 for the models, chapter 4 for their estimation.
     """
 
     name: ClassVar[str]
-    #: Whether the model learns from counts, so that logs without pages will do.
+    #: Whether the model learns from counts, so that logs need no pages.
     from_counts: ClassVar[bool] = False
 
     log_: ClickLog
@@ -101,7 +100,7 @@ class ClickModel(ABC):
         self.prior = prior
 
     def fit(self, log: ClickLog) -> Self:
-        """Learn from a log.
+        """Fit the model to a log.
 
         Raises:
             InputError: a parameter out of its range, or a log without pages where they are needed.
@@ -109,15 +108,15 @@ class ClickModel(ABC):
         self._check()
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, []
-        with threadpool_limits(limits=1, user_api="blas"):  # the same sums on any machine's cores
+        with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the cores
             self._fit(log)
         self.log_ = log
         return self
 
     @property
     def relevance_(self) -> Array:
-        """float64 [pairs], in [0, 1]: what is judged of a pair: its attractiveness, unless the
-        model also knows whether users were satisfied."""
+        """float64 [pairs], in [0, 1]: the relevance that pairs are judged by: the attractiveness,
+        unless the model also estimates whether users were satisfied."""
         return self.attractiveness_
 
     @property
@@ -126,9 +125,8 @@ class ClickModel(ABC):
         return self.standard_error_
 
     def predict(self, log: ClickLog) -> Prediction:
-        """How well the model foretells a log, which may have other queries and documents: pairs
-        that it has not seen are taken to be as attractive as all clicked ones of the fitted log
-        together, positions beyond as the last.
+        """Measure how well the model predicts a log. Unknown pairs get the mean attractiveness of
+        the fitted log, weighted by evidence; positions beyond its last are treated like the last.
 
         Raises:
             InputError: the model is not fitted, or it needs pages and the log has none.
@@ -152,7 +150,7 @@ class ClickModel(ABC):
         return Prediction(log_likelihood, n_rows, by_position, n_impossible)
 
     def _check(self) -> None:
-        """Refuse parameters out of range (InputError)."""
+        """Raise InputError for parameters out of range."""
         prior = np.asarray(self.prior, np.float64)
         if prior.shape != (2,) or not (np.isfinite(prior).all() and (prior >= 0).all()):
             raise InputError(f"prior must be two numbers >= 0, clicks and skips, got {self.prior}")
@@ -164,11 +162,12 @@ class ClickModel(ABC):
     def _probabilities(
         self, log: ClickLog, known: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], Array, Array]]:
-        """Position, number of times, P(what was seen), and P(what was seen | clicks above)."""
+        """Yield position, count, P(observation) and P(observation | clicks above), where the
+        observation is a click or no click."""
 
     def _estimate(self, clicks: Array, examinations: Array) -> tuple[Array, Array]:
-        """Attractiveness of pairs by clicks in examinations, and its standard error where the
-        examinations are known: the mode of the beta posterior, and the curvature there."""
+        """Attractiveness of pairs and its standard error, from clicks among known examinations: the
+        mode of the beta posterior, and the curvature there."""
         value = smoothed(clicks, examinations, self.prior)
         n = examinations + sum(self.prior)
         with np.errstate(divide="ignore"):
@@ -180,18 +179,18 @@ class ClickModel(ABC):
         return float(a * np.log(kept).sum() + b * np.log1p(-kept).sum())
 
     def _of_pairs(self, values: Array, weight: Array, known: NDArray[np.int64]) -> Array:
-        """A parameter of another log's pairs; of unknown ones the weighted mean."""
+        """A parameter for the pairs of another log; the weighted mean for unknown pairs."""
         total = float(weight.sum())
         mean = float(values @ weight) / total if total > 0 else 0.5
         return np.where(known < 0, mean, values[np.maximum(known, 0)])
 
 
 def inside(values: Any) -> Array:
-    """Probabilities, kept off 0 and 1, for logarithms and quotients."""
+    """Probabilities clipped away from 0 and 1, for logarithms and quotients."""
     return np.clip(np.asarray(values, np.float64), _OPEN, 1 - _OPEN)
 
 
 def smoothed(clicks: Array, examinations: Array, prior: tuple[float, float]) -> Array:
-    """(clicks + prior clicks) / (examinations + prior ones), 0 where nothing was examined."""
+    """(clicks + prior clicks) / (examinations + prior examinations); 0 without examinations."""
     n = examinations + sum(prior)
     return np.minimum((clicks + prior[0]) / np.where(n > 0, n, 1.0), 1.0)

@@ -1,4 +1,4 @@
-"""Click models of users who go down a page: what they share, and the cascade model."""
+"""Click models of users who read a page from the top: their base classes, and the cascade model."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ltr_features.clicks.log import ClickLog, Pages
 from ltr_features.clicks.position_models import check_iterations, not_converged
 from ltr_features.kernels import clicks as kernels
 
-#: A continuation beyond this is at its bound: it has no error, and nothing depends on it.
+#: A continuation above this is at its bound: it gets no standard error and affects no other.
 ALWAYS = 1 - 1e-6
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What stays the same of a log while parameters change.
+    """Statistics of a log that do not depend on parameters.
 
     Attributes:
         weight: float64 [n], how often each row's page was seen.
         clicks: float64 [pairs]. skips: float64 [pairs], rows not clicked above a last click, which
-            were surely examined.
-        told: int64, clicked rows that have a row below them. ended: int64, those that are last
+            were certainly examined.
+        told: int64, clicked rows with a row below them. ended: int64, those of them that are last
             clicks. passed: int64, those that are not.
         count: float64 [s], how often each page was seen. last: int64 [s], row of its last click;
-            its first row where nothing is clicked.
+            its first row if there is none.
     """
 
     log: ClickLog
@@ -63,7 +63,7 @@ class Facts:
         )  # fmt: skip
 
     def by_pair(self, values: NDArray[Any], rows: Any = slice(None)) -> Array:
-        """float64 [pairs]: sums of a value of each of the rows."""
+        """float64 [pairs]: sums of the rows' values, weighted by how often their page was seen."""
         weights = self.weight[rows] * values
         sums = np.bincount(self.pages.pair[rows], weights, minlength=self.log.n_pairs)
         return sums.astype(np.float64)
@@ -71,11 +71,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What the clicks say of what cannot be seen.
+    """Probabilities of hidden events, given the clicks.
 
     Attributes:
         examination: float64 [n], P(row examined). tail: float64 [s], P(no click below the last
-            one), which is P(no click) of pages without one.
+            one), which is P(no click) for pages without a click.
     """
 
     examination: Array
@@ -83,8 +83,8 @@ class Beliefs:
 
 
 class Downwards(ClickModel):
-    """What the models of this file share: rows are examined from the top; after a click users go
-    on with ``_after_click``, after a skip with ``_after_skip``."""
+    """Base class of models in which rows are examined from the top: after a click, users continue
+    with probability ``_after_click``, after a skip with ``_after_skip``."""
 
     def _probabilities(
         self, log: ClickLog, known: NDArray[np.int64]
@@ -109,7 +109,7 @@ class Downwards(ClickModel):
         return marginal, conditional
 
     def _set_examination(self, log: ClickLog, pages: Pages) -> None:
-        """The share of users who examine each position, by the model, over the log's pages."""
+        """Set the share of users who examine each position by the model, over the log's pages."""
         after = self._after_click(pages, slice(None))
         marginal, _ = self._predicted(pages, self.attractiveness_, after)
         alpha = np.maximum(self.attractiveness_[pages.pair], 1e-300)
@@ -127,16 +127,16 @@ class Downwards(ClickModel):
     def _after_click(
         self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
     ) -> Array:
-        """float64: P(next row is examined | clicked) of some rows; ``known``: the rows of this
-        model's pairs, where the pages are of another log."""
+        """float64: P(next row is examined | clicked) of some rows; ``known`` maps the pairs of
+        another log's pages to pairs of this model."""
 
 
 class Cascade(Downwards):
-    """Users go down the page until they click, and leave then (section 3.4).
+    """Users read the page from the top until they click, and then leave (section 3.4).
 
     P(click at r) = alpha_r prod_(i < r) (1 - alpha_i). Estimated by counting: rows up to the first
     click of their page were examined, others are left out (section 4.1). A second click on a page
-    is impossible by the model; its probability counts 1e-6 in predictions, and ``remarks_`` says
+    is impossible by the model; predictions use probability 1e-6 for it, and ``remarks_`` states
     how many pages have one.
     """
 
@@ -160,7 +160,7 @@ class Cascade(Downwards):
         if several:
             self.remarks_.append(
                 f"{several:,} of {log.n_pages:,} pages have several clicks, which the cascade "
-                "model does not know: what is below the first is left out; take dcm or dbn"
+                "model does not allow: rows below the first click are left out; use dcm or dbn"
             )
         self._set_examination(log, pages)
 
@@ -174,7 +174,7 @@ class Cascade(Downwards):
 
 
 class Continued(Downwards):
-    """Models whose users may go on after a click, estimated by EM, or by counting."""
+    """Models whose users may continue after a click, estimated by EM or by counting."""
 
     def __init__(
         self,
@@ -210,8 +210,8 @@ class Continued(Downwards):
         self._set_examination(log, pages)
 
     def _iterate(self, facts: Facts, shared: bool) -> Beliefs:
-        """EM, to the last beliefs: by likelihood until the ``shared`` parameters stay, or with
-        them as they are and the prior until those of pairs stay."""
+        """Run EM and return the last beliefs: until the ``shared`` parameters converge, without
+        prior; or with those fixed and the prior, until the parameters of pairs converge."""
         prior = (0.0, 0.0) if shared else self.prior
         values = self.log_likelihoods_ if shared else self.objective_
         beliefs = self._believe(facts)
@@ -238,8 +238,7 @@ class Continued(Downwards):
         return Beliefs(examination, tail)
 
     def _improve_pairs(self, facts: Facts, beliefs: Beliefs, prior: tuple[float, float]) -> float:
-        """The M-step of what each pair has, the attractiveness: clicks among examinations. The
-        largest change."""
+        """The M-step for attractiveness, clicks by examinations; returns the largest change."""
         alpha = smoothed(facts.clicks, facts.by_pair(beliefs.examination), prior)
         change = float(np.abs(alpha - self.attractiveness_).max())
         self.attractiveness_ = alpha
@@ -265,7 +264,7 @@ class Continued(Downwards):
         return np.where(pages.click, 1 / alpha, -beliefs.examination / (1 - alpha))
 
     def _count_attraction(self, facts: Facts) -> None:
-        """The simplified models': rows are examined up to the last click, or all."""
+        """Estimate attractiveness, assuming that rows are examined up to the last click, if any."""
         pages = facts.pages
         last = np.where(pages.last_click < 0, len(pages.pair), pages.last_click)
         self.evidence_ = facts.by_pair(pages.place <= last[pages.row_page])
@@ -274,15 +273,15 @@ class Continued(Downwards):
 
     @abstractmethod
     def _start(self, facts: Facts) -> bool:
-        """Parameters to begin with, beside the attractiveness; whether shared ones are learned."""
+        """Set the other initial parameters; returns whether to learn the shared ones."""
 
     @abstractmethod
     def _improve_shared(self, facts: Facts, beliefs: Beliefs) -> float:
-        """The M-step of what pairs share, before that of the pairs; the largest change."""
+        """The M-step for shared parameters, before that of pairs; returns the largest change."""
 
     @abstractmethod
     def _count(self, facts: Facts) -> None:
-        """The simplified model's estimates."""
+        """Estimate the parameters of the simplified model."""
 
     @abstractmethod
     def _set_errors(self, facts: Facts, beliefs: Beliefs) -> None: ...

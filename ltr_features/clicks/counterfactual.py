@@ -1,4 +1,4 @@
-"""What another ranking would have been clicked, from the log of the one that was shown."""
+"""Estimate the clicks on another ranking from the log of the rankings that were shown."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ltr_features.clicks.log import ClickLog
 
 @dataclass(frozen=True)
 class ClickEstimate:
-    """Clicks per page that another ranking would have had.
+    """Estimated clicks per page of another ranking.
 
     Attributes:
-        value: clicks per page. low, high: its interval. standard_error: of the value.
-        confidence: of the interval, in (0, 1).
-        logged: clicks per page that the log has.
-        unseen: share of the other ranking's examinations that falls on results which the log has
-            never shown for their query: their clicks are missing from the value.
-        most: what ``high`` would be if all of these, and of those that ``largest`` cuts off, were
-            clicks.
+        value: clicks per page. low, high: its confidence interval. standard_error: of the value.
+        confidence: confidence level of the interval, in (0, 1).
+        logged: clicks per page in the log.
+        unseen: share of the other ranking's examinations of results that the log has never shown
+            for their query; their clicks are missing from the value.
+        most: the value of ``high`` if all these examinations, and those that ``largest`` cuts off,
+            were clicks.
     """
 
     value: float
@@ -48,32 +48,32 @@ def estimate_clicks(
     largest: float = 100.0,
     confidence: float = 0.95,
 ) -> ClickEstimate:
-    """Clicks per page that another ranking would have had, from clicks on the logged ones, without
-    showing it to anybody: each logged click on d counts by how much more the other ranking would
-    have it examined than the log did, examination(new position of d) over the mean examination of d
-    on the query's pages (0 on those that did not show it). Clicks on documents which the other
-    ranking does not show count 0. It is right if clicks are position-based and every result of the
-    other ranking has been shown; of those that were not, nothing is known but that no more than all
-    who look at them click. Queries are as frequent as in the log. The interval is normal,
-    over pages as independent draws, with the means' own error in it (delta method), and that of the
-    examination, if its covariance is given; else it is taken as known.
+    """Estimate the clicks per page of another ranking from clicks on the logged ones.
+
+    A logged click on d is weighted by the examination of d's new position over the mean examination
+    of d on the query's pages (0 on pages that did not show it). Clicks on documents that the other
+    ranking does not show count 0. The estimate is right if clicks are position-based and every
+    result of the other ranking has been shown; clicks on results that were not are bounded only by
+    their examinations. Queries are as frequent as in the log. The interval is normal, over pages as
+    independent draws; it includes the error of the means (delta method), and that of the
+    examination if its covariance is given.
 
     Args:
-        log: with pages. examination: float64 [positions], > 0 where results were shown, as of
-            ``PositionBased.examination_``; the other ranking is cut to as many positions.
-        run: columns ``qid``, ``docno``, ``score``, as of ``letor.trec.read_run``; queries of the
-            log that it lacks are taken to show nothing.
-        covariance: float64 [positions, positions], of the examination, as of
+        log: a log with pages. examination: float64 [positions], > 0 where results were shown, such
+            as ``PositionBased.examination_``; the other ranking is cut to as many positions.
+        run: columns ``qid``, ``docno``, ``score``, as from ``letor.trec.read_run``; queries of the
+            log that it lacks count as pages without results.
+        covariance: float64 [positions, positions], covariance of the examination, such as
             ``PositionBased.examination_covariance_``.
-        largest: of the quotients, >= 1: a result that was shown once in a thousand pages tells
-            little with much noise. What it cuts off is missing from the value.
-        confidence: of the interval, in (0, 1).
+        largest: upper bound of the weights, >= 1, because results that are shown rarely add mostly
+            noise. Clicks that it cuts off are missing from the value.
+        confidence: confidence level of the interval, in (0, 1).
 
     Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, "Offline evaluation of ranking
     policies with click models", KDD 2018 (estimator of the position-based model).
 
     Raises:
-        InputError: a log without pages, a column that is missing, or values out of range.
+        InputError: a log without pages, a missing column, or values out of range.
     """
     pages = log.needed_pages("estimate_clicks")
     if not 0 < confidence < 1:
@@ -123,12 +123,12 @@ def _slope(
     examination over its showings).
 
     Args:
-        new, clicks_each, quotient: of each pair, its position in the run (-1 for none), clicks per
+        new, clicks_each, quotient: for each pair, its position in the run (-1 for none), clicks per
             page of the log and examination, and examination there over that of all its showings.
     """
     placed = new >= 0
     clicks = np.bincount(new[placed], weights=clicks_each[placed], minlength=n_positions)
-    slope = clicks.astype(np.float64)  # of no pair at all bincount makes integers
+    slope = clicks.astype(np.float64)  # without any pairs, bincount returns integers
     shown_at = log.by_position(log.shown * (clicks_each * quotient)[log.result_pair])
     slope[: len(shown_at)] -= shown_at
     return slope
@@ -137,9 +137,8 @@ def _slope(
 def _new_positions(
     log: ClickLog, run: pd.DataFrame, examination: Array, n_pages: NDArray[Any]
 ) -> tuple[NDArray[np.int64], float, float]:
-    """int64 [pairs]: each pair's position in the run, -1 for none; examinations of the run over the
-    log's pages (``n_pages`` of each query), and those of them that go to pairs which the log lacks.
-    """
+    """int64 [pairs]: each pair's position in the run, -1 for none; the number of examinations of
+    the run over the log's pages (``n_pages`` per query), and that of pairs which the log lacks."""
     missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
     if missing:
         raise InputError(f"run: columns missing: {', '.join(missing)}")

@@ -14,18 +14,18 @@ from ltr_features.clicks.log import Pages
 
 
 class DependentClick(Continued):
-    """Users go down the page; after a click at position r they go on with lambda_r (section 3.6).
+    """Users read from the top; P(continue | click at position r) = lambda_r (section 3.6).
 
-    Expectation-maximisation over where users stopped. With ``simplified``, as Guo et al. and
-    section 4.1.2 have it, users are taken to have stopped at their last click, or to have read all
-    where there is none: two counts instead of EM, which overrate results below a last click.
+    Estimated by expectation-maximisation over where users stopped. With ``simplified``, as in Guo
+    et al. and section 4.1.2, users are assumed to have stopped at their last click, or to have read
+    everything without a click: two counts instead of EM, which overrate results below a last click.
 
     Args:
-        prior: see :class:`ClickModel`. simplified: count instead.
-        tolerance, max_iterations: as in :class:`PositionBased`.
+        prior: see :class:`ClickModel`. simplified: whether to count instead of EM.
+        tolerance, max_iterations: see :class:`PositionBased`.
 
     Attributes:
-        continuation_: float64 [positions], lambda_r; where no click tells, the mean of all.
+        continuation_: float64 [positions], lambda_r; the overall mean at positions without data.
 
     Source: Guo, Liu, Wang, "Efficient multiple-click models in web search", WSDM 2009.
     """
@@ -53,7 +53,7 @@ class DependentClick(Continued):
         return change
 
     def _continued(self, facts: Facts, rows: NDArray[np.int64], went_on: Array) -> Array:
-        """float64 [positions]: the share of the clicks in these rows after which users went on."""
+        """float64 [positions]: the share of clicks in these rows after which users continued."""
         position, weight, K = facts.pages.position[rows], facts.weight[rows], facts.log.n_positions
         n = np.bincount(position, weight, minlength=K)
         on = np.bincount(position, weight * went_on, minlength=K)

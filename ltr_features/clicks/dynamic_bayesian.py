@@ -15,19 +15,19 @@ from ltr_features.clicks.log import Pages
 
 
 class DynamicBayesian(Continued):
-    """Users go down the page; a click satisfies with sigma_qd, then they leave; if not, or without
-    a click, they go on with gamma (section 3.8).
+    """Users read the page from the top; a click satisfies them with probability sigma_qd, and then
+    they leave; otherwise they continue with probability gamma (section 3.8).
 
-    Expectation-maximisation (section 4.2.4) over who was satisfied and where users stopped. With
-    ``simplified`` (SDBN, sections 3.8.1 and 4.1.3) gamma is 1 and users are taken to have been
-    satisfied by their last click, or to have read all where there is none: counts instead of EM.
+    Estimated by expectation-maximisation (section 4.2.4) over who was satisfied and where users
+    stopped. With ``simplified`` (SDBN, sections 3.8.1 and 4.1.3) gamma is 1 and users are assumed
+    to be satisfied by their last click, or to have read everything without a click: counts, no EM.
 
     ``relevance_`` is alpha sigma, the probability of being satisfied by an examined result.
 
     Args:
-        prior: of attractiveness, and likewise of satisfaction, by clicks; see :class:`ClickModel`.
-        continuation: gamma, in (0, 1]; None: learned.
-        simplified, tolerance, max_iterations: as in :class:`DependentClick`.
+        prior: prior of attractiveness, and also of satisfaction by clicks; see :class:`ClickModel`.
+        continuation: gamma, in (0, 1]; None to learn it.
+        simplified, tolerance, max_iterations: see :class:`DependentClick`.
 
     Attributes:
         satisfaction_: float64 [pairs], sigma. satisfaction_error_: its standard errors.
@@ -89,17 +89,17 @@ class DynamicBayesian(Continued):
         return self.continuation is None
 
     def _satisfied(self, facts: Facts, beliefs: Beliefs) -> Array:
-        """float64: P(satisfied | clicks) of the last clicks that have a row below them; of others
-        it is 0 (users went on), or cannot be told (the page ended)."""
+        """float64: P(satisfied | clicks) for last clicks with a row below them; for other clicks it
+        is 0 (users continued), or unknown (the page ended)."""
         pages, ended = facts.pages, facts.ended
         tail = np.maximum(beliefs.tail[pages.row_page[ended]], 1e-300)
         return self.satisfaction_[pages.pair[ended]] / tail
 
     def _improve_pairs(self, facts: Facts, beliefs: Beliefs, prior: tuple[float, float]) -> float:
         change = super()._improve_pairs(facts, beliefs, prior)
-        told = facts.by_pair(np.ones(len(facts.told)), facts.told)
+        clicks = facts.by_pair(np.ones(len(facts.told)), facts.told)
         satisfied = facts.by_pair(self._satisfied(facts, beliefs), facts.ended)
-        sigma = smoothed(satisfied, told, prior)
+        sigma = smoothed(satisfied, clicks, prior)
         change = max(change, float(np.abs(sigma - self.satisfaction_).max()))
         self.satisfaction_ = sigma
         return change

@@ -1,4 +1,4 @@
-"""Standard errors of models of whole pages, whose parameters cannot be estimated one by one."""
+"""Standard errors of models of whole pages, whose parameters depend on each other."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ltr_features.clicks.base import Array, inside
 from ltr_features.clicks.log import ClickLog, Pages
 from ltr_features.kernels import clicks as kernels
 
-#: Queries with more pairs get the errors of each pair for itself: the matrix would be too large.
+#: For queries with more pairs the matrix would be too large; their pairs are taken one by one.
 _MOST_PAIRS = 1_000
-#: Eigenvalues of a correlation matrix that are 0 but for rounding.
+#: Smaller eigenvalues of a correlation matrix are taken to be 0.
 _SINGULAR = 1e-10
 
 
 @dataclass(frozen=True)
 class PageScores:
-    """Gradients of each page's log-likelihood.
+    """Gradients of each page's log-likelihood with respect to its parameters.
 
     Attributes:
-        pair: float64 [n], by the parameter of each row's pair.
-        clicked: float64 [n], by the second parameter of each clicked row's pair, or None.
-        shared: float64 [s, g], by parameters that all pairs share.
+        pair: float64 [n], for the parameter of each row's pair.
+        clicked: float64 [n], for the second parameter of each clicked row's pair, or None.
+        shared: float64 [s, g], for the parameters that all pairs share.
     """
 
     pair: Array
@@ -34,8 +34,8 @@ class PageScores:
 
 @dataclass(frozen=True)
 class PairErrors:
-    """float64 [pairs]: errors of the first and the second parameter (infinite where nothing
-    tells), their covariance; and what must be said of them."""
+    """float64 [pairs]: errors of the first and the second parameter (infinite if the data do not
+    determine it) and their covariance; and remarks on them for users."""
 
     first: Array
     second: Array
@@ -51,13 +51,13 @@ def pair_errors(
     first: Array,
     second: Array | None,
 ) -> PairErrors:
-    """Errors by the inverse of the information: the sum over pages of x x', with x the gradient of
-    a page's log-likelihood (Berndt et al., 1974), plus the curvature of the prior. Pairs of one
-    query depend on each other, those of several only through the shared parameters: the matrix has
-    a block for each query and a border.
+    """Errors from the inverse of the information: the sum over pages of x x', with x the gradient
+    of a page's log-likelihood (Berndt et al., 1974), plus the curvature of the prior. Pairs of
+    different queries depend on each other only through the shared parameters, so that the matrix
+    has a block for each query and a border.
 
     Args:
-        prior: of both parameters. first, second: float64 [pairs], their estimates.
+        prior: prior of both parameters. first, second: float64 [pairs], their estimates.
     """
     starts = pages.offsets[:-1]
     query = log.pair_query[pages.pair[starts]]
@@ -98,7 +98,7 @@ def _gathered(
     shared: Array,
     n_large: int,
 ) -> PairErrors:
-    """Errors from the inverse of each block and of the border's complement."""
+    """Errors from the inverse of each block and of the border's Schur complement."""
     first, second = np.full(n_pairs, np.inf), np.full(n_pairs, np.inf)
     covariance = np.zeros(n_pairs)
     lost = np.isinf(np.diag(shared))
@@ -115,7 +115,7 @@ def _gathered(
     if n_large:
         remarks.append(
             f"standard errors of {n_large} queries with more than {_MOST_PAIRS:,} results are too "
-            "small: they leave out that results of a page depend on each other"
+            "small: they ignore that results of a page depend on each other"
         )
     return PairErrors(first, second, covariance, remarks)
 
@@ -127,8 +127,8 @@ def _curvature(prior: tuple[float, float], value: Array) -> Array:
 
 
 def _inverse(information: Array) -> Array:
-    """The inverse of what is symmetric and not negative; variances are infinite, and covariances 0,
-    of what nothing is known of, alone or apart from others."""
+    """The inverse of a positive semidefinite matrix; parameters that are not determined, alone or
+    separately from others, get infinite variance and covariance 0."""
     scale = np.sqrt(np.maximum(np.diag(information), 0))
     unknown = ~(scale > 0)
     scale[unknown] = 1.0

@@ -16,27 +16,27 @@ from ltr_features.clicks.base import Array, ClickModel
 from ltr_features.clicks.log import ClickLog
 from ltr_features.text.collection import rows_of
 
-#: The grade of a pair that there is too little evidence on.
+#: The grade of pairs with too little evidence.
 UNJUDGED = -1
 
 
 @dataclass(frozen=True)
 class ClickJudgements:
-    """What a click model says of the pairs of its log, as judgements.
+    """Judgements of the pairs of a log by a click model.
 
     Grades are the nearest of ``n_grades`` equally spaced values from 0 to ``scale``:
     round((n_grades - 1) min(1, relevance / scale)).
 
     Attributes:
         model: a fitted click model.
-        min_evidence: examinations (estimated ones count as parts) that a pair must have; > 0.
-        n_grades: 2 or more.
-        scale: relevance of the best grade, in (0, 1]; None: the 99th percentile of the relevance
+        min_evidence: number of examinations (estimates may be fractional) that a pair needs; > 0.
+        n_grades: number of grades, 2 or more.
+        scale: relevance of the best grade, in (0, 1]; None for the 99th percentile of the relevance
             of pairs with enough evidence.
 
     Raises:
-        InputError: a value out of its range, a model that is not fitted, or no pair that has
-            enough evidence.
+        InputError: a value out of range, a model that is not fitted, or no pair with enough
+            evidence.
     """
 
     model: ClickModel
@@ -57,7 +57,7 @@ class ClickJudgements:
             best = float(self.model.evidence_.max())
             raise InputError(
                 f"no pair has {self.min_evidence:g} examinations, the most are {best:.1f}; lower "
-                "min_evidence, or bring more clicks"
+                "min_evidence, or get more clicks"
             )
 
     @property
@@ -66,7 +66,7 @@ class ClickJudgements:
 
     @cached_property
     def enough(self) -> NDArray[np.bool_]:
-        """bool [pairs]: which have enough evidence (and an error that is known)."""
+        """bool [pairs]: which pairs have enough evidence and a finite standard error."""
         return (self.model.evidence_ >= self.min_evidence) & np.isfinite(
             self.model.relevance_error_
         )
@@ -87,7 +87,7 @@ class ClickJudgements:
 
     @property
     def thin_queries(self) -> list[int]:
-        """Rows of queries with fewer than two judged pairs: nothing can be learned from them."""
+        """Rows of queries with fewer than two judged pairs, from which nothing can be learned."""
         judged = np.bincount(
             self.log.pair_query, weights=self.enough, minlength=len(self.log.query_ids)
         )
@@ -113,35 +113,35 @@ class ClickJudgements:
         )
 
     def label(self, data: RankingData) -> RankingData:
-        """The rows of a LETOR data set that have a grade, labelled with it; queries and documents
-        are matched by id.
+        """The rows of a LETOR data set whose pairs have a grade, labelled with it; queries and
+        documents are matched by id.
 
         Raises:
-            InputError: rows without document ids, or no row that has a grade.
+            InputError: rows without document ids, or no row has a grade.
         """
         rows = _rows_of_pairs(self.log, data)
-        there = rows >= 0
+        has_row = rows >= 0
         grade = np.full(len(data), UNJUDGED, np.float32)
-        grade[rows[there]] = self.grade[there]
-        if not there.any():
+        grade[rows[has_row]] = self.grade[has_row]
+        if not has_row.any():
             raise InputError("no row is in the log: do the ids of the log and of the rows agree?")
         if not (grade >= 0).any():
             raise InputError(
-                f"none of the {int(there.sum()):,} rows that the log shows has enough evidence for "
-                "a grade: bring more clicks, or lower min_evidence"
+                f"none of the {int(has_row.sum()):,} rows in the log has enough evidence for a "
+                "grade: get more clicks, or lower min_evidence"
             )
         return replace(data, y=grade, missing=None).select_rows(grade >= 0)
 
 
 def click_rows(log: ClickLog, data: RankingData) -> RankingData:
-    """Result pages as rows for rankers that learn from clicks themselves and what positions do to
-    them (``LambdaMART(position_bias=True)``, ``XGBoostLambdaMART(lambdarank_unbiased=True)``): each
-    page that has a click and a skip is a query of its own, as often as it was seen; labels are its
-    clicks, 0 or 1, and ``positions`` where its rows were shown.
+    """Result pages as rows, for rankers that learn from raw clicks and correct for position bias
+    (``LambdaMART(position_bias=True)``, ``XGBoostLambdaMART(lambdarank_unbiased=True)``): each page
+    with a click and a skip becomes a query, as often as it was seen; labels are its clicks, 0 or 1,
+    and ``positions`` are where its rows were shown.
 
     Args:
-        log: with pages. data: rows of its (query, document) pairs, by ids; pairs that it lacks are
-            left out.
+        log: a log with pages. data: rows of its (query, document) pairs, matched by ids; results
+            without a row are left out.
 
     Raises:
         InputError: rows without document ids, or no page is left.
@@ -172,13 +172,13 @@ def click_rows(log: ClickLog, data: RankingData) -> RankingData:
 
 
 def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
-    """int64 [pairs]: the row of each of the log's pairs, by ids; -1 for none.
+    """int64 [pairs]: the data row of each pair of the log, matched by ids; -1 for none.
 
     Raises:
         InputError: the rows have no document ids.
     """
     if data.document_ids is None:
-        raise InputError("rows have no document ids to find their clicks by")
+        raise InputError("rows have no document ids, which are needed to find their clicks")
     query = rows_of(data.query_ids, log.query_ids)[data.query_index]
     document = rows_of(map(str, data.document_ids), log.document_ids)
     pair = log.rows_of_pairs(query, document)
@@ -188,8 +188,8 @@ def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
 
 
 def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
-    """float64 [positions]: 1 / examination, by which a click at each position counts to make up for
-    those who did not look; at most ``largest``, since rare clicks with huge weights are noise
+    """float64 [positions]: 1 / examination, the weight of a click at each position that makes up
+    for users who did not look; at most ``largest``, since rare clicks with huge weights are noise
     (clipping: Joachims, Swaminathan, Schnabel, WSDM 2017, section 4). 0 where examination is NaN.
 
     Raises:
@@ -206,11 +206,11 @@ def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
 
 @dataclass(frozen=True)
 class WeightedPairs:
-    """Good pairs by their clicks, and their weights, for matching models.
+    """Pairs that are good by their clicks, with weights for matching models.
 
     Attributes:
         query, document: int64 [n], rows of the log's queries and documents, ascending.
-        weight: float32 [n], above 0; mean 1.
+        weight: float32 [n], above 0, with mean 1.
     """
 
     query: NDArray[np.int64]
@@ -221,18 +221,18 @@ class WeightedPairs:
 def weighted_pairs(
     judgements: ClickJudgements, *, errors_above: float = 1.0, largest: float = 100.0
 ) -> WeightedPairs:
-    """Pairs that are surely better than what is shown on average, weighted by their clicks, each
-    counting by the inverse of its position's examination: the clicks there would have been, had all
-    users looked at all (Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with biased
-    feedback", WSDM 2017, equation 4).
+    """Pairs that are surely better than the average shown result, weighted by their clicks, each
+    divided by the examination of its position: the expected clicks if all users looked at all
+    results (Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
+    2017, equation 4).
 
-    After enough sessions nearly every result has been clicked by somebody. So of the clicked pairs
-    with enough evidence those are taken whose relevance is above the mean over all examinations of
-    the log by so many standard errors.
+    After enough sessions nearly every result has been clicked by somebody. So only clicked pairs
+    with enough evidence are taken whose relevance is above the mean over all examinations of the
+    log by ``errors_above`` standard errors.
 
     Args:
-        errors_above: 0 or more; minus infinity takes every clicked pair.
-        largest: of the inverses, see :func:`inverse_propensity`.
+        errors_above: number of standard errors; minus infinity takes every clicked pair.
+        largest: upper bound of the weights of clicks, see :func:`inverse_propensity`.
 
     Raises:
         InputError: ``errors_above`` is not a number; no pair is left.
@@ -250,7 +250,7 @@ def weighted_pairs(
     if not len(chosen):
         raise InputError(
             f"of {int(known.sum()):,} clicked pairs with enough evidence none is surely better "
-            f"than the average result (by {errors_above:g} standard errors): bring more clicks, or "
+            f"than the average result (by {errors_above:g} standard errors): get more clicks, or "
             "lower errors_above"
         )
     value = clicks[chosen] / clicks[chosen].mean()
@@ -260,7 +260,7 @@ def weighted_pairs(
 
 
 def describe(judgements: ClickJudgements) -> dict[str, Any]:
-    """Counts of what was judged; JSON-compatible."""
+    """Counts and settings of the judgements; JSON-compatible."""
     grades = judgements.grade[judgements.grade >= 0]
     return {
         "queries": len(judgements.log.query_ids),

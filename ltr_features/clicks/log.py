@@ -13,23 +13,22 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_features.text.collection import places_of, rows_of
 
-#: Positions that a log may have; more are a slip, or not a list that anybody reads.
+#: Number of positions that a log may have; nobody reads longer lists, so more are a mistake.
 MAX_POSITIONS = 1_000
-#: Pairs (query, document) as one number: the query above, the document in the lower bits.
+#: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """Result pages, each distinct one once, those of a query together; page i owns rows
-    ``offsets[i]:offsets[i + 1]``.
+    """Distinct result pages, grouped by query; page i has rows ``offsets[i]:offsets[i + 1]``.
 
     Attributes:
         offsets: int64 [s + 1].
         pair: int64 [n], row of the result's pair in the log.
-        position: int64 [n], from 0 on, ascending within a page.
+        position: int64 [n], from 0, ascending within a page.
         click: bool [n].
-        count: int64 [s], how often the page was seen with just these clicks.
+        count: int64 [s], how often the page was seen with exactly these clicks.
     """
 
     offsets: NDArray[np.int64]
@@ -48,13 +47,13 @@ class Pages:
 
     @cached_property
     def last_click(self) -> NDArray[np.int64]:
-        """int64 [s]: number within its page of the last clicked row, -1 where none is clicked."""
+        """int64 [s]: number within its page of the last clicked row, -1 if none is clicked."""
         return _extreme_click(self, np.maximum, -1)
 
     @cached_property
     def first_click(self) -> NDArray[np.int64]:
-        """int64 [s]: number within its page of the first clicked row; the page's number of rows
-        where none is clicked."""
+        """int64 [s]: number within its page of the first clicked row; the page's number of rows if
+        none is clicked."""
         none = np.iinfo(np.int64).max
         return np.minimum(_extreme_click(self, np.minimum, none), np.diff(self.offsets))
 
@@ -72,7 +71,7 @@ class Pages:
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
-        """int64 [n]: number of each row within its page, from 0 on."""
+        """int64 [n]: number of each row within its page, from 0."""
         return np.arange(len(self.pair)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
 
@@ -83,20 +82,20 @@ def _extreme_click(pages: Pages, choose: np.ufunc, none: int) -> NDArray[np.int6
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """What a click log says, without its sessions: how often each result was shown and clicked.
+    """An aggregated click log, without sessions: how often each result was shown and clicked.
 
     Attributes:
         query_ids: distinct queries (normalised texts, or ids as they were), in order of first
             appearance, length m.
         document_ids: distinct documents, likewise.
-        pair_query, pair_document: int64 [P], the distinct pairs that were shown, by rows of
+        pair_query, pair_document: int64 [P], the distinct pairs that were shown, as rows of
             ``query_ids`` and ``document_ids``; ascending.
         result_pair, result_position: int64 [R], the distinct (pair, position), ascending;
-            positions from 0 on.
-        shown, clicked: int64 [R], on how many pages the result was shown, on how many clicked.
-        pages: the distinct pages, or None where a log has counts alone.
-        n_pages: how many pages were seen; 0 where that is not known.
-        description: how the log came about (files, rules, counts); JSON-compatible, no texts.
+            positions from 0.
+        shown, clicked: int64 [R], number of pages on which the result was shown, and clicked.
+        pages: the distinct pages, or None if the log has only counts.
+        n_pages: number of pages seen; 0 if unknown.
+        description: origin of the log (files, rules, counts); JSON-compatible, no texts.
 
     Raises:
         InputError: more clicks than showings, rows outside the arrays, or lengths that differ.
@@ -133,7 +132,7 @@ class ClickLog:
 
     @property
     def n_positions(self) -> int:
-        """Positions 0 .. n_positions - 1 occur, not necessarily all of them."""
+        """The largest position plus 1; positions below it need not all occur."""
         return int(self.result_position.max()) + 1
 
     @property
@@ -141,30 +140,30 @@ class ClickLog:
         return 0 if self.pages is None else int(self.pages.count.sum())
 
     def needed_pages(self, who: str) -> Pages:
-        """The pages.
+        """The pages, for a model or function named ``who``.
 
         Raises:
-            InputError: the log has counts alone.
+            InputError: the log has only counts.
         """
         if self.pages is None:
             raise InputError(
-                f"{who} learns from whole result pages, and this log has counts alone: give rows "
+                f"{who} learns from whole result pages, and this log has only counts: give rows "
                 "with a session or time, or use the models ctr and pbm"
             )
         return self.pages
 
     def by_position(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """float64 [n_positions]: sums of a value per result by position."""
+        """float64 [n_positions]: sums of the results' values by position."""
         sums = np.bincount(self.result_position, weights=values, minlength=self.n_positions)
         return sums.astype(np.float64, copy=False)
 
     def by_pair(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """float64 [P]: sums of a value per result by pair."""
+        """float64 [P]: sums of the results' values by pair."""
         sums = np.bincount(self.result_pair, weights=values, minlength=self.n_pairs)
         return sums.astype(np.float64, copy=False)
 
     def rows_of(self, other: ClickLog) -> NDArray[np.int64]:
-        """int64 [pairs of other]: the row of each of the other log's pairs here, -1 for none."""
+        """int64 [pairs of other]: the row in this log of each pair of the other, -1 for none."""
         if other is self:
             return np.arange(self.n_pairs)
         query = rows_of(other.query_ids, self.query_ids)
@@ -174,8 +173,8 @@ class ClickLog:
     def rows_of_pairs(
         self, query: NDArray[np.int64], document: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """int64 [n]: the row of each pair of rows of ``query_ids`` and ``document_ids``, -1 where
-        it was not shown, or one of both is -1."""
+        """int64 [n]: the row of each pair, given by rows of ``query_ids`` and ``document_ids``; -1
+        if it was not shown, or either row is -1."""
         keys = np.where((query < 0) | (document < 0), -1, _pair_keys(query, document))
         return places_of(keys, _pair_keys(self.pair_query, self.pair_document))
 
@@ -192,7 +191,7 @@ class LogBuilder:
     not the rows: a page that is seen again costs nothing.
 
     Args:
-        pages: keep distinct pages; without, models of whole pages cannot be fitted.
+        pages: whether to keep distinct pages, which models of whole pages need.
     """
 
     def __init__(self, *, pages: bool = True) -> None:
@@ -208,11 +207,11 @@ class LogBuilder:
         click: NDArray[np.bool_],
         offsets: NDArray[np.int64],
     ) -> None:
-        """Take whole pages.
+        """Add whole pages.
 
         Args:
-            query, document: int64 [n], numbers that stand for ids. position: int64 [n], from 0
-                on, ascending within a page. click: bool [n].
+            query, document: int64 [n], numbers that stand for ids. position: int64 [n], from 0,
+                ascending within a page. click: bool [n].
             offsets: int64 [pages + 1], rows of each page.
         """
         if self._pages is None:
@@ -232,11 +231,11 @@ class LogBuilder:
         shown: NDArray[np.int64],
         clicked: NDArray[Any],
     ) -> None:
-        """Take counts of results, int64 [n] each; a result may come again, counts are added."""
+        """Add counts of results, int64 [n] each; counts of the same result are summed."""
         block = _added_up(np.stack([_pair_keys(query, document), position, shown, clicked], axis=1))
         self._counts.append(block)
         self._n_waiting += len(block)
-        # So each row is moved a few times, however many blocks there are.
+        # Merging at doubling sizes moves each row only a few times, however many blocks there are.
         if self._n_waiting > max(1 << 16, len(self._counts[0])):
             self._counts = [_added_up(np.concatenate(self._counts))]
             self._n_waiting = 0
@@ -244,7 +243,7 @@ class LogBuilder:
     def finish(
         self, query_ids: Sequence[str], document_ids: Sequence[str], description: Mapping[str, Any]
     ) -> ClickLog:
-        """The log of all that was added; ids by their numbers."""
+        """The log of everything that was added; ``query_ids`` and ``document_ids`` by number."""
         if self._pages is None:
             return _log_of(query_ids, document_ids, np.concatenate(self._counts), description)
         rows = np.frombuffer(b"".join(self._pages), np.int64).reshape(-1, 2)
@@ -269,7 +268,7 @@ def _log_of(
     counts: NDArray[np.int64],
     description: Mapping[str, Any],
 ) -> ClickLog:
-    """A log of results; ``counts`` as of :func:`_added_up`."""
+    """A log without pages; ``counts`` has the columns of :func:`_added_up`."""
     keys, position, shown, clicked = (column.copy() for column in _added_up(counts).T)
     distinct, pair = np.unique(keys, return_inverse=True)
     query, document = distinct >> _DOCUMENT_BITS, distinct & ((1 << _DOCUMENT_BITS) - 1)
@@ -280,8 +279,8 @@ def _log_of(
 
 
 def _added_up(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of pair, position, shown and clicked, int64 [n, 4], ascending, each pair and position
-    once: counts are added."""
+    """Sum the counts of each (pair, position): rows of pair, position, shown and clicked, int64
+    [n, 4], ascending."""
     counts = counts[np.lexsort((counts[:, 1], counts[:, 0]))]
     first = np.flatnonzero(np.diff(counts[:, :2], axis=0, prepend=-1).any(axis=1))
     return np.hstack([counts[first, :2], np.add.reduceat(counts[:, 2:], first, axis=0)])

@@ -1,4 +1,4 @@
-"""What is made of a click log, as files and in a few lines."""
+"""Output of click judgements, as files and tables."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ _DESCRIPTION = "clicks.json"
 
 
 def check_folder(folder: Path) -> None:
-    """Raise InputError unless the folder is new, empty, or of :func:`write_judgements`."""
+    """Raise InputError if the folder holds anything but the files of :func:`write_judgements`."""
     ours = (folder / _DESCRIPTION).is_file()
     if folder.exists() and not ours and (folder.is_file() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there and holds no click judgements; name another folder")
+        raise InputError(f"{folder} exists and holds no click judgements; name another folder")
 
 
 def write_judgements(
     judgements: ClickJudgements, folder: Path, provenance: Mapping[str, Any]
 ) -> list[str]:
-    """Write a folder of judgements, tab-separated text with a header unless said otherwise.
+    """Write a folder of judgements; .tsv files are tab-separated with a header line.
 
-    - ``queries.tsv``: id, text. Ids are numbers from 1 where the log's queries are texts, else the
+    - ``queries.tsv``: id, text. Ids are numbers from 1 if the log's queries are texts, else the
       log's own.
     - ``judgements.tsv``: the rows of ``ClickJudgements.frame``, queries by id.
-    - ``qrels.txt``: TREC's format, pairs with a grade.
+    - ``qrels.txt``: pairs with a grade, in TREC's format.
     - ``pairs.tsv``: query, document, weight of pairs that are surely good, see ``weighted_pairs``.
     - ``examination.tsv``: a row per position, from 1, see :func:`curve`.
-    - ``clicks.json``: how it came about.
+    - ``clicks.json``: provenance, counts and remarks.
 
     Returns:
-        What must be heard of the model and its judgements, a sentence each.
+        Remarks on the model and its judgements for users, one sentence each.
 
     Raises:
-        InputError: another folder is there; a document id with blanks, which qrels cannot hold.
+        InputError: the folder holds something else, or a document id has spaces (not in qrels).
     """
     check_folder(folder)
     log = judgements.log
@@ -84,21 +84,21 @@ def write_judgements(
             frame.to_csv(temporary / name, sep="\t", index=False, lineterminator="\n")
         renamed = {"query": "qid", "document": "docno", "grade": "label"}
         write_qrels(graded.rename(columns=renamed), temporary / "qrels.txt")
-        said = {
+        facts = {
             **provenance,
             "log": dict(log.description),
             "judgements": describe(judgements),
             "converged": judgements.model.converged_,
             "remarks": remarks,
         }
-        text = json.dumps(said, indent=1, ensure_ascii=False)
+        text = json.dumps(facts, indent=1, ensure_ascii=False)
         (temporary / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
     return remarks
 
 
 def curve(model: ClickModel) -> pd.DataFrame:
     """A row per position that was shown: ``position`` (from 1), ``shown``, ``clicked`` (int64),
-    ``click_rate``, ``examination``, its ``standard_error`` (NaN where the model has none), and
+    ``click_rate``, ``examination``, its ``standard_error`` (NaN if the model has none), and
     ``weight``, the inverse propensity of a click (float64)."""
     log = model.log_
     shown, clicked = log.by_position(log.shown), log.by_position(log.clicked)
@@ -117,11 +117,11 @@ def curve(model: ClickModel) -> pd.DataFrame:
 
 
 def by_label(judgements: ClickJudgements, qrels: pd.DataFrame) -> pd.DataFrame:
-    """What clicks say of judged pairs: a row per label with the number of ``pairs`` that have
-    enough evidence, their mean ``click_rate`` and ``relevance``.
+    """Compare clicks with labels: a row per label with the number of ``pairs`` that have enough
+    evidence, and their mean ``click_rate`` and ``relevance``.
 
     Args:
-        qrels: columns ``qid``, ``docno``, ``label``; queries and documents as the log has them.
+        qrels: columns ``qid``, ``docno``, ``label``; queries and documents as in the log.
 
     Raises:
         InputError: no pair has both a label and enough evidence.

@@ -1,4 +1,4 @@
-"""Result pages from rows of shown results."""
+"""Build result pages from rows of shown results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
 from ltr_features.clicks.tables import clicks, hashes, seconds
 from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
 
-#: Rows that one session and query may have, duplicates included.
+#: Maximum number of rows of one session and query, including duplicates.
 _MOST_ROWS = 1_000_000
 
 
-#: A row of the log; query, document and session as numbers.
+#: A row of the log, with query, document and session as numbers.
 _ROW = np.dtype(
     [("line", np.int64), ("query", np.int64), ("document", np.int64), ("position", np.int64),
      ("clicks", np.int64), ("session", np.uint64), ("time", np.float64)]
@@ -31,7 +31,7 @@ _Rows: TypeAlias = NDArray[Any]
 
 
 def _starts(rows: _Rows) -> NDArray[np.int64]:
-    """Rows at which a run of one session and query begins."""
+    """Rows at which a run of rows of the same session and query begins."""
     run = rows[["session", "query"]]
     return np.flatnonzero(np.concatenate([[True], run[1:] != run[:-1]]))
 
@@ -80,7 +80,7 @@ class RowReader:
             raise InputError("since and until need times: name their column (columns.time)")
 
     def _look_ahead(self, first: FirstPosition) -> NDArray[np.uint64]:
-        """Settle the first position; the sessions that have too many pages."""
+        """Determine the first position, and return the sessions with too many pages."""
         limit = self.rules.max_pages
         first.seek(self.paths, self.columns.names["position"])
         if limit is None:
@@ -93,7 +93,7 @@ class RowReader:
         return session[times > limit]
 
     def _runs(self, first: FirstPosition, paged: bool) -> Iterator[tuple[Path, _Rows]]:
-        """Whole runs, several at a time, with their file."""
+        """Yield whole runs, several at a time, with their file."""
         for path in self.paths:
             rest = np.zeros(0, _ROW)
             for block in blocks(path, self._wanted):
@@ -171,7 +171,7 @@ class RowReader:
     def _without_duplicates(
         self, path: Path, rows: _Rows, page: NDArray[np.int64]
     ) -> tuple[_Rows, NDArray[np.int64]]:
-        """The rows by page and position, each result of a page once."""
+        """The rows ordered by page and position, without duplicates of a result on a page."""
         order = np.lexsort((rows["document"], rows["position"], page))
         rows, page = rows[order], page[order]
         again = (page[1:] == page[:-1]) & (rows["position"][1:] == rows["position"][:-1])
@@ -182,7 +182,7 @@ class RowReader:
             earlier, later = pairs[:, np.argmin(pairs[1])]
             raise InputError(
                 f"{path}, line {later}: another document at the position of line {earlier} on the "
-                "same page; mend the log, or name a session or time that tells the pages apart"
+                "same page; correct the log, or name a session or time that tells the pages apart"
             )
         starts = np.flatnonzero(np.concatenate([[True], ~again])[: len(page)])
         if len(starts) < len(page):
@@ -198,20 +198,20 @@ class RowReader:
 
 
 class _MixedPages:
-    """Notices runs that go on with a page after rows of another one.
+    """Detects runs that continue a page after rows of another one.
 
-    Of each page it keeps 8 bytes, a hash of session and query; sorted arrays of doubling sizes
-    keep the cost of looking up low.
+    It keeps 8 bytes per page, a hash of session and query, in sorted arrays of doubling sizes,
+    which keep look-ups cheap.
     """
 
     def __init__(self) -> None:
         self._known: list[NDArray[np.uint64]] = []
 
     def see(self, path: Path, rows: _Rows) -> None:
-        """Take runs of a file into account.
+        """Check and remember the runs of a file.
 
         Raises:
-            InputError: one that goes on with a page.
+            InputError: a run continues an earlier page.
         """
         starts = _starts(rows)
         with np.errstate(over="ignore"):
@@ -240,7 +240,7 @@ class _MixedPages:
 
 
 def _occurred_before(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """bool [n]: whether the value stands further up, too."""
+    """bool [n]: whether the value also occurs earlier."""
     before = np.ones(len(values), dtype=bool)
     before[np.unique(values, return_index=True)[1]] = False
     return before

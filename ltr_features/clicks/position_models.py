@@ -17,13 +17,13 @@ from ltr_features.clicks.log import ClickLog
 
 _ROWS = 1 << 16  # pairs whose errors are computed at a time
 _HALVINGS = 50
-_SPLITS = 2  # of the showings into halves
+_SPLITS = 2  # random splits of the showings into halves
 _END = 2.0**-_HALVINGS
 
 
 class _ByPosition(ClickModel):
-    """Clicks are independent, with the probability attractiveness times examination of the
-    position: a log's counts say all."""
+    """Base class of models with independent clicks of probability attractiveness times examination
+    of the position, for which a log's counts are sufficient."""
 
     from_counts = True
 
@@ -39,7 +39,7 @@ class _ByPosition(ClickModel):
 
 
 class ClickRate(_ByPosition):
-    """Clicks per showing, wherever it was: raw clicks, with the bias of the positions in them.
+    """Clicks per showing at any position: raw click rates, including their position bias.
 
     P(click on d) = rho_qd; "document-based CTR model" (section 3.2; MLE: section 4.1.1).
     """
@@ -60,36 +60,35 @@ class ClickRate(_ByPosition):
 class PositionBased(_ByPosition):
     """A result is clicked if it is examined, by its position, and attractive, by its pair.
 
-    P(click on d at r) = alpha_qd gamma_r (section 3.3). Only the products are in the data, so the
-    first position is taken to be examined always, gamma_1 = 1: examination is that of a position
-    relative to the first one. gamma is estimated by expectation-maximisation over whether a result
-    was examined, E:
+    P(click on d at r) = alpha_qd gamma_r (section 3.3). Only the products are identified, so the
+    first position is assumed to be always examined, gamma_1 = 1, and examination is relative to it.
+    gamma is estimated by expectation-maximisation over whether a result was examined, E:
 
         E-step   e = 1 where clicked, else gamma_r (1 - alpha_qd) / (1 - alpha_qd gamma_r)
         M-step   alpha_qd = clicks / sum of e,  gamma_r = mean of e
 
-    It has the maxima of the steps in section 4.3, where attraction is hidden too, but less to
-    guess, and so arrives in fewer iterations. Then each alpha is where the likelihood times its
-    prior is largest, given gamma: the root of a falling function, by bisection.
+    It has the same maxima as the steps in section 4.3, where attraction is hidden too, but fewer
+    hidden variables, and so converges in fewer iterations. Then each alpha maximises the likelihood
+    times its prior, given gamma: the root of a falling function, by bisection.
 
-    Standard errors are those of the joint estimate of all alpha and gamma, by Fisher's expected
-    information at the estimate; that of an alpha has its prior's, too. Where no chain of pairs,
-    each shown at two positions, joins a position to the first, its examination cannot be told from
-    the attractiveness of what was shown there: ``remarks_`` says so, and errors are infinite.
+    Standard errors are those of the joint estimate of all alpha and gamma, from Fisher's expected
+    information at the estimate, plus that of the prior for an alpha. If no chain of pairs, each
+    shown at two positions, connects a position to the first, its examination cannot be separated
+    from the attractiveness of what was shown there: ``remarks_`` says so, and errors are infinite.
 
     Args:
         prior: see :class:`ClickModel`.
         tolerance: iterations end when no examination changes by more; > 0.
-        max_iterations: at most so many, >= 1.
-        jackknife: correct the examination for its bias. Where results have but a few clicks each,
-            maximum likelihood makes it too large, twice as much so with half the pages: what the
-            random halves of every result's showings give on average is subtracted from twice the
+        max_iterations: maximum number of iterations, >= 1.
+        jackknife: whether to correct the bias of the examination. With few clicks per result,
+            maximum likelihood overestimates it, and twice as much with half the pages: so the mean
+            estimate from random halves of every result's showings is subtracted from twice the
             estimate (split-panel jackknife: Dhaene, Jochmans, "Split-panel jackknife estimation of
-            fixed-effect models", Review of Economic Studies, 2015). Five times the work.
+            fixed-effect models", Review of Economic Studies, 2015). Takes five times as long.
 
     Attributes:
-        examination_covariance_: float64 [positions, positions], of ``examination_``; 0 where
-            nothing is estimated: at the first position, and at those of infinite error.
+        examination_covariance_: float64 [positions, positions], of ``examination_``; 0 at the
+            first position, which is not estimated, and at positions with infinite error.
     """
 
     name = "pbm"
@@ -126,7 +125,7 @@ class PositionBased(_ByPosition):
         self.examination_ = np.where(log.by_position(log.shown) > 0, gamma, np.nan)
 
     def _corrected(self, log: ClickLog, gamma: Array, reference: int) -> Array:
-        """gamma without the larger part of its bias."""
+        """gamma with most of its bias removed."""
         rng, halves = np.random.default_rng(0), []
         for _ in range(_SPLITS):
             odd = (log.shown % 2) * rng.integers(0, 2, len(log.shown))
@@ -140,7 +139,7 @@ class PositionBased(_ByPosition):
         return np.clip(corrected, gamma / 2, 1.0)
 
     def _examination(self, log: ClickLog, reference: int) -> tuple[Array, list[float]]:
-        """gamma, by EM, and the log-likelihood after each iteration."""
+        """gamma estimated by EM, and the log-likelihood after each iteration."""
         at_position, at_pair = log.by_position(log.shown), log.by_pair(log.clicked)
         alpha = smoothed(at_pair, log.by_pair(log.shown), (1.0, 1.0))
         gamma = np.where(at_position > 0, _click_rates(log), 0.0)
@@ -163,7 +162,7 @@ class PositionBased(_ByPosition):
         return gamma, values
 
     def _attraction(self, log: ClickLog, gamma: Array) -> Array:
-        """alpha given gamma: where a falling function is 0, or an end of [0, 1]."""
+        """alpha given gamma: the root of a falling function, or an end of [0, 1]."""
         (a, b), clicks = self.prior, log.by_pair(log.clicked)
         g, skips = gamma[log.result_position], log.shown - log.clicked
         low, high = np.zeros(log.n_pairs), np.ones(log.n_pairs)
@@ -176,7 +175,7 @@ class PositionBased(_ByPosition):
         return np.where(alpha < 2 * _END, 0.0, np.where(alpha > 1 - 2 * _END, 1.0, alpha))
 
     def _set_errors(self, log: ClickLog, alpha: Array, gamma: Array, reference: int) -> None:
-        """Errors by the inverse of [[D, B], [B', C]]: D of the pairs, diagonal; C of positions."""
+        """Set errors by the inverse of [[D, B], [B', C]]: D of pairs, diagonal; C of positions."""
         a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
         information = log.shown / (1 - inside(a * g))
         D = log.by_pair(information * g / a)
@@ -193,9 +192,9 @@ class PositionBased(_ByPosition):
             rows = scaled[start : start + _ROWS].toarray()
             variance[start : start + _ROWS] += np.einsum("ij,jk,ik->i", rows, covariance, rows)
         self.standard_error_ = np.sqrt(variance)
-        told = np.zeros(log.n_pairs, dtype=bool)
-        told[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True
-        self.standard_error_[~told] = np.inf
+        known = np.zeros(log.n_pairs, dtype=bool)
+        known[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True
+        self.standard_error_[~known] = np.inf
         self.examination_covariance_ = np.full((log.n_positions,) * 2, 0.0)
         self.examination_covariance_[np.ix_(free, free)] = covariance
         self.examination_error_ = np.full(log.n_positions, np.inf)
@@ -204,7 +203,7 @@ class PositionBased(_ByPosition):
         self.examination_error_[log.by_position(log.shown) == 0] = np.nan
 
     def _identified(self, log: ClickLog, reference: int) -> NDArray[np.bool_]:
-        """Which positions a chain of pairs joins to the reference."""
+        """bool [positions]: whether a chain of pairs connects the position to the reference."""
         n = log.n_positions
         graph = coo_array(
             (np.ones(len(log.shown)), (log.result_position, n + log.result_pair)),
@@ -216,8 +215,8 @@ class PositionBased(_ByPosition):
         if lost:
             self.remarks_.append(
                 f"examination of {lost} of {n} positions is not identified: no result was shown "
-                "both there and at positions that others join to the first; let the ranking vary, "
-                "or take another model"
+                "both there and at positions that others connect to the first; let the ranking "
+                "vary, or use another model"
             )
         return np.asarray(joined)
 
@@ -228,13 +227,13 @@ def _log_likelihood(log: ClickLog, alpha: Array, gamma: Array) -> float:
 
 
 def _click_rates(log: ClickLog) -> Array:
-    """float64 [positions]: click rates relative to the largest, to start from."""
+    """float64 [positions]: click rates relative to the largest, as initial values."""
     rate = (log.by_position(log.clicked) + 1) / (log.by_position(log.shown) + 2)
     return np.asarray(rate / rate.max())
 
 
 def check_iterations(tolerance: float, max_iterations: int) -> None:
-    """Raise InputError unless iterations can end."""
+    """Raise InputError for values with which iterations could not end."""
     if not tolerance > 0:
         raise InputError(f"tolerance must be above 0, got {tolerance}")
     if not (isinstance(max_iterations, int) and max_iterations >= 1):
@@ -242,7 +241,7 @@ def check_iterations(tolerance: float, max_iterations: int) -> None:
 
 
 def not_converged(iterations: int, change: float) -> str:
-    """The remark of a fit that was cut off."""
+    """The remark on a fit that did not converge."""
     return (
         f"not converged after {iterations:,} iterations: the last one changed a parameter by "
         f"{change:.1e}; raise max_iterations"

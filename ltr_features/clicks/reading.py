@@ -1,4 +1,4 @@
-"""Click logs from files: rows of shown results, or counts of them."""
+"""Read click logs from files: rows of shown results, or counts of them."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ def read_click_rows(
     """Read logs with a row per shown result (.csv, .tsv, .jsonl, each also .gz, .bz2, .zst;
     .parquet), as a stream.
 
-    A page is a run of adjacent rows of one session and one query (without sessions: of one time
-    and one query); so a page that is loaded again counts once, and a session that goes on to
-    another query begins another page. Within a page, rows of the same document at the same
-    position count once, and any number of clicks on a row as one. A session that comes back to a
-    query begins a new page if its rows begin at the first position; else rows of pages are mixed,
-    and the log is refused. The order of pages does not matter, nor does the clock, except for
-    ``since`` and ``until``.
+    A page is a run of adjacent rows with the same session and query (without sessions: the same
+    time and query). So a page that is loaded again counts once, and when a session goes on to
+    another query, another page begins. Within a page, rows with the same document and position
+    count once, and any number of clicks on a row counts as one. When a session returns to a query,
+    a new page begins if its rows start at the first position; otherwise rows of pages are mixed,
+    and the log is refused. The order of pages does not matter, and times matter only for ``since``
+    and ``until``.
 
     Args:
-        paths: a file, or several that are read one after the other; no page goes on in the next.
-        columns: what the columns are called, by ``query``, ``document``, ``position``,
-            ``clicked`` (0 or 1, false or true, or a number of clicks), ``session``, ``time``
-            (numbers or ISO 8601). By default columns that are called so, or else as usual
-            (``rank``, ``click``, ``doc_id``, ...), are found by the first file, but for ``time``,
-            which is not read unless named; ``"session": ""`` for a log without. A log with neither
-            has no pages; each of its rows counts.
+        paths: one or several files, read one after the other; a page must not span two files.
+        columns: names of the columns, by key: ``query``, ``document``, ``position``, ``clicked``
+            (0 or 1, false or true, or a number of clicks), ``session``, ``time`` (numbers or ISO
+            8601). Columns that are not given are found in the first file by these or other usual
+            names (``rank``, ``click``, ``doc_id``, ...), except ``time``, which is read only if
+            named; ``"session": ""`` is for a log without sessions. A log with neither session nor
+            time has no pages; each of its rows counts.
         rules: see :class:`LogRules`.
 
     Raises:
-        InputError: a file that cannot be read, a column that there is not, an empty query or
-            document, a value that is none of its column's, two documents at one position of a
-            page, mixed pages, positions that begin elsewhere than at 0 or 1; named by file and
-            line. Texts of queries are never part of a message.
+        InputError: a file that cannot be read, a missing column, an empty query or document, a
+            value that its column does not allow, two documents at one position of a page, mixed
+            pages, or positions that begin neither at 0 nor at 1; file and line are named. Messages
+            never contain texts of queries.
     """
     files, wanted = path_list(paths), ("query", "document", "position", "clicked", "session")
     return RowReader(files, log_columns(files[0], columns, wanted), rules or LogRules()).read()
@@ -52,15 +52,15 @@ def read_click_rows(
 def read_click_counts(
     paths: Paths, *, columns: Mapping[str, ColumnName] | None = None, rules: LogRules | None = None
 ) -> ClickLog:
-    """Read logs with a row per result, how often it was shown and how often clicked.
+    """Read logs with a row per result that counts how often it was shown and clicked.
 
     Args:
-        paths, columns, rules: as in :func:`read_click_rows`, with the columns ``query``,
+        paths, columns, rules: see :func:`read_click_rows`, with the columns ``query``,
             ``document``, ``position``, ``shown`` and ``clicked``. A result may have several rows
-            (days, say): they are added. Of the rules, those on positions and queries are used.
+            (for days, for example), which are summed. Only rules on positions and queries apply.
 
     Raises:
-        InputError: as there; more clicks than showings, or a rule on pages or time.
+        InputError: see there; more clicks than showings, or a rule on pages or time.
     """
     rules = rules or LogRules()
     for name in ("since", "until", "max_clicks", "max_pages"):

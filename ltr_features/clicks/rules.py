@@ -1,4 +1,4 @@
-"""The rules by which rows of a click log are read: names, positions, what is left out."""
+"""Rules for reading rows of a click log: names of columns, positions, and what to leave out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ltr_features.sources.table_blocks import (
     table_columns,
 )
 
-#: What columns are usually called, in lower case without marks; a time is not looked for.
+#: Usual names of columns, in lower case without punctuation; a time must be named explicitly.
 _USUAL: dict[str, tuple[str, ...]] = {
     "query": ("query", *QUERY_TEXT_NAMES, *QUERY_IDS),
     "document": ("document", *DOCUMENT_NAMES),
@@ -42,25 +42,24 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class LogRules:
-    """What is made of a log's rows before they count. All of it is said in the description.
+    """Rules for filtering and normalising a log's rows; the description states their effects.
 
     Attributes:
-        queries: "text": queries are texts, normalised (Unicode NFKC, case folded, blanks around
-            dropped, blanks within made one); "id": ids, taken as they are.
-        first_position: what the log calls the first position, 0 or 1; None: the least one that
-            occurs, which must be 0 or 1 (the positions are read once more for that).
-        depth: results below so many positions are left out; None: none, and positions beyond
-            1,000 are refused.
-        since, until: only pages of since <= time < until (numbers as in the log, or ISO 8601); a
-            page has the time of its earliest row.
-        max_clicks: pages with more clicked results are left out (a robot that follows all links).
-        max_pages: sessions with more pages are left out (a robot that asks all day). The files
-            are read twice then.
-        pages: keep distinct pages, which all models but ctr and pbm need.
-        actions: names of the UBI events that are clicks, one or several.
+        queries: "text": queries are texts, which are normalised (Unicode NFKC, case folded, spaces
+            at the ends removed and spaces within merged); "id": ids, taken as they are.
+        first_position: number of the first position in the log, 0 or 1; None for the smallest one
+            that occurs, which must be 0 or 1 (positions are then read once more).
+        depth: number of top positions to keep; None keeps all and refuses positions beyond 1,000.
+        since, until: keep only pages with since <= time < until (numbers as in the log, or ISO
+            8601); the time of a page is that of its earliest row.
+        max_clicks: leave out pages with more clicked results (a robot that follows all links).
+        max_pages: leave out sessions with more pages (a robot that searches all day). The files
+            are then read twice.
+        pages: keep distinct pages, which all models except ctr and pbm need.
+        actions: one or several names of UBI events that are clicks.
 
     Raises:
-        InputError: a value outside these.
+        InputError: a value out of range.
     """
 
     queries: Literal["text", "id"] = "text"
@@ -75,7 +74,7 @@ class LogRules:
 
     @property
     def query_rule(self) -> Callable[[str], str] | None:
-        """What is done to a query of the log; None where queries are ids."""
+        """The function that normalises a query; None if queries are ids."""
         return normalised if self.queries == "text" else None
 
     def __post_init__(self) -> None:
@@ -106,10 +105,10 @@ class LogRules:
 
 
 def path_list(paths: Paths) -> list[Path]:
-    """A path, or several, as a list.
+    """One or several paths as a list.
 
     Raises:
-        InputError: none.
+        InputError: no path is given.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not given:
@@ -118,8 +117,8 @@ def path_list(paths: Paths) -> list[Path]:
 
 
 class LogColumns(NamedTuple):
-    """The columns of a log. ``names``: what each is called, ``""`` for none. ``told``: which were
-    found by other names than their own."""
+    """The columns of a log. ``names``: the name of each column by key, ``""`` for none. ``told``:
+    for the description, columns found by names other than their keys."""
 
     names: dict[str, ColumnName]
     told: dict[str, str]
@@ -128,10 +127,10 @@ class LogColumns(NamedTuple):
 def log_columns(
     path: Path, columns: Mapping[str, ColumnName] | None, wanted: Sequence[str]
 ) -> LogColumns:
-    """The wanted columns of a log: those that are given, and else those that are called as usual.
+    """The wanted columns of a log: those given, completed by those with usual names.
 
     Raises:
-        InputError: a column that is not known, or must be there.
+        InputError: an unknown key in ``columns``, or a required column is missing.
     """
     names = dict(columns or {})
     unknown = sorted(set(names) - set(_USUAL))
@@ -140,16 +139,16 @@ def log_columns(
     absent = [key for key, name in names.items() if not name and key not in ("session", "time")]
     if absent:
         raise InputError(f"columns: {', '.join(absent)} must have a name")
-    time = names.pop("time", "")  # which may be another one, too
+    time = names.pop("time", "")  # may be the same column as another key
     if not are_names([name for name in (*names.values(), time) if name]):  # numbers
         return LogColumns({**{key: key for key in wanted}, **names, "time": time}, {})
-    there = table_columns(path)
-    added = add_usual(names, there, {key: _USUAL[key] for key in wanted})
+    present = table_columns(path)
+    added = add_usual(names, present, {key: _USUAL[key] for key in wanted})
     if absent := [key for key in wanted if key not in names]:
         raise InputError(
-            f"{path}: the columns are {column_list(there)}; none is called as usual for "
-            f"{', '.join(absent)}: name it, {absent[0]}=..., or by number, 1, 2, ..., all of them "
-            "where the first line of a file is a row"
+            f"{path}: the columns are {column_list(present)}; none has a usual name for "
+            f"{', '.join(absent)}: name it, {absent[0]}=..., or if the file has no header line, "
+            "give all columns by number, 1, 2, ..."
             + ("; session= for a log without sessions" if "session" in absent else "")
         )
     other = {key: name for key, name in added.items() if name != key}
@@ -158,7 +157,7 @@ def log_columns(
 
 
 class FirstPosition:
-    """What a log calls its first position: given, or found as the least that occurs."""
+    """The number of a log's first position: given, or the smallest that occurs."""
 
     def __init__(self, rules: LogRules) -> None:
         self._depth = rules.depth
@@ -166,10 +165,10 @@ class FirstPosition:
         self.first = rules.first_position or 0
 
     def seek(self, paths: Sequence[Path], column: ColumnName) -> None:
-        """Look for the least position of the files, unless the first one is given.
+        """Find the smallest position in the files, unless the first position is given.
 
         Raises:
-            InputError: the least position is neither 0 nor 1.
+            InputError: the smallest position is neither 0 nor 1.
         """
         if self._given:
             return
@@ -190,10 +189,11 @@ class FirstPosition:
     def places(
         self, block: Block, column: ColumnName
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Positions from 0 on, int64 [n], and which rows are not too deep, bool [n].
+        """Positions from 0, int64 [n], and whether each row is within the depth, bool [n].
 
         Raises:
-            InputError: no whole numbers, less than the first, or beyond 1,000 without a depth.
+            InputError: a position is not a whole number, less than the first position, or beyond
+                1,000 without a depth.
         """
         place = whole_numbers(block, column, self.first) - self.first
         kept = place < (MAX_POSITIONS if self._depth is None else self._depth)

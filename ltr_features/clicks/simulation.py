@@ -1,4 +1,4 @@
-"""Simulated click logs: judged rows, a production ranker, and users whose behaviour is known."""
+"""Simulate click logs from judged rows, a production ranker, and users with known behaviour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from letor.files import atomic_path
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.text.records import COMPRESSED
 
-#: Sessions that are drawn from one random stream: the first n are the same however many follow.
+#: Sessions per random stream; the first n sessions are the same, however many follow.
 _SESSIONS = 4096
 USERS = ("pbm", "cascade", "dcm", "dbn")
 
@@ -35,21 +35,21 @@ class Users:
     Attributes:
         model: "pbm": the result at rank r (from 1) is examined with probability (1 / r)^eta,
             whatever else happens; "cascade": from the top until the first click; "dcm": from the
-            top, going on after a click with ``continuation``; "dbn": from the top, leaving when
-            satisfied by a clicked result, else going on with ``continuation``.
-        eta: >= 0, how steeply examination falls (pbm).
-        noise: in [0, 1], probability of clicking an examined result of grade 0.
-        continuation: in [0, 1] (dcm, dbn).
+            top, continuing after a click with probability ``continuation``; "dbn": from the top,
+            leaving when satisfied by a clicked result, else continuing with ``continuation``.
+        eta: steepness of examination, >= 0 (pbm).
+        noise: probability of clicking an examined result of grade 0, in [0, 1].
+        continuation: probability of continuing, in [0, 1] (dcm, dbn).
 
-    An examined result of grade y is clicked with noise + (1 - noise) (2^y - 1) / (2^y_max - 1), and
-    satisfies with the same without noise.
+    An examined result of grade y is clicked with probability noise + (1 - noise) (2^y - 1) /
+    (2^y_max - 1); a click satisfies with the same probability without noise.
 
     Source: Ai et al., "Unbiased learning to rank with unbiased propensity estimation", SIGIR 2018,
     section 5.1 (grades, noise); Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with
     biased feedback", WSDM 2017, section 6 (examination).
 
     Raises:
-        InputError: a value outside these.
+        InputError: a value out of range.
     """
 
     model: str = "pbm"
@@ -73,10 +73,10 @@ class Users:
     def clicks(
         self, attraction: Array, satisfaction: Array, rng: np.random.Generator
     ) -> NDArray[np.bool_]:
-        """bool [sessions, n]: clicks on pages, by the probabilities of their results.
+        """bool [sessions, n]: random clicks on pages, given the probabilities of their results.
 
         Args:
-            attraction, satisfaction: float64 [sessions, n]; attraction 0 where a page has ended.
+            attraction, satisfaction: float64 [sessions, n]; attraction is 0 below a page's end.
         """
         draws = rng.random((3, *attraction.shape))
         if self.model == "pbm":
@@ -85,21 +85,21 @@ class Users:
         reading = np.ones(len(attraction), dtype=bool)
         for r in range(attraction.shape[1]):
             clicked[:, r] = reading & (draws[0, :, r] < attraction[:, r])
-            on = draws[1, :, r] < self.continuation
+            continues = draws[1, :, r] < self.continuation
             if self.model == "cascade":
                 reading &= ~clicked[:, r]
             elif self.model == "dcm":
-                reading &= ~clicked[:, r] | on
+                reading &= ~clicked[:, r] | continues
             else:
                 satisfied = clicked[:, r] & (draws[2, :, r] < satisfaction[:, r])
-                reading &= ~satisfied & on
+                reading &= ~satisfied & continues
         return clicked
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Pages: query int64 [s]; row int64 [s, n], of the data, -1 below a page's end; click bool
-    [s, n]."""
+    """Pages: query int64 [s]; row int64 [s, n], rows of the data, -1 below a page's end; click
+    bool [s, n]."""
 
     query: NDArray[np.int64]
     row: NDArray[np.int64]
@@ -108,24 +108,24 @@ class _Block:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Sessions of users with a ranker in production.
+    """Simulates sessions of users with a production ranker.
 
     Each session is one page for a query drawn uniformly; the ranker's best ``depth`` results are
-    shown. With ``exploration``, the ranking varies from session to session: scores, standardised
-    within each query, get independent Gumbel noise of that scale, so that rankings are draws of the
-    Plackett-Luce model with the weights exp(score / exploration). Without any variation, what a
-    position does cannot be told from what a document does.
+    shown. With ``exploration``, the ranking varies between sessions: scores, standardised within
+    each query, get independent Gumbel noise of that scale, so that rankings are draws from the
+    Plackett-Luce model with weights exp(score / exploration). Without any variation, the effects of
+    positions and of documents cannot be separated.
 
     Attributes:
-        data: judged rows (labels >= 0); documents without ids are called by their row, from 0 on.
-        scores: float64 [n], of the ranker in production.
-        users: how they click.
-        depth: results on a page, 1 or more.
-        exploration: >= 0.
+        data: judged rows (labels >= 0); documents without ids get their row number, from 0.
+        scores: float64 [n], scores of the production ranker.
+        users: the behaviour of the users.
+        depth: number of results on a page, 1 or more.
+        exploration: scale of the variation of rankings, >= 0.
         seed: the same seed gives the same sessions, whatever their number.
 
     Raises:
-        InputError: labels or scores that cannot be used, or a value out of its range.
+        InputError: unusable labels or scores, or a value out of range.
     """
 
     data: RankingData
@@ -163,12 +163,12 @@ class Simulation:
 
     @property
     def document_ids(self) -> list[str]:
-        """A document's id for each row."""
+        """The document id of each row."""
         ids = self.data.document_ids
         return [str(row) if ids is None else str(ids[row]) for row in range(len(self.data))]
 
     def log(self, n_sessions: int) -> ClickLog:
-        """The log of so many sessions, aggregated.
+        """Simulate ``n_sessions`` sessions as an aggregated log.
 
         Raises:
             InputError: fewer than one session.
@@ -184,13 +184,13 @@ class Simulation:
                 block.click[shown],
                 np.concatenate([[0], np.cumsum(sizes)]),
             )
-        description = {"source": "simulation", **self._said()}
+        description = {"source": "simulation", **self._settings()}
         return builder.finish(list(self.data.query_ids), names, description)
 
     def write(self, n_sessions: int, path: str | os.PathLike[str]) -> int:
-        """Write the log of so many sessions with a row per shown result: session (from 1), query,
-        document, position (from 1), clicked (0 or 1). The format is the suffix (.tsv, .csv, also
-        .gz, .bz2, .zst; .parquet).
+        """Write a log of ``n_sessions`` sessions with a row per shown result: session (from 1),
+        query, document, position (from 1), clicked (0 or 1). The suffix is the format (.tsv, .csv,
+        also .gz, .bz2, .zst; .parquet).
 
         Returns:
             The number of rows.
@@ -250,7 +250,7 @@ class Simulation:
             )
         return rows, np.where(rows >= 0, values, -np.inf)
 
-    def _said(self) -> dict[str, object]:
+    def _settings(self) -> dict[str, object]:
         users = {name: getattr(self.users, name) for name in ("model", "eta", "noise")}
         return {
             "users": {**users, "continuation": self.users.continuation},

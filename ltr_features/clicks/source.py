@@ -39,36 +39,36 @@ def read_log(
     rules: Mapping[str, Any] | None = None,
     on_unknown: str = "raise",
 ) -> ClickLog:
-    """A click log in any of the layouts that are known.
+    """Read a click log in any known layout.
 
     Args:
-        log: files with rows of shown results ("rows"), or counts of them ("counts"); the export of
-            ``ubi_queries`` ("ubi").
-        layout: one of these. columns: what columns are called (rows, counts).
+        log: files with rows of shown results ("rows") or counts of them ("counts"), or the export
+            of ``ubi_queries`` ("ubi").
+        layout: one of these. columns: names of columns (rows, counts).
         events: the export of ``ubi_events`` (ubi).
-        rules: fields of ``LogRules`` by name. on_unknown: as in ``read_ubi``.
+        rules: fields of ``LogRules`` by name. on_unknown: see ``read_ubi``.
 
     Raises:
-        InputError: as of ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments
-            of another layout.
+        InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
+            another layout.
     """
     if layout not in LAYOUTS:
         raise InputError(f"layout must be {', '.join(LAYOUTS)}, got {layout!r}")
-    # TOML has dates of its own.
+    # TOML parses dates.
     given: dict[str, Any] = {
         k: v.isoformat() if isinstance(v, date) else v for k, v in (rules or {}).items()
     }
     check_call(LogRules, given, "rules", "rule")
-    made = LogRules(**given)
+    log_rules = LogRules(**given)
     if (layout == "ubi") != (events is not None):
-        raise InputError("events name the file of UBI events: give them with layout 'ubi' alone")
+        raise InputError("events is the file of UBI events: give it with layout 'ubi' only")
     if layout == "ubi":
         assert events is not None
         if columns is not None or not isinstance(log, (str, os.PathLike)):
             raise InputError("layout 'ubi' has one file of queries, and columns of its own")
-        return read_ubi(log, events, rules=made, on_unknown=on_unknown)
+        return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown)
     read = read_click_rows if layout == "rows" else read_click_counts
-    return read(log, columns=columns, rules=made)
+    return read(log, columns=columns, rules=log_rules)
 
 
 def read_clicks(
@@ -92,23 +92,23 @@ def read_clicks(
     """Read a collection of documents from a table, with queries and judgements from a click log.
 
     Queries are the normalised texts of the log that have a judged document; their ids are numbers
-    from 1 in order of first appearance in the log. With ``cuts`` each period between them has
-    queries of its own, judged by its own pages alone, so that splits "by time" train on earlier
-    clicks than they test: the query 17 of the first period is 17-2 when it is asked in the second.
-    The two are one group, and are tested together.
+    from 1 in order of first appearance in the log. With ``cuts``, each period between them has its
+    own queries, judged only by its own pages, so that splits "by time" train on earlier clicks than
+    they test: the query 17 of the first period is 17-2 if it is asked again in the second. The two
+    belong to one group and are tested together.
 
     Args:
-        log, layout, columns, events, rules: see :func:`read_log`; of ``rules``, queries must be
-            texts.
-        cuts: ascending times (numbers as in the log, or ISO 8601) at which another period begins;
+        log, layout, columns, events, rules: see :func:`read_log`; ``rules`` must not set queries
+            to ids.
+        cuts: ascending times (numbers as in the log, or ISO 8601) at which a new period begins;
             rows need a column ``time``. The log is read once for each period.
         documents, document_columns: a table (.csv, .tsv, .jsonl, .parquet) with a row per document,
-            and its columns, as of the source ``table``.
+            and its columns, see the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
         min_evidence, n_grades, scale: see ``ClickJudgements``.
         on_unknown: "raise" or "skip" (and count) clicks on documents that the table does not have;
-            and as in ``read_ubi``.
-        name: of the collection; the documents' file name by default.
+            see also ``read_ubi``.
+        name: name of the collection; the documents' file name by default.
 
     Raises:
         InputError: files, columns or values that cannot be used; no pair with enough evidence.
@@ -126,20 +126,20 @@ def read_clicks(
         fitted = fitted_model(read, model, model_options)
         return ClickJudgements(fitted, min_evidence, n_grades, scale)
 
-    numbers: dict[str, int] = {}  # of the texts
-    places: dict[tuple[int, int], int] = {}  # of the queries, by period and number
+    numbers: dict[str, int] = {}  # by text
+    places: dict[tuple[int, int], int] = {}  # rows of the queries, by period and number
     judgements: list[NDArray[np.int64]] = []
-    told = []
+    facts = []
     for period, within in enumerate(_periods(cuts, rules), start=1):
         try:
             judged = judged_within(within)
         except InputError as error:
             raise InputError(f"period {period} of cuts: {error}" if cuts else str(error)) from None
-        of = [numbers.setdefault(text, len(numbers) + 1) for text in judged.log.query_ids]
+        number = [numbers.setdefault(text, len(numbers) + 1) for text in judged.log.query_ids]
         rows, n_unknown = _judged_rows(judged, table.ids, Path(documents), on_unknown)
-        row = [places.setdefault((period, of[q]), len(places)) for q in rows[0].tolist()]
+        row = [places.setdefault((period, number[q]), len(places)) for q in rows[0].tolist()]
         judgements.append(np.stack([np.array(row, np.int64), *rows[1:]]))
-        told.append(
+        facts.append(
             {
                 **describe(judged),
                 "judgements of documents that are not there, left out": n_unknown,
@@ -162,7 +162,7 @@ def read_clicks(
             "documents": len(table.ids),
             **table.told,
             "click model": model,
-            **({"periods": told} if cuts else told[0]),
+            **({"periods": facts} if cuts else facts[0]),
         },
     )
 
@@ -170,12 +170,12 @@ def read_clicks(
 def _periods(
     cuts: Sequence[str | float | date], rules: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """The rules of each period."""
+    """The rules of each period between the cuts."""
     given = dict(rules or {})
     edges = [given.get("since"), *cuts, given.get("until")]
-    at = [time_of(str(edge)) for edge in edges if edge is not None]
-    # A text that is no time is NaN, which is below nothing.
-    if cuts and not all(earlier < later for earlier, later in pairwise([-math.inf, *at])):
+    times = [time_of(str(edge)) for edge in edges if edge is not None]
+    # A text that is not a time gives NaN, for which no comparison holds.
+    if cuts and not all(earlier < later for earlier, later in pairwise([-math.inf, *times])):
         raise InputError(
             "cuts must be ascending numbers or times (ISO 8601), within since and until, got "
             f"{', '.join(map(str, cuts))}"
@@ -187,27 +187,27 @@ def _periods(
 def _judged_rows(
     judged: ClickJudgements, ids: Sequence[str], path: Path, on_unknown: str
 ) -> tuple[list[NDArray[np.int64]], int]:
-    """Query, document and grade of each judged pair, by rows of the log's queries and of the ids;
-    how many pairs have a document that is not there."""
+    """Query, document and grade of each judged pair, as rows of the log's queries and of ``ids``;
+    and the number of pairs with an unknown document."""
     log = judged.log
     rows = rows_of(log.document_ids, ids)
     pair = np.flatnonzero(judged.enough)
-    there = rows[log.pair_document[pair]] >= 0
-    n_unknown = int((~there).sum())
+    known = rows[log.pair_document[pair]] >= 0
+    n_unknown = int((~known).sum())
     if n_unknown and on_unknown == "raise":
-        first = log.document_ids[log.pair_document[pair[np.argmin(there)]]]
+        first = log.document_ids[log.pair_document[pair[np.argmin(known)]]]
         raise InputError(
             f"{path}: {n_unknown:,} judged pairs have a document that is not there, for example "
             f"{first!r}; add it, or read with on_unknown='skip'"
         )
-    pair = pair[there]
+    pair = pair[known]
     if not len(pair):
         raise InputError(f"{path}: no document of the table has a judgement from the clicks")
     return [log.pair_query[pair], rows[log.pair_document[pair]], judged.grade[pair]], n_unknown
 
 
 def fitted_model(log: ClickLog, name: str, options: Mapping[str, Any] | None = None) -> ClickModel:
-    """A click model by name, with its parameters, fitted.
+    """Fit a click model, given by name and parameters, to a log.
 
     Raises:
         InputError: no such model or parameter, or a log that it cannot learn from.

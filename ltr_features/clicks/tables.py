@@ -1,4 +1,4 @@
-"""Columns of a click log: numbers, clicks, times, ids."""
+"""Parse columns of a click log: numbers, clicks, times, ids."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def whole_numbers(block: Block, column: ColumnName, least: int) -> NDArray[np.in
     """int64 [n]: a column of whole numbers.
 
     Raises:
-        InputError: a value that is none, or less than ``least``.
+        InputError: a value is not a whole number, or less than ``least``.
     """
     values, index = texts(block, column)
     parsed = np.array([_whole(value) for value in values], np.float64)
     bad = ~(parsed >= least)
     if bad.any():
         row = int(np.argmax(bad[index]))
-        what = "missing" if not values[index[row]].strip() else f"no whole number >= {least}"
+        what = "missing" if not values[index[row]].strip() else f"not a whole number >= {least}"
         raise InputError(f"{block.where(row)}: {column} is {what}")
     return np.asarray(parsed.astype(np.int64)[index])
 
@@ -41,7 +41,7 @@ def _whole(text: str) -> float:
 
 
 def clicks(block: Block, column: ColumnName) -> NDArray[np.int64]:
-    """int64 [n]: 0 or 1 (false, true), or a number of clicks.
+    """int64 [n]: a column of clicks, 0 or 1 (false, true), or numbers of clicks.
 
     Raises:
         InputError: another value.
@@ -59,8 +59,8 @@ def clicks(block: Block, column: ColumnName) -> NDArray[np.int64]:
 
 
 def seconds(block: Block, column: ColumnName) -> NDArray[np.float64]:
-    """float64 [n]: times as numbers, as they are, or ISO 8601 (UTC where no zone is named) as
-    seconds since 1970.
+    """float64 [n]: a column of times; numbers as they are, and ISO 8601 (UTC by default) as seconds
+    since 1970.
 
     Raises:
         InputError: a value that is neither.
@@ -74,7 +74,7 @@ def seconds(block: Block, column: ColumnName) -> NDArray[np.float64]:
 
 
 def time_of(text: str) -> float:
-    """A time as a number, or NaN; see :func:`seconds`."""
+    """Parse a time as a number, or NaN; see :func:`seconds`."""
     with suppress(ValueError):
         return float(text)
     try:
@@ -85,7 +85,7 @@ def time_of(text: str) -> float:
 
 
 def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:
-    """uint64 [n]: the same number for the same text, in every file and on every machine.
+    """uint64 [n]: hashes of texts, the same in every file and on every machine.
 
     Raises:
         InputError: an empty text.
@@ -97,6 +97,6 @@ def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:
 
 
 def normalised(query: str) -> str:
-    """A query's text by the rule of this package: Unicode NFKC, case folded, blanks around it
-    dropped and those within made one."""
+    """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
+    spaces within merged."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split())

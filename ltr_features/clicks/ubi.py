@@ -1,4 +1,4 @@
-"""Click logs in the schema of OpenSearch's User Behavior Insights: queries and events."""
+"""Read click logs in the schema of OpenSearch's User Behavior Insights: queries and events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGES_AT_ONCE = 10_000
 
 @dataclass
 class _Click:
-    """The first click of a query on an object: line of the events, time."""
+    """The first click on an object for a query: line in the events file, and time."""
 
     line: int
     time: float
@@ -41,12 +41,12 @@ def read_ubi(
     hits that hold them as ``_source``; also .gz, .bz2, .zst).
 
     A record of ``queries`` is a page: ``query_response_hit_ids`` were shown in this order, the
-    first at position 0; a ``query_id`` that comes again counts once, a query without hits not at
-    all. A record of ``events`` whose ``action_name`` is one of ``rules.actions`` is a click on
-    ``event_attributes.object.object_id``, by its ``query_id`` (clicks that have none are counted
-    and left out, and so are other events); several on one object count as one. Clicks belong to
-    their page by its id: those that are stamped before it (clocks differ) count all the same, and
-    their number is said. Clicks are held in memory, queries are streamed.
+    first at position 0. A repeated ``query_id`` counts once, and a query without hits does not
+    count. A record of ``events`` whose ``action_name`` is one of ``rules.actions`` is a click on
+    ``event_attributes.object.object_id`` for its ``query_id``; several clicks on an object count as
+    one. Clicks without ``query_id`` and other events are counted and left out. Clicks are matched
+    to pages by id alone: those with a time before their page (clocks differ) count, too, and the
+    description gives their number. Clicks are held in memory, queries are streamed.
 
     Args:
         queries, events: paths.
@@ -55,9 +55,9 @@ def read_ubi(
             ``queries`` does not have.
 
     Raises:
-        InputError: no such file, a line that is no JSON object or lacks a field, an object twice
-            on a page, clicks without a showing, events of which none is a click; named by file and
-            line, without texts of queries.
+        InputError: no such file, a line that is not a JSON object or lacks a field, a duplicate
+            object on a page, clicks on results that were not shown, or no event is a click; file
+            and line are named, without texts of queries.
 
     Source: User Behavior Insights, index schemas of version 1.
     """
@@ -101,14 +101,14 @@ class _Ubi:
             self._count("clicks")
             if known is not click:
                 self._count("clicks on an object clicked before, counted as one")
-        told = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
+        names = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
         if others and not self._clicks:
             raise InputError(
                 f"{self.events}: no event is a click ({', '.join(self.rules.actions)}); there are "
-                f"{told}; name those that are clicks by the rule actions"
+                f"{names}; name those that are clicks by the rule actions"
             )
         if others:
-            self._count(f"events that are no clicks, left out: {told}", others.total())
+            self._count(f"events that are no clicks, left out: {names}", others.total())
 
     def read_queries(self) -> None:
         robots = self._robots()
@@ -135,7 +135,7 @@ class _Ubi:
                 self._count("pages without results, left out")
                 continue
             missing = set(clicks) - set(hits)
-            if missing:  # looked at in the end
+            if missing:  # `finish` reports these
                 self._clicks[query_id] = {hit: clicks[hit] for hit in missing}
             hits = hits[: self.rules.depth]
             clicked = [hit in clicks for hit in hits]
@@ -180,7 +180,7 @@ class _Ubi:
     def _hits(self, where: str, page: Mapping[str, Any]) -> list[str]:
         hits = page.get("query_response_hit_ids")
         if not isinstance(hits, list):
-            raise InputError(f"{where}: query_response_hit_ids is no list")
+            raise InputError(f"{where}: query_response_hit_ids is not a list")
         ids = [str(hit) for hit in hits]
         if len(set(ids)) != len(ids):
             raise InputError(f"{where}: query_response_hit_ids has an object twice")
@@ -189,7 +189,7 @@ class _Ubi:
         return ids
 
     def _robots(self) -> set[str]:
-        """The clients that ask too much."""
+        """The clients with too many pages."""
         if self.rules.max_pages is None:
             return set()
         pages: dict[str, int] = {}
@@ -225,7 +225,7 @@ def _source(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _text(where: str, record: Mapping[str, Any], key: str) -> str:
     value = record.get(key)
     if value is None or isinstance(value, (list, dict)):
-        raise InputError(f"{where}: {key} is {'missing' if value is None else 'no text'}")
+        raise InputError(f"{where}: {key} is {'missing' if value is None else 'not text'}")
     return str(value)
 
 

@@ -1,5 +1,4 @@
 """The commands, a module per topic; :mod:`ltr_features.cli` puts them together.
 
-Imports that take time are inside the commands, so that ``--help`` and the small commands start at
-once.
+Slow imports are inside the commands, so that ``--help`` and small commands start at once.
 """

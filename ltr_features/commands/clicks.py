@@ -34,7 +34,7 @@ Columns = Annotated[
     typer.Option(
         "--column",
         help="KEY=NAME of a column: query, document, position, clicked, session, time, shown; or "
-        "KEY=NUMBER, where the first line of a file is a row.",
+        "KEY=NUMBER if the files have no header line.",
     ),
 ]
 Rules = Annotated[
@@ -44,7 +44,7 @@ Rules = Annotated[
         help="KEY=VALUE: queries, first_position, depth, since, until, max_clicks, max_pages.",
     ),
 ]
-Unknown = Annotated[str, typer.Option(help="UBI clicks without a showing: raise or skip.")]
+Unknown = Annotated[str, typer.Option(help="UBI clicks on results not shown: raise or skip.")]
 
 
 def _read(
@@ -91,21 +91,21 @@ def clicks_judge(
         str,
         typer.Option(help="ctr, pbm, cascade, dcm or dbn.", autocompletion=completion.click_models),
     ] = "pbm",
-    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
+    param: Annotated[list[str] | None, typer.Option(help="Model parameter, KEY=VALUE.")] = None,
     min_evidence: Annotated[
-        float, typer.Option(help="Examinations that a pair must have to be judged.")
+        float, typer.Option(help="Examinations that a pair needs in order to be judged.")
     ] = 10.0,
-    grades: Annotated[int, typer.Option(help="Number of grades, from 0 on.")] = 5,
+    grades: Annotated[int, typer.Option(help="Number of grades, starting at 0.")] = 5,
     scale: Annotated[
         float | None,
         typer.Option(help="Relevance of the best grade.", show_default="99th percentile"),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Judgements to compare with, by the log's own queries.")
+        Path | None, typer.Option(help="Judgements to compare with, with the log's queries as ids.")
     ] = None,
 ) -> None:
-    """Judge the pairs of a click log: qrels, grades with their evidence, weighted pairs, and how
-    much each position is examined.
+    """Judge the pairs of a click log: qrels, grades with their evidence, weighted pairs, and the
+    examination of each position.
 
     Example: ltr-features clicks judge log.tsv --rule first_position=1 --out judged"""
     from ltr_features.clicks.judging import ClickJudgements, describe
@@ -150,19 +150,19 @@ def clicks_models(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Models; all that the log allows by default.",
+            help="Click models; by default all that can learn from the log.",
             autocompletion=completion.click_models,
         ),
     ] = None,
     test: Annotated[
-        list[Path] | None, typer.Option(help="Logs to predict; else the fitted one.")
+        list[Path] | None, typer.Option(help="Logs to predict; by default the fitted one.")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="A time: fit pages before it, predict those from it on."),
+        typer.Option(help="A time: fit pages before it, predict later ones."),
     ] = None,
 ) -> None:
-    """Fit click models and say how well each predicts a log: likelihood, perplexity, examination.
+    """Fit click models and show how well each predicts a log: likelihood, perplexity, examination.
 
     Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
     from ltr_features.clicks.models import click_models, get_click_model
@@ -186,8 +186,8 @@ def clicks_models(
 def _predict(
     kinds: Mapping[str, type[ClickModel]], train: ClickLog, held_out: ClickLog, *, asked: bool
 ) -> None:
-    """Fit models and print how well each predicts; ``asked``: by name, so that one that the log
-    cannot fit is an error."""
+    """Fit models and print how well each predicts. ``asked``: whether the user named the models, so
+    that one that cannot be fitted on the log is an error."""
     import pandas as pd
 
     from ltr_features.clicks.source import fitted_model
@@ -197,7 +197,7 @@ def _predict(
         if train.pages is None and not kind.from_counts:
             if asked:
                 train.needed_pages(name)
-            remarks.append(f"{name}: left out, the log has counts alone")
+            remarks.append(f"{name}: left out, the log has only counts")
             continue
         start = time.perf_counter()
         fitted = fitted_model(train, name)
@@ -233,19 +233,19 @@ def clicks_simulate(
         str | None, typer.Option(help="The column by which results are ranked.")
     ] = None,
     ranker: Annotated[
-        Path | None, typer.Option(help="Folder of the ranker by which they are.")
+        Path | None, typer.Option(help="Folder of a ranker that ranks the results instead.")
     ] = None,
     users: Annotated[str, typer.Option(help="pbm, cascade, dcm or dbn.")] = "pbm",
     eta: Annotated[float, typer.Option(help="Steepness of examination (pbm).")] = 1.0,
-    noise: Annotated[float, typer.Option(help="Clicks on examined results of grade 0.")] = 0.1,
-    continuation: Annotated[float, typer.Option(help="Going on (dcm, dbn).")] = 0.9,
+    noise: Annotated[float, typer.Option(help="Click rate of examined grade-0 results.")] = 0.1,
+    continuation: Annotated[float, typer.Option(help="Chance to read on (dcm, dbn).")] = 0.9,
     depth: Annotated[int, typer.Option(min=1, help="Results on a page.")] = 10,
     exploration: Annotated[
         float, typer.Option(help="How much rankings vary, in standard deviations of the score.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 0,
 ) -> None:
-    """Simulate the clicks of users with a known behaviour, on judged rows.
+    """Simulate the clicks of users with known behaviour on judged rows.
 
     Example: ltr-features clicks simulate test.txt --column bm25_whole --out log.tsv"""
     from letor.column_names import read_rows

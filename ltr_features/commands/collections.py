@@ -16,7 +16,7 @@ def index(
     source: Annotated[
         str,
         typer.Argument(
-            help="beir, trec, table, clicks, ir-datasets, collection, or a package's.",
+            help="beir, trec, table, clicks, ir-datasets, collection, or a source of a plug-in.",
             autocompletion=completion.sources,
         ),
     ],
@@ -36,8 +36,8 @@ def index(
 ) -> None:
     """Read a collection, index it, and keep both in a workspace for the other commands.
 
-    The options of a source are the parameters of its function; a wrong one is answered with the
-    list. Values are TOML or text: splits=["test"], document_columns.id=sku.
+    The options of a source are the parameters of its function; the error for an unknown one lists
+    them. Values are TOML or text: splits=["test"], document_columns.id=sku.
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace
@@ -60,7 +60,7 @@ def index(
 def sample(
     folder: Annotated[Path, typer.Argument(help="A new folder.")] = Path("sample"),
 ) -> None:
-    """Write a small collection in every form that the commands read, to try them on.
+    """Write a small collection in every format that the commands read, to try them out.
 
     Articles of the Wikipedia as tables, BEIR and TREC folders, rankings, a LETOR fold and vectors;
     the tutorials use it.
@@ -93,10 +93,10 @@ def wikipedia(
 ) -> None:
     """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
 
-    The dump is read once, as a stream; interrupted, the command leaves nothing and starts anew.
-    With --scheduler, what workers have made lies in OUT.parts until all is done; interrupted, the
-    same command goes on with it. Workers read an .xml or a multistream .xml.bz2 themselves;
-    others this process decompresses for them, which keeps two or three of them busy.
+    The dump is read once, as a stream; if interrupted, the command leaves nothing behind. With
+    --scheduler, finished parts are kept in OUT.parts until all is done, and after an interrupt the
+    same command continues from them. Workers read an .xml or a multistream .xml.bz2 themselves;
+    other files are decompressed by this process, which keeps only two or three workers busy.
 
     Example: ltr-features wikipedia pages-articles.xml.bz2 --processes 4 --out kb"""
     from ltr_features.entities.build import build_knowledge_base

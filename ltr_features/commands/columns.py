@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.learned import LearnedColumn
 
-app = typer.Typer(help="Feature columns: what there is, and making them.", no_args_is_help=True)
+app = typer.Typer(help="Feature columns: list, build and append them.", no_args_is_help=True)
 
 Families = Annotated[
     list[str] | None,
     typer.Option(
         "--family",
-        help="A column family; give the option once for each.",
+        help="A column family; may be repeated.",
         autocompletion=completion.families,
     ),
 ]
@@ -50,7 +50,7 @@ def columns_list(
         ),
     ] = None,
 ) -> None:
-    """All columns of the registered families, with unit, range and definition.
+    """List the columns of the registered families, with unit, range and definition.
 
     Example: ltr-features columns list letor46"""
     from ltr_features.columns.registry import column_table, families, get_family
@@ -76,7 +76,7 @@ def columns_build(
         Path,
         typer.Option(
             help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with --model or --folds a "
-            "folder of Fold1/train.txt and so on, or of --format parquet."
+            "folder for Fold1/train.txt and so on, in --format."
         ),
     ],
     family: Families = None,
@@ -84,8 +84,8 @@ def columns_build(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="A trained model as a column, for example ssi, or titles=ssi for a column of "
-            "another name; once for each.",
+            help="A trained model as a column, for example ssi, or titles=ssi to name the column "
+            "titles; may be repeated.",
             autocompletion=completion.models,
         ),
     ] = None,
@@ -96,47 +96,46 @@ def columns_build(
     recipe: Annotated[
         list[str] | None,
         typer.Option(
-            help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made, by field, "
+            help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made: field, "
             "min_document_frequency, word_weight or terms (words, letter-trigrams, both)."
         ),
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, help="Candidates per query: BM25's best.")] = 100,
+    depth: Annotated[int, typer.Option(min=1, help="Candidates per query, by BM25.")] = 100,
     candidates: Annotated[
         list[str] | None,
         typer.Option(
-            help="Another source of candidates, with its options: judged, lsi.depth=50, "
-            "run.path=engine.run, letor.files=[...]; bm25.depth=100 too only where it is named. "
-            "Several are united."
+            help="A source of candidates in place of BM25, with its options: judged, lsi.depth=50, "
+            "run.path=engine.run, letor.files=[...], bm25.depth=100; repeat the option for the "
+            "union of several sources."
         ),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(help="Write so many folds; with --model 5 by default.")
+        int | None, typer.Option(help="Number of folds to write; 5 by default with --model.")
     ] = None,
     by_group: Annotated[
-        bool, typer.Option(help="Keep queries of one group in one part of the folds.")
+        bool, typer.Option(help="Keep the queries of a group in the same part of each fold.")
     ] = False,
     by_time: Annotated[
         bool,
         typer.Option(
-            help="Train on earlier queries than are tested: of N --folds, 4 or more, the first "
-            "three are tested by none."
+            help="Train on earlier queries than are tested: queries are cut by time into as many "
+            "parts as --folds, 4 or more; no fold tests the first three."
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
     format: Annotated[
         Literal["text", "parquet"] | None,
         typer.Option(
-            help="Of folds: LETOR text (by default), which is made in memory; or parquet, which "
-            "is not: all rows once in columns.parquet, and Fold1/train.parquet and so on, which "
-            "say which rows a part has and hold the columns of its models."
+            help="Format of folds: LETOR text (the default), built in memory; or parquet, which "
+            "need not fit in memory: all rows once in columns.parquet, and Fold1/train.parquet and "
+            "so on with the row numbers of a part and the columns of its models."
         ),
     ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Memory for the rows of a block of queries (1GiB by default), where a .parquet "
-            "without folds is written, or folds are by --format parquet; files are the same for "
-            "any."
+            help="Memory for the rows of a block of queries (1GiB by default), for a .parquet "
+            "without folds or for --format parquet; files do not depend on it."
         ),
     ] = None,
     scheduler: Annotated[
@@ -148,14 +147,14 @@ def columns_build(
     parts: Annotated[
         str | None,
         typer.Option(
-            help="Where workers put what they make, if they do not see --out: a folder, or a URL "
+            help="Where workers put their results if they do not see --out: a folder, or a URL "
             "that fsspec reads (s3://bucket/prefix). Machines may have copies of the workspace."
         ),
     ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
-    """Rows of (query, document) candidates with columns and the judged labels.
+    """Build rows of (query, document) candidates with columns and the judged labels.
 
     A trained model's column differs from fold to fold: test and validation rows are scored by a
     model of the fold's training queries, training rows out of fold, so that no row is scored by a
@@ -184,7 +183,7 @@ def columns_build(
     if recipes:
         check_names([c.name for f in families for c in f.columns] + [r.name for r in recipes])
     if format is not None and not n_folds:
-        raise InputError("--format: says how folds are written; one file's name says it")
+        raise InputError("--format is for folds; the format of a single file is given by its name")
     in_blocks = format == "parquet" if n_folds else out.suffix == ".parquet"
     files.check_target(out, folds=n_folds, suffix=".parquet" if in_blocks else ".txt")
     n_bytes = MEMORY if memory is None else memory_size(memory)
@@ -227,13 +226,13 @@ def columns_append(
     ],
     workspace: Workspace,
     out: Annotated[
-        Path, typer.Option(help="The new file; of LETOR text the old lines stay byte for byte.")
+        Path, typer.Option(help="The new file; in LETOR text the old lines stay byte for byte.")
     ],
     family: Families = None,
     option: FamilyOptions = None,
     model_file: Annotated[
         list[Path] | None,
-        typer.Option(help="A model of `models fit`, trained on other queries; once for each."),
+        typer.Option(help="A model of `models fit`, trained on other queries; may be repeated."),
     ] = None,
     on_missing: Annotated[
         Literal["raise", "zero"],
@@ -243,8 +242,8 @@ def columns_append(
 ) -> None:
     """Append columns to a LETOR file, joined with its texts by query id and document id.
 
-    A model may not score queries on whose judgements it was trained; for columns of models in all
-    parts of a fold see `columns build`.
+    A model may not score queries whose judgements it was trained on; for model columns in all parts
+    of a fold see `columns build`.
 
     Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
     new.txt"""
@@ -284,7 +283,7 @@ def columns_append(
 def families_of(
     names: Sequence[str], options: Sequence[str], *, needed: bool = True
 ) -> list[ColumnFamily]:
-    """The families of ``--family``, with those of ``--option``."""
+    """The families named by ``--family``, with the parameters of ``--option``."""
     from ltr_features.columns.registry import get_family
 
     if needed and not names:
@@ -294,7 +293,7 @@ def families_of(
 
 
 def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]]:
-    """Settings of sources of candidates; BM25 alone where none is named."""
+    """Settings of candidate sources; BM25 alone if none is named."""
     found = settings([c if "=" in c else f"{c}={{}}" for c in given], "candidates")
     return found or {"bm25": {"depth": depth}}
 
@@ -307,7 +306,7 @@ def _recipes(
     from ltr_features.parameters import check_names, check_values
     from ltr_features.text.collection import FORMER_KEYS
 
-    # NAME=MODEL, or a model's name for both.
+    # NAME=MODEL, or the model's name for both.
     pairs = [(name, model or name) for name, _, model in (m.partition("=") for m in models)]
     names = [name for name, _ in pairs]
     by_model = settings_by_owner(params, "param", names, "--model")

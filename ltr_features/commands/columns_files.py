@@ -1,4 +1,4 @@
-"""What ``columns build`` writes: a file of rows, or a folder of folds."""
+"""The output of ``columns build``: a file of rows, or a folder of folds."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class Build(NamedTuple):
-    """What is to be built.
+    """Everything that defines a build.
 
     Attributes:
-        context: of the workspace. candidates: settings of their sources, by name.
-        families, recipes: of the columns. split: the folds; none for one file.
-        out: the file, or the folder of the folds. reporter: shows how far it is.
+        context: context of the workspace. candidates: settings of candidate sources, by name.
+        families, recipes: the columns. split: the folds; empty for a single file.
+        out: the file, or the folder of the folds. reporter: shows progress.
     """
 
     context: ColumnContext
@@ -43,8 +43,7 @@ class Build(NamedTuple):
 
 
 def check_target(out: Path, *, folds: int, suffix: str) -> None:
-    """Before the work: whether so many folds (0: one file) can be written there, as files of that
-    suffix."""
+    """Raise InputError unless so many folds (0: one file) can be written, as files of a suffix."""
     from letor.column_names import check_format
 
     if not folds:
@@ -81,14 +80,14 @@ def check_text_ids(collection: Collection) -> None:
 def split_queries(
     collection: Collection, n_folds: int, *, by_group: bool, by_time: bool, seed: int
 ) -> list[Fold]:
-    """The folds of the collection's queries; none where 0 are wanted."""
+    """The folds of the collection's queries; an empty list for ``n_folds`` 0."""
     from letor import folds
 
     groups, times = collection.query_groups, collection.query_times
-    asked = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
-    if len(asked) > 1 or (asked and not n_folds):
+    options = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
+    if len(options) > 1 or (options and not n_folds):
         reason = "give one of them" if n_folds else "there are no folds: give --folds too"
-        raise InputError(f"{', '.join(asked)}: {reason}")
+        raise InputError(f"{', '.join(options)}: {reason}")
     if not n_folds:
         return []
     if by_group and groups is None:
@@ -107,7 +106,7 @@ def write_table(
     by_group: bool,
     fit: FitAll | None,
 ) -> None:
-    """Write the rows of a table in memory: its folds, or all as one file of text."""
+    """Build the table in memory and write its folds, or all rows as one text file."""
     from letor.column_names import write_rows
     from ltr_features.candidates import choose_candidates
     from ltr_features.feature_table import build_columns, learned_columns
@@ -157,7 +156,7 @@ def write_blocks(
     cluster: AbstractContextManager[MakeBlocks] | None,
     fit: FitAll | None,
 ) -> None:
-    """Write the rows as one Parquet file, block by block, and the folds of them beside it."""
+    """Write the rows as one Parquet file, block by block, and the folds next to it."""
     from ltr_features.blocks import write_columns
     from ltr_features.stored_folds import write_folds
 
@@ -182,7 +181,7 @@ def write_blocks(
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:
-    """The Parquet file of all rows."""
+    """Path of the Parquet file of all rows."""
     from letor.parquet_parts import ALL_ROWS
 
     return out / ALL_ROWS if split else out
@@ -191,8 +190,8 @@ def all_rows(out: Path, split: Sequence[Fold]) -> Path:
 def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None:
     for name in folds:
         typer.echo(f"{name}: {width} columns")
-    told = f"in {len(folds)} folds" if folds else f"{width} columns"
-    typer.echo(f"{n_rows:,} rows{' ' if folds else ', '}{told}: {out}")
+    rest = f" in {len(folds)} folds" if folds else f", {width} columns"
+    typer.echo(f"{n_rows:,} rows{rest}: {out}")
 
 
 def _tell(
@@ -202,17 +201,17 @@ def _tell(
     families: Sequence[ColumnFamily],
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Say what must be known of rows and columns; last, where nothing scrolls it away."""
+    """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.remarks import told_once
 
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
-        told = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
-        typer.echo(f"Recall of relevant documents: {', '.join(told)}", err=True)
+        means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
+        typer.echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
-    told = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
+    of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
     of_candidates = [] if found is None else found.remarks
-    for sentence in [*collection.remarks, *of_candidates, *told, *told_once(provenance)]:
+    for sentence in [*collection.remarks, *of_candidates, *of_families, *told_once(provenance)]:
         typer.echo(sentence, err=True)

@@ -1,4 +1,4 @@
-"""What a shell completes: names that the registries know, looked up when it asks."""
+"""Shell completion: names from the registries, looked up when the shell asks for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _installed_experiments = _completing("ltr_features.studies.run", "experiment_nam
 
 
 def experiments(incomplete: str) -> list[str]:
-    """Installed experiments, TOML files, and folders that may hold some."""
+    """Names of installed experiments, TOML files, and folders that may hold some."""
     here = sorted(Path().glob(f"{incomplete}*")) if not Path(incomplete).is_absolute() else []
     files = [str(path) for path in here if path.suffix == ".toml"]
     folders = [f"{path}/" for path in here if path.is_dir()]

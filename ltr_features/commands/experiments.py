@@ -34,8 +34,8 @@ def run(
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Values of the feature table that take more (2GiB) lie in temporary files; by "
-            "default all are in memory. Results are the same."
+            help="Values of the feature table that take more (2GiB) are held in temporary files; "
+            "by default all are in memory. Results are the same."
         ),
     ] = None,
     threads: Threads = None,
@@ -43,7 +43,7 @@ def run(
 ) -> None:
     """Run an experiment file and write its report.
 
-    The whole file is checked before anything runs. A killed run goes on where it stopped.
+    The whole file is checked before anything runs. A killed run continues where it stopped.
 
     Example: ltr-features run my-experiment.toml --data datasets --out out --dry-run"""
     from ltr_features.blocks import memory_size
@@ -66,7 +66,7 @@ def run(
 
 
 def _tell_verdict(report: Path) -> None:
-    """The end of a run: what was found, and where the rest is."""
+    """Print the findings of a run, and where its report is."""
     from rich.console import Console
 
     from ltr_features.studies.page.ending import ENDING
@@ -92,12 +92,12 @@ def demo(
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
-    """The whole job on Wikipedia text, from the dump to the report.
+    """Run the whole workflow on Wikipedia text, from the dump to the report.
 
     Makes a search task from the excerpt of Wikipedia that is installed with gensim, trains word,
     document and matching models, adds their columns to the 46 of LETOR, trains rankers with and
-    without them, tests whether the difference is real, and writes a report. A second run into the
-    same folder reuses what is finished.
+    without them, tests whether the difference is significant, and writes a report. A second run
+    into the same folder reuses finished stages.
 
     Example: ltr-features demo --out ltr-demo"""
     from ltr_features.studies.kinds.ranking import RankingStudy
@@ -118,7 +118,7 @@ def compare(
         Path | None, typer.Option(help="Judgements: TREC, BEIR, a table, LETOR.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="LETOR file that scores are of; its labels judge, too.")
+        Path | None, typer.Option(help="LETOR file whose rows were scored; its labels judge, too.")
     ] = None,
     queries: Annotated[
         Path | None,
@@ -144,21 +144,21 @@ def compare(
         typer.Option(help="e.g. NDCG@10, the first is primary (default: NDCG@10, MAP, P@10)."),
     ] = None,
     hard_measure: Annotated[
-        str | None, typer.Option(help="Says which queries are hard (default: the primary one).")
+        str | None, typer.Option(help="Defines the hard queries (default: the primary measure).")
     ] = None,
     hard_by: Annotated[
         str | None,
-        typer.Option(help="Name of the run that says so: no baseline, and not judged on them."),
+        typer.Option(help="Name of the run that defines them: no baseline, not judged on them."),
     ] = None,
-    permutations: Annotated[int, typer.Option(min=1, help="Of the randomisation test.")] = 10_000,
+    permutations: Annotated[int, typer.Option(min=1, help="For randomisation tests.")] = 10_000,
     correction: Annotated[
-        str, typer.Option(help="For multiple tests, e.g. bonferroni or fdr_bh.")
+        str, typer.Option(help="Correction for multiple tests, e.g. bonferroni or fdr_bh.")
     ] = "holm",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the tests.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("ltr-comparison"),
     threads: Threads = None,
 ) -> None:
-    """Compare rankings that were made elsewhere, with tests and a report.
+    """Compare existing rankings, with significance tests and a report.
 
     Example: ltr-features compare bm25.run mine.run --qrels qrels.txt --out compared"""
     from ltr_features.studies.kinds.compare import DEFAULT_MEASURES, compare_files
@@ -189,10 +189,10 @@ def gallery(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the gallery.")] = Path("reports"),
 ) -> None:
-    """Show what finished experiments found: an index page with a chart, answer and command of each.
-    A gallery that is there keeps its other experiments.
+    """Write a gallery of finished experiments: an index page with the chart, answer and command of
+    each. An existing gallery keeps its other experiments.
 
-    Texts and ids of queries and documents stay behind, so that it can be published.
+    Texts and ids of queries and documents are left out, so that the gallery can be published.
 
     Example: ltr-features gallery out/demo out/mq2008 --out reports"""
     from ltr_features.studies.gallery import INDEX, write_gallery

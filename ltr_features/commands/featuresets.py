@@ -18,29 +18,29 @@ def columns_export(
     columns: Annotated[
         list[str],
         typer.Argument(
-            help="Whose columns: a trained ranker, a saved pipeline, a LETOR file, a family, or "
-            "single columns by their names.",
+            help="The columns to export: those of a trained ranker, a saved pipeline, a LETOR file "
+            "or a family, or single columns by name.",
             autocompletion=completion.families,
         ),
     ],
     target: Annotated[str, typer.Option(help="opensearch, elasticsearch or solr.")],
-    out: Annotated[Path, typer.Option(help="The features' file, .json, for the engine.")],
+    out: Annotated[Path, typer.Option(help="The file of features for the engine, .json.")],
     field: Annotated[
         list[str] | None,
         typer.Option(
-            help="OURS=THEIRS: what the engine calls a text (body=description) or a number of "
-            "documents (pagerank=rank)."
+            help="OURS=THEIRS: the engine's name of a text field (body=description) or of a "
+            "numeric field (pagerank=rank)."
         ),
     ] = None,
     index: Annotated[
         str | None,
-        typer.Option(help="An index by which the engine tries the features (not Solr)."),
+        typer.Option(help="An index on which the engine tests the features (not Solr)."),
     ] = None,
 ) -> None:
-    """Write columns as the features of a search engine's learning-to-rank plug-in, and say which of
-    its numbers are ours, which another formula's, and which columns it cannot compute.
+    """Write columns as features of a search engine's learning-to-rank plug-in, and report where its
+    numbers agree with ours, where its formula differs, and which columns it cannot compute.
 
-    What is said is also written beside OUT, as .txt. `rank export` writes the ranker.
+    The same notes are written to a .txt file next to OUT. `rank export` writes the ranker.
 
     Example: ltr-features columns export ranker --target opensearch --field body=text --out
     features.json"""
@@ -64,7 +64,7 @@ def columns_export(
 
 
 def _columns_of(source: str) -> list[str]:
-    """The names of the columns that an argument stands for."""
+    """The names of the columns that an argument refers to."""
     from letor.column_names import names_path, read_names, read_rows
     from letor.rankers.registry import load_ranker
     from ltr_features.columns.letor46 import LETOR46_COLUMNS
@@ -81,14 +81,14 @@ def _columns_of(source: str) -> list[str]:
     if path.is_file():
         if not names_path(path).is_file():
             raise InputError(
-                f"{path}: its columns have no names, which {names_path(path).name} would hold; "
+                f"{path}: its columns have no names ({names_path(path).name} is missing); "
                 "name the columns, or a file of `columns build`"
             )
         return [column["name"] for column in read_names(names_path(path))]
     known = [column.name for column in LETOR46_COLUMNS]
     if source not in known:
         raise InputError(
-            f"{source!r} is no file, ranker, pipeline, family, or column of letor46"
+            f"{source!r} is not a file, ranker, pipeline, family, or column of letor46"
             + (f"; {hint}" if (hint := nearest(source, known)).startswith("did") else "")
         )
     return [source]

@@ -29,13 +29,13 @@ def measure(
     scores: Annotated[
         Path | None,
         typer.Option(
-            help="Scores of the rows: a line each, the score last on the line; or a ranking (TREC "
-            "run, table)."
+            help="Scores of the rows, one line each with the score last; or a ranking (TREC run, "
+            "table)."
         ),
     ] = None,
     column: Annotated[
         int,
-        typer.Option(min=0, show_default=False, help="Rank by this column of the file instead."),
+        typer.Option(min=0, show_default=False, help="Number of a column to rank by instead."),
     ] = 0,
     on_error: Annotated[
         Literal["raise", "skip"],
@@ -51,15 +51,15 @@ def measure(
     cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
     official: Annotated[
         Literal["letor4", "mslr"] | None,
-        typer.Option(help="All measures of that official script instead."),
+        typer.Option(help="Compute all measures of this official script instead."),
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """One ranking under all definitions in use, side by side.
+    """Measure one ranking under all definitions in use, side by side.
 
-    The same ranking of MQ2008 is an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
-    discount, ties, and in what a query without relevant documents counts. Relevant documents and
-    queries without a row count where the file beside (NAME.columns.json) tells of them.
+    The same ranking of MQ2008 has an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
+    discount, ties, and the value of queries without relevant documents. Relevant documents and
+    queries without rows count if the file NAME.columns.json next to the data lists them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import read_rows
@@ -69,11 +69,11 @@ def measure(
     from ltr_features.sources.files import is_letor, judged_ranking, read_judgements
 
     if (scores is None) == (column == 0):
-        raise InputError("give either --scores FILE or --column N: what to rank by")
+        raise InputError("give what to rank by: either --scores FILE or --column N")
     definitions = official_measures(official) if official else conventions(cutoff)
     if not is_letor(data):
         if scores is None:
-            raise InputError(f"{data} holds judgements, no columns; give --scores, a ranking")
+            raise InputError(f"{data} holds judgements, no columns; give a ranking by --scores")
         rows, values, n_unjudged = judged_ranking(scores, read_judgements(data))
     else:
         rejected: list[BadLine] = []
@@ -96,7 +96,7 @@ def measure(
 def _ranked(
     rows: RankingData, data: Path, scores: Path | None, column: int
 ) -> tuple[RankingData, NDArray[np.float64], int]:
-    """Rows, by what they are ranked, and how many queries of a ranking have no judgement."""
+    """Rows, the values to rank them by, and the number of unjudged queries of a ranking."""
     import numpy as np
 
     from ltr_features.sources.files import (
@@ -116,8 +116,8 @@ def _ranked(
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:
-    """A numbered line per definition with its value, what is missing, and the definitions by
-    number."""
+    """Print a numbered line per definition with its value, the coverage of the rows, and the
+    definitions by number."""
     from ltr_features.studies.page.tables import aligned
 
     header = ["", "measure", "known as", "value", "queries", "without relevant"]
@@ -132,21 +132,21 @@ def _print_measures(table: pd.DataFrame, coverage: str) -> None:
 
 def validate(
     file: Annotated[
-        Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too), or a folder of ours.")
+        Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too), or an output folder.")
     ],
     threads: Threads = None,
 ) -> None:
-    """Look through a LETOR file and say what to do about each finding; of an index, knowledge base,
-    ranker or pipeline, say which files are not as they were written.
+    """Check a LETOR file and advise on each finding; for the folder of an index, knowledge base,
+    ranker or pipeline, list the files that were changed since they were written.
 
-    Counts, labels, bad lines, groups out of order, constant columns, duplicate documents, and
-    remarks on trained columns in the file of names beside it. The exit code is 2 if the file has
-    lines that cannot be read, or files were changed.
+    Reports counts, labels, bad lines, groups out of order, constant columns, duplicate documents,
+    and remarks on trained columns (from NAME.columns.json). The exit code is 2 if the file has
+    unreadable lines, or if files were changed.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import changed_files
     from letor.lint import render
-    from letor.lint import validate as look_through
+    from letor.lint import validate as check
 
     if file.is_dir():
         changed = changed_files(file)
@@ -154,7 +154,7 @@ def validate(
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)
         return
-    result = look_through(file, threads=threads)
+    result = check(file, threads=threads)
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -173,14 +173,14 @@ def convert(
         typer.Argument(help="LETOR text, .parquet, .qrels (judgements), or .run (with --scores)."),
     ],
     scores: Annotated[
-        Path | None, typer.Option(help="For a .run: scores of the rows, the last word of a line.")
+        Path | None, typer.Option(help="For a .run: scores of the rows, last on each line.")
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="For logged features: judgements; else every label is 0.")
+        Path | None, typer.Option(help="For logged features: judgements; else all labels are 0.")
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """LETOR text to Parquet and back, or to TREC's judgements and runs; logged features to rows.
+    """Convert LETOR text to Parquet or back, rows to TREC files, or logged features to rows.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
     from letor.column_names import check_format, read_rows, write_rows
@@ -190,7 +190,7 @@ def convert(
 
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):
-        raise InputError("a .run needs --scores, and only it: a TREC run is a ranking by scores")
+        raise InputError("a .run, and only a .run, needs --scores: it is a ranking by scores")
     if source.resolve() == target.resolve():
         raise InputError(f"{target} is the input itself; name another file")
     if kind is None:
@@ -203,14 +203,14 @@ def convert(
         typer.echo("No judgements: every label is 0", err=True)
     if kind is not None and rows.document_ids is None:
         raise InputError(
-            f"{source}: rows have no document ids (#docid = ...), TREC files need them"
+            f"{source}: rows have no document ids (#docid = ...), which TREC files need"
         )
     if scores is not None:
         write_run(run_of(rows, read_row_scores(scores, rows)), target)
     elif kind == ".qrels":
         write_qrels(qrels_of(rows), target)
         if rows.missing is None or rows.missing.n_relevant or rows.queries_without_rows:
-            typer.echo(f"judgements of the rows alone; {rows.coverage}", err=True)
+            typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
     typer.echo(f"{len(rows):,} rows, {rows.n_queries:,} queries: {target}")

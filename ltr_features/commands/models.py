@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
     from ssi_models.vocabulary import Vocabulary
 
-app = typer.Typer(help="Matching models: which there are, what a file holds.", no_args_is_help=True)
+app = typer.Typer(help="Matching models: list, inspect and fit them.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -33,7 +33,7 @@ def models_list(
         ),
     ] = None,
 ) -> None:
-    """The models by name, or the parameters of one with their defaults and description.
+    """List the models, or show the description of one and its parameters with their defaults.
 
     Example: ltr-features models list ssi"""
     from ltr_features.studies.page.tables import aligned
@@ -58,7 +58,7 @@ def models_list(
 def models_info(
     file: Annotated[Path, typer.Argument(help="Model file (.safetensors).")],
 ) -> None:
-    """What a model file holds: class, parameters, vocabulary, training, arrays.
+    """Show the contents of a model file: class, parameters, vocabulary, training, arrays.
 
     Example: ltr-features models info ssi.safetensors"""
     from ssi_models.persistence import load_tensors
@@ -92,12 +92,12 @@ def explain(
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="Words to show for each.")] = 5,
 ) -> None:
-    """What a model learned: the document words that match a query word best, with their scores.
+    """Show what a model learned: the document words that best match a query word, with scores.
 
-    A model with correlated feature hashing also shows the frequent words that stand for a rare
-    one. A topic model without WORD shows the words of its topics, a translation model its table.
-    A model of letter trigrams shows trigrams, and takes any word by the trigrams that it has.
-    Of a model that learned nothing, or had little to learn from, that is said first.
+    For a model with correlated feature hashing it also shows the frequent words that stand for a
+    rare one. Without WORDS it shows the words of a topic model's topics, or the table of a
+    translation model. A model of letter trigrams shows trigrams, and accepts any word that has some
+    of them. Remarks on training, such as that the model learned nothing, come first.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from ssi_models.registry import load_model
@@ -142,7 +142,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     parts = [(part, rows_of_word(vocabulary, part)) for part in word.casefold().split()]
     unknown = next((part for part, rows in parts if not len(rows)), None if parts else word)
     if unknown is not None:
-        raise InputError(f"{unknown!r} is no word of the model{_near(unknown, vocabulary)}")
+        raise InputError(f"{unknown!r} is not a word of the model{_near(unknown, vocabulary)}")
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"a {model.name} model explains single words; {word!r} is several")
@@ -157,7 +157,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
 
 
 def _near(word: str, vocabulary: Vocabulary) -> str:
-    """Words that begin like an unknown one: the vocabulary may hold stems."""
+    """Hint with words that begin like an unknown one, as the vocabulary may hold stems."""
     for length in range(len(word) - 1, 2, -1):
         found = [v for v in vocabulary if v.startswith(word[:length])]
         if found:
@@ -181,12 +181,12 @@ def _show(title: str, near: list[tuple[Any, float]]) -> None:
 
 
 def _summary(kind: type[MatchingModel]) -> str:
-    """The first paragraph of a class's description on one line."""
+    """The first paragraph of a class's docstring, on one line."""
     return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).rstrip(".")
 
 
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
-    """Facts of training on a line each; long lists by their length."""
+    """Lines with a fact about training each; for long lists their length."""
     for name, value in fitted.items():
         if name == "epochs":
             best = value[fitted["best_epoch"]] if value else None
@@ -209,24 +209,24 @@ def models_fit(
         Path | None,
         typer.Option(help="Ids of the training queries, one per line; all queries by default."),
     ] = None,
-    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the model.")] = None,
+    param: Annotated[list[str] | None, typer.Option(help="Model parameter, KEY=VALUE.")] = None,
     field: Annotated[
-        str, typer.Option("--field", "--stream", help="The documents' field that it reads.")
+        str, typer.Option("--field", "--stream", help="The documents' field that the model reads.")
     ] = "whole",
     min_document_frequency: Annotated[
-        int, typer.Option(min=1, help="Terms of fewer documents are left out (tf-idf models).")
+        int, typer.Option(min=1, help="Leave out terms in fewer documents (tf-idf models).")
     ] = 1,
     terms: Annotated[
         Literal["words", "letter-trigrams", "both"],
-        typer.Option(help="What texts are counted in; trigrams find words that are misspelled."),
+        typer.Option(help="The terms that texts are split into; trigrams match misspelled words."),
     ] = "words",
-    name: Annotated[str | None, typer.Option(help="The column's name; the model's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Column name; by default the model's.")] = None,
     scheduler: Annotated[
         str | None,
         on_workers(
             "Fit",
-            "Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all of them, another "
-            "model by one. The file is the same.",
+            "Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all workers together, "
+            "another model by one. The file is the same.",
         ),
     ] = None,
     threads: Threads = None,
@@ -234,8 +234,8 @@ def models_fit(
 ) -> None:
     """Train a model on the judgements of a workspace's queries, or of some of them.
 
-    Beside the model stands a file that says on whose judgements it was trained: `columns append
-    --model-file` refuses to score those queries with it.
+    A file next to the model lists the queries that it was trained on: `columns append --model-file`
+    refuses to score those queries with it.
 
     Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
     ssi.safetensors"""
@@ -293,7 +293,7 @@ def models_fit(
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:
-    """The ids of a file, one per line; each is known."""
+    """Read ids from a file, one per line; each must be known."""
     from letor.compression import text_lines
 
     ids = []
@@ -301,8 +301,8 @@ def _query_ids(path: Path, known: set[str]) -> list[str]:
         query = line.strip()
         if query and query not in known:
             raise InputError(
-                f"{path}, line {number}: the workspace has no query {query!r}; the file has the id "
-                "of a query on each line"
+                f"{path}, line {number}: the workspace has no query {query!r}; the file must hold "
+                "one query id per line"
             )
         ids += [query] if query else []
     if not ids:

@@ -26,14 +26,14 @@ Progress = Annotated[
     bool | None,
     typer.Option(
         "--verbose/--quiet",
-        help="Show progress even where output is no terminal; or nowhere.",
+        help="Show progress even if output is not a terminal; or never.",
         show_default="on terminals only",
     ),
 ]
 
 
 def on_workers(work: str, result: str) -> Any:
-    """The option ``--scheduler``, with what workers do and what is to be known of its result."""
+    """The option ``--scheduler``; its help states what workers do (``work``) and ``result``."""
     return typer.Option(
         help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
         f"for N processes. {result}"
@@ -41,7 +41,7 @@ def on_workers(work: str, result: str) -> Any:
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:
-    """``KEY=VALUE`` arguments as a dictionary; values are TOML, or else text.
+    """Parse ``KEY=VALUE`` arguments into a dictionary; a value is TOML, or else text.
 
     ``rank=50`` is a number, ``splits=["test"]`` a list, ``folder=data/x`` text; ``a.b=1`` sets the
     key b of the table a.
@@ -69,10 +69,10 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
 
 
 def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]:
-    """As :func:`settings`, where all are those of one model or ranker.
+    """Like :func:`settings`, for arguments that all belong to one model or ranker.
 
     Raises:
-        InputError: also if a key begins with the owner's name.
+        InputError: see :func:`settings`; or a key begins with the owner's name.
     """
     for argument in given:
         if argument.startswith(f"{owner}."):
@@ -83,10 +83,10 @@ def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]
 def settings_by_owner(
     given: Sequence[str], option: str, owners: Sequence[str], owner_option: str
 ) -> dict[str, dict[str, Any]]:
-    """``OWNER.KEY=VALUE`` arguments: the settings of each of the owners that were named.
+    """Parse ``OWNER.KEY=VALUE`` arguments into the settings of each owner.
 
     Raises:
-        InputError: as :func:`settings`; or an argument names no owner, or one that was not named.
+        InputError: see :func:`settings`; or an argument names no owner, or an unknown one.
     """
     found = settings(given, option)
     for argument in given:

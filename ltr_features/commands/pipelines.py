@@ -1,4 +1,4 @@
-"""Saved pipelines: ``pipeline add``, and ``serve`` over HTTP."""
+"""Saved pipelines: ``pipeline add``, and ``serve`` for HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from letor.errors import InputError
 from ltr_features.commands.options import Threads, settings
 
-app = typer.Typer(help="Saved pipelines: documents that come later.", no_args_is_help=True)
+app = typer.Typer(help="Saved pipelines: add documents to them.", no_args_is_help=True)
 
 
 @app.command("add")
@@ -22,16 +22,16 @@ def pipeline_add(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="OURS=THEIRS: the table's column of id, body, title, ...; by default those that "
-            "are called so, or as usual: docno, name, text."
+            help="OURS=THEIRS: the table's column for id, body, title, ...; by default those with "
+            "these names, or with usual ones: docno, name, text."
         ),
     ] = None,
     threads: Threads = 1,
 ) -> None:
-    """Add documents to a saved pipeline, or replace those whose ids are there, without building it
-    again: statistics, vectors, models and ranker stay as they are, and so do all other scores.
+    """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
+    statistics, vectors, models and ranker stay as they are, and so do all other scores.
 
-    It says how far the documents have gone from those that all of these were learned from.
+    The command reports how far the documents have moved away from those of the build.
 
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.scoring import ScoringPipeline
@@ -51,15 +51,15 @@ def pipeline_add(
 
 def serve(
     folder: Annotated[Path, typer.Argument(help="Folder that `ScoringPipeline.save` wrote.")],
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8080,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8080,
     threads: Threads = 1,
 ) -> None:
     """Answer queries with a saved pipeline over HTTP, JSON in and out.
 
     POST /rank takes {"query": "...", "k": 10}, or {"query": "...", "documents": ["id", ...]} to
-    rank these; GET /health says whether it is up. SIGTERM and Ctrl-C end it, after the requests
-    that have begun.
+    rank these; GET /health says whether it is up. SIGTERM and Ctrl-C end it after requests in
+    progress.
 
     Example: ltr-features serve service --port 8080"""
     from ltr_features.scoring import ScoringPipeline
@@ -67,11 +67,11 @@ def serve(
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
     try:
-        made = ScoringServer(pipeline, host, port)
+        bound = ScoringServer(pipeline, host, port)
     except OSError as error:
         raise InputError(f"{host}, port {port}: {error.strerror}; name another") from None
-    with made as server:
-        # What is made at the first query is made now.
+    with bound as server:
+        # Warm up: what is computed at the first query is computed now.
         pipeline.rank("", 1)
         pipeline.score("", pipeline.features.context_.collection.document_ids[:1])
         typer.echo(

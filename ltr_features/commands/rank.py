@@ -30,7 +30,7 @@ def rank_list(
         ),
     ] = None,
 ) -> None:
-    """The rankers and their parameters, or one with its description.
+    """List the rankers and their parameters, or describe one.
 
     Example: ltr-features rank list lambdamart"""
     from letor.rankers.registry import get_ranker, ranker_names
@@ -51,7 +51,7 @@ def rank_train(
     train: Annotated[
         Path,
         typer.Argument(
-            help="LETOR text or Parquet with the training rows; of folds in Parquet, "
+            help="LETOR text or Parquet with the training rows; for folds in Parquet, "
             "folds/Fold1/train.parquet."
         ),
     ],
@@ -62,27 +62,27 @@ def rank_train(
     ranker: Annotated[
         str, typer.Option(help="A name of `rank list`.", autocompletion=completion.rankers)
     ] = "lambdamart",
-    param: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the ranker.")] = None,
+    param: Annotated[list[str] | None, typer.Option(help="Ranker parameter, KEY=VALUE.")] = None,
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Values of a .parquet that take more memory (2GiB) are held in a temporary file; "
-            "lambdamart copies them there, and is the same; xgboost reads them block by block, "
-            "which may move its bins a little; other rankers copy them in memory."
+            help="Values of a .parquet that take more (2GiB) are held in a temporary file: "
+            "lambdamart copies them there, with the same result; xgboost reads them in blocks, "
+            "which may move its bins a little; other rankers copy them into memory."
         ),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Train one xgboost on all workers of a Dask cluster, for a .parquet too large for "
-            "a machine: its address, tcp://host:8786, or local:N. Unlike elsewhere, the model "
-            "depends on the number of workers."
+            help="Train one xgboost model on all workers of a Dask cluster, for a .parquet too "
+            "large for one machine: its address, tcp://host:8786, or local:N. Unlike elsewhere, "
+            "the model depends on the number of workers."
         ),
     ] = None,
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
-    """Train a ranker and keep it in a folder; nothing in it is code.
+    """Train a ranker and save it in a folder, which contains no code.
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import read_rows
@@ -97,7 +97,7 @@ def rank_train(
         and not (out / "ranker.json").is_file()
         and (out.is_file() or any(out.iterdir()))
     ):
-        raise InputError(f"{out} is there and is no ranker; name another folder")
+        raise InputError(f"{out} exists and is not a ranker; name another folder")
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     for path in (train, vali):
         if memory is not None and path is not None and path.suffix != ".parquet":
@@ -114,7 +114,7 @@ def rank_train(
         with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
     measure = model.get_params().get("measure")
-    if measure is not None:  # of early stopping, or what is climbed
+    if measure is not None:  # used for early stopping, or optimised directly
         typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
     importance = model.feature_importance()
     typer.echo(importance.head(10).to_string(index=False))
@@ -140,7 +140,7 @@ def _train_on_workers(
     if not isinstance(model, XGBoostLambdaMART) or train.suffix != ".parquet":
         raise InputError("--scheduler: only --ranker xgboost trains on workers, from a .parquet")
     if vali is not None:
-        raise InputError("--vali: on workers nothing stops early; leave it out, set n_estimators")
+        raise InputError("--vali: workers do not stop early; leave it out and set n_estimators")
     with reporter.running([model.name]), reporter.stage(model.name):
         train_on(scheduler, train, model, out, memory=memory, threads=threads)
     typer.echo(load_ranker(out).feature_importance().head(10).to_string(index=False))
@@ -178,10 +178,10 @@ def rank_score(
     ranker: Annotated[Path, typer.Argument(help="Folder of a trained ranker.")],
     data: Annotated[Path, typer.Argument(help="LETOR text or Parquet with the rows to score.")],
     out: Annotated[
-        Path | None, typer.Option(help="A score per line, in the order of the rows; else printed.")
+        Path | None, typer.Option(help="File for a score per line, in row order; else printed.")
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Also a TREC run; rows need document ids.")
+        Path | None, typer.Option(help="Also write a TREC run; rows need document ids.")
     ] = None,
     threads: Threads = None,
 ) -> None:

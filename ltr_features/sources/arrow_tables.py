@@ -1,4 +1,4 @@
-"""CSV, TSV and Parquet by Arrow: names of columns, and batches of rows."""
+"""Read CSV, TSV and Parquet with Arrow: names of columns, and batches of rows."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.parquet import check_parquet_size, plain_texts
 
-#: Of a column; or its number, from 1, where the first line of CSV or TSV is a row.
+#: Name of a column; or its number, from 1, in CSV or TSV without a header line.
 ColumnName: TypeAlias = str | int
-#: What Arrow says of a line with other columns.
+#: Arrow's message about a line with another number of columns.
 _UNEVEN = re.compile(r"Expected \d+ columns, got \d+")
 #: A value that is quoted as a whole.
 _QUOTED_VALUE = '^"([^"]|"")*"$'
-#: Up to the quote that closes a value; two together are one of its characters.
+#: Up to the quote that closes a value; a doubled quote is a character of the value.
 _TO_CLOSING_QUOTE = re.compile('(?:[^"]+|"")*+"')
-_VALUE_BYTES = 32  # of a value in memory, about
-_SHOWN = 40  # characters of a column's name: in a file without names it is a value
+_VALUE_BYTES = 32  # approximate size of a value in memory
+_SHOWN = 40  # characters of a column's name in messages: without a header line it is a value
 
 
 @dataclass(frozen=True)
 class SeparatedValues:
     """A CSV or TSV file.
 
-    Where all lines of a TSV file have equally many columns, quotes are characters like others, but
-    for those around a whole value: an inch mark does not swallow the rows up to the next. Elsewhere
-    quotes may enclose separators and line ends, too; one that swallows rows is refused.
+    If all lines of a TSV file have the same number of columns, quotes are ordinary characters
+    except around a whole value, so that an inch mark does not swallow the rows up to the next one.
+    Otherwise quotes may enclose separators and line ends, too; one that swallows rows is refused.
 
     Attributes:
         path: the file, perhaps compressed.
         suffix: ".csv" or ".tsv".
-        encoding: of the text.
+        encoding: encoding of the text.
     """
 
     path: Path
@@ -52,11 +52,11 @@ class SeparatedValues:
 
     @cached_property
     def separator(self) -> str:
-        """What is between the values of a line: of CSV a comma; or a semicolon or tab, where the
-        first line has such a one and no comma.
+        """The separator of values: a tab in TSV; in CSV a comma, or a semicolon or tab if the first
+        line has one and no comma.
 
         Raises:
-            InputError: as :attr:`names`.
+            InputError: see :attr:`names`.
         """
         if self.suffix == ".tsv":
             return "\t"
@@ -69,22 +69,21 @@ class SeparatedValues:
         """The values of the first line.
 
         Raises:
-            InputError: no such file, a damaged file, or bytes of another encoding.
+            InputError: no such file, a damaged file, or bytes that are not in the encoding.
         """
         names = pa.array(self._written_names, pa.string())
         plain: list[str] = (_unquoted(names) if self._is_plain else names).to_pylist()
         return plain
 
     def batches(self, columns: Sequence[ColumnName]) -> Iterator[pa.RecordBatch]:
-        """Columns as text, in the order asked for. Where all are numbers the first line is a row.
+        """Columns as text, in the given order. If all are numbers, the first line is a row.
 
         Raises:
-            InputError: as :attr:`names`; a column that there is not; or a quote that is never
-                closed, or closed in a later line where no value ends. The message holds nothing of
-                the rows.
+            InputError: see :attr:`names`; a missing column; or a quote that is never closed, or
+                closed in a later line where no value ends. The message quotes nothing of the rows.
         """
         if are_names(columns):
-            hint = "; of a file without names give numbers, 1, 2, ..., for all"
+            hint = "; if the file has no header line, give numbers, 1, 2, ..., for all"
             check_columns(self.path, self.names, columns, hint)
             wanted = [self._written_names[self.names.index(column)] for column in columns]
         else:
@@ -93,7 +92,7 @@ class SeparatedValues:
         if not self._is_plain:
             self._check_quotes()
         read = pa.csv.ReadOptions(autogenerate_column_names=not are_names(columns))
-        # Ids such as 007 stay as they are written.
+        # As text, ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
         with self._named_line(), self._reader(read, types, quoted=not self._is_plain) as reader:
             for batch in reader:
@@ -110,7 +109,7 @@ class SeparatedValues:
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether it is TSV whose lines have equally many columns."""
+        """Whether the file is tab-separated and all lines have the same number of columns."""
         if self.separator != "\t":
             return False
         read = pa.csv.ReadOptions(autogenerate_column_names=True)
@@ -123,11 +122,11 @@ class SeparatedValues:
         return True
 
     def _check_quotes(self) -> None:
-        """Raise InputError where a quote encloses the ends of lines and was not meant to: Arrow
-        takes all up to the next quote, or to the end of the file, for one value."""
-        opened = 0  # the line of the quote that is open; 0 for none
+        """Raise InputError if a quote encloses line ends by mistake: Arrow takes everything up to
+        the next quote, or to the end of the file, for one value."""
+        opened = 0  # the line of the open quote; 0 if none is open
         for number, line in text_lines(self.path, self.encoding):
-            at = 0 if '"' in line else -1  # where the next value begins, or an open one goes on
+            at = 0 if '"' in line else -1  # start of the next value, or of the rest of an open one
             while at >= 0:
                 if opened or line.startswith('"', at):
                     closing = _TO_CLOSING_QUOTE.match(line, at if opened else at + 1)
@@ -151,23 +150,23 @@ class SeparatedValues:
 
     @contextmanager
     def _named_line(self) -> Iterator[None]:
-        """Say which line has other columns than the first, which Arrow does not."""
+        """Name the line with another number of columns than the first, which Arrow does not."""
         try:
             yield
         except _UnevenError:
             lines = (line.rstrip("\r") for _, line in text_lines(self.path, self.encoding))
             values = csv.reader(lines, delimiter=self.separator)
             mark = "tab" if self.separator == "\t" else repr(self.separator)
-            told = f"{self.path}: lines have different numbers of values, with a {mark} between two"
+            what = f"{self.path}: lines have different numbers of values, with a {mark} between two"
             with suppress(csv.Error):  # a very long value
                 expected = len(next(values))
                 found = next((len(line) for line in values if len(line) not in (0, expected)), 0)
                 if found:
-                    told = (
+                    what = (
                         f"{self.path}, line {values.line_num}: {found} values, the first line has "
                         f"{expected}, with a {mark} between two"
                     )
-            raise InputError(f"{told}; put a value that has one in it in quotes") from None
+            raise InputError(f"{what}; put a value that has one in it in quotes") from None
 
     @contextmanager
     def _reader(
@@ -189,7 +188,7 @@ class SeparatedValues:
         with (
             arrow_errors(self.path, self.encoding),
             open_for_arrow(self.path, self.encoding) as stream,
-            # Closed before the stream: its threads read on from there.
+            # Closed before the stream, from which its threads read ahead.
             pa.csv.open_csv(
                 stream, read_options=read, parse_options=parse, convert_options=convert
             ) as reader,
@@ -208,18 +207,17 @@ def parquet_names(path: Path) -> list[str]:
 
 
 def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows of columns of a Parquet file.
+    """Batches of rows of some columns of a Parquet file.
 
     Raises:
-        InputError: as :func:`parquet_names`; a column that there is not, or more than fits in
-            memory.
+        InputError: see :func:`parquet_names`; a missing column, or more than fits in memory.
     """
     with arrow_errors(path):
         metadata = pa.parquet.read_metadata(present(path))
         schema = metadata.schema.to_arrow_schema()
         check_columns(path, schema.names, columns)
         check_parquet_size(path, metadata, _VALUE_BYTES)
-        # One long text may be the value of many rows.
+        # Dictionaries, as one long text may be the value of many rows.
         texts = [field.name for field in schema if _is_text(field.type)]
         with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
             for batch in file.iter_batches(columns=list(columns)):
@@ -228,10 +226,10 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 
 def present(path: Path) -> Path:
-    """The path of a file that is there.
+    """The path, checked to be an existing file.
 
     Raises:
-        InputError: it is not.
+        InputError: no such file.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -241,7 +239,7 @@ def present(path: Path) -> Path:
 def check_columns(
     table: Any, found: Sequence[ColumnName], wanted: Sequence[ColumnName], hint: str = ""
 ) -> None:
-    """Raise InputError if a table lacks a wanted column, or has two of its name."""
+    """Raise InputError if a table lacks a wanted column, or has two columns of that name."""
     absent = ", ".join(str(column) for column in wanted if column not in found)
     if absent:
         raise InputError(f"{table}: no column {absent}; it has {column_list(found)}{hint}")
@@ -251,40 +249,41 @@ def check_columns(
 
 
 def are_names(columns: Sequence[ColumnName]) -> TypeGuard[Sequence[str]]:
-    """Whether columns are given by name; they are not where the first line of a file is a row."""
+    """Whether columns are given by name, and not by number for files without a header line."""
     return not columns or any(isinstance(column, str) for column in columns)
 
 
 def column_list(names: Sequence[ColumnName]) -> str:
-    """Names for a message, none of them long."""
+    """Names for a message, with long ones cut."""
     cut = (f"{n[:_SHOWN]}..." if isinstance(n, str) and len(n) > _SHOWN else n for n in names)
     return ", ".join(map(repr, cut))
 
 
 class _UnevenError(InputError):
-    """A line has other columns than the first."""
+    """A line has another number of columns than the first."""
 
 
 @contextmanager
 def arrow_errors(path: Path, encoding: str | None = None) -> Iterator[None]:
-    """Arrow's errors as InputError. Arrow quotes the line, which may be a user's query."""
+    """Raise Arrow's errors as InputError; messages of uneven lines, which Arrow quotes, are dropped
+    because a line may be a user's query."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:  # damaged files raise anything
         if encoding is not None and "UTF8" in str(error):
-            for _ in text_lines(path, encoding):  # says in which line
+            for _ in text_lines(path, encoding):  # raises an error that names the line
                 pass
-        told = isinstance(error, pa.ArrowInvalid)
-        if told and _UNEVEN.search(str(error)):
+        is_invalid = isinstance(error, pa.ArrowInvalid)
+        if is_invalid and _UNEVEN.search(str(error)):
             raise _UnevenError(path) from None
-        reason = str(error) if told else type(error).__name__
+        reason = str(error) if is_invalid else type(error).__name__
         raise InputError(f"{path}: cannot be read as a table: {reason}") from None
 
 
 def _unquoted(values: pa.Array) -> pa.Array:
-    """The values without the quotes around them, and what is doubled in between."""
+    """The values without the quotes around them, and with doubled quotes inside made single."""
     quoted = pc.match_substring_regex(values, _QUOTED_VALUE)
     if not pc.any(quoted).as_py():
         return values

@@ -29,20 +29,20 @@ def read_beir(
     """Read a BEIR folder; every file may be compressed (.gz, .bz2, .zst).
 
     Documents' ``text`` becomes the field ``body``; ``title`` and other keys that are field names
-    become those fields. Further keys are left out; the description lists them.
+    become those fields. Other keys are left out; the description lists them.
 
     Args:
         splits: names of files in ``qrels`` (``["train", "dev", "test"]``); None for all of them.
         links: name of a tab-separated file of (source, target) document ids in the folder.
-        keep_unjudged: keep queries that no judgement names; else they are left out, because no
+        keep_unjudged: keep queries without judgements; by default they are left out, because no
             measure can be computed for them (the description counts them).
         on_unknown: "raise" or "skip" (and count) judgements of documents or queries that the
             folder does not have.
-        name: of the collection; the folder's name by default.
+        name: name of the collection; the folder's name by default.
 
     Raises:
-        InputError: a file is missing, or a line of it is not what it should be (named by file and
-            line); an id twice; a pair judged twice with different grades.
+        InputError: a missing file or a malformed line (file and line are named), a duplicate id,
+            or a pair judged twice with different grades.
     """
     folder = Path(folder)
     corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
@@ -88,7 +88,7 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
 
 
 def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
-    """The documents' rows by id, fields, and the names of keys that are no field."""
+    """The documents' rows by id, their fields, and the names of keys that are not fields."""
     rows: dict[str, int] = {}
     texts = DocumentTexts(["body"])
     other: dict[str, None] = {}

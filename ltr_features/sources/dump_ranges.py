@@ -1,8 +1,8 @@
-"""Ranges of whole pages of a dump, for processes that see the same files.
+"""Split a dump into ranges of whole pages, for processes that see the same files.
 
-They read a dump that is not compressed themselves, and a ``.bz2`` whose streams are whole pages, as
-Wikipedia's "multistream" dumps are. What else is compressed, this process alone can cut: its pages
-go to files of their own.
+They read the ranges of an uncompressed dump themselves, and those of a ``.bz2`` whose streams are
+whole pages, as in Wikipedia's "multistream" dumps. Other compressed dumps can only be cut by this
+process, which writes each range to a file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.sources.dump_stream import Block, DumpStream
 
-#: Compressed bytes of a range, about 16 MiB of XML, and where a range is too long to be one.
+#: Compressed bytes of a range (about 16 MiB of XML), and its greatest length.
 _STREAMS_BYTES, _LONGEST = 1 << 22, 1 << 26
-#: Bytes that hold the first block of a stream, and those of the dump that hold its header.
+#: Bytes that contain the first block of a stream, and bytes that contain the dump's header.
 _FIRST_BLOCK, _HEADER = 1 << 20, 1 << 22
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _BEGIN, _END = b"<mediawiki>", b"</mediawiki>"
@@ -33,13 +33,13 @@ _BEGIN, _END = b"<mediawiki>", b"</mediawiki>"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Whole pages in a row.
+    """Consecutive whole pages of a dump.
 
     Attributes:
-        path: the file that they are in. size: its bytes.
-        begin, end: where in the file they are.
-        offset: of the first page in the dump's XML; None where nobody has counted.
-        last: whether the end of the dump's XML is behind them.
+        path: the file that holds the pages. size: its number of bytes.
+        begin, end: bytes of the range in the file.
+        offset: offset of the first page in the dump's XML; None if unknown.
+        last: whether the range ends with the end of the dump's XML.
     """
 
     path: Path
@@ -50,17 +50,17 @@ class Range:
     last: bool = False
 
     def blocks(self) -> Iterator[Block]:
-        """The pages, as :meth:`DumpStream.blocks` gives those of a dump.
+        """The pages in blocks, like :meth:`DumpStream.blocks`.
 
         Raises:
-            InputError: the file is not there, another one, or damaged.
+            InputError: the file is missing, was replaced, or is damaged.
         """
         with closing(DumpStream(self.path, io.BytesIO(self._as_dump()))) as stream:
             for block in stream.blocks():
                 yield Block(block.xml, block.offset - len(_BEGIN) + (self.offset or 0))
 
     def counted(self) -> str:
-        """What to add to messages that name bytes."""
+        """Suffix for messages that name bytes."""
         return "" if self.offset is not None else f" (bytes count from {self.begin:,} of the file)"
 
     def _as_dump(self) -> bytes:
@@ -83,12 +83,12 @@ def page_ranges(
     """All pages of a dump in ranges, each with the bytes of the stored file up to its end.
 
     Args:
-        n_blocks: of a range; of streams, it has about so many MiB of XML, whatever is given.
-        file_of: the file to write for a range, by its number, where other processes cannot read
-            the dump; None writes none, for a range that nobody will read.
+        n_blocks: number of blocks in a range; not used for a dump of streams.
+        file_of: returns the file to write for a range, by its number, if other processes cannot
+            read the dump; or None to write none, for a range that nobody will read.
 
     Raises:
-        InputError: as :meth:`DumpStream.blocks`.
+        InputError: see :meth:`DumpStream.blocks`.
     """
     if ranges := _ranges_of_streams(stream.path.resolve()):
         yield from ((found, found.end) for found in ranges)
@@ -111,7 +111,7 @@ def page_ranges(
 
 
 def _ranges_of_streams(path: Path) -> list[Range]:
-    """Ranges of the streams of a ``.bz2``; none if they are not whole pages."""
+    """Ranges of the streams of a ``.bz2``; empty if they are not whole pages."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         second = _STREAM.search(data, 1, _HEADER) if _STREAM.match(data) else None
         if second is None or not _begins_with_page(data, second.start()):
@@ -127,7 +127,7 @@ def _ranges_of_streams(path: Path) -> list[Range]:
 
 
 def _pages_from(data: mmap.mmap, at: int) -> int | None:
-    """Where the next stream begins that begins with a page, not too far away."""
+    """Start of the next stream that begins with a page; None if it is too far away."""
     for found in _STREAM.finditer(data, at, at + _LONGEST):
         if _begins_with_page(data, found.start()):
             return found.start()
@@ -137,6 +137,6 @@ def _pages_from(data: mmap.mmap, at: int) -> int | None:
 def _begins_with_page(data: mmap.mmap, at: int) -> bool:
     try:
         begin = bz2.BZ2Decompressor().decompress(data[at : at + _FIRST_BLOCK], max_length=64)
-    except OSError:  # no stream, or a damaged one, which whoever reads the range will tell
+    except OSError:  # not a stream, or a damaged one, which is reported when the range is read
         return False
     return re.match(rb"\s*<page>", begin) is not None

@@ -1,9 +1,9 @@
 """The bytes of a MediaWiki XML dump as blocks of whole pages, with bounded memory.
 
 A dump is ``<mediawiki> <siteinfo/> <page/> <page/> ... </mediawiki>``, plain or compressed. This
-module checks that a file is one, reads its site information, and cuts the rest behind ``</page>``
+module checks that a file is one, reads its site information, and cuts the rest after ``</page>``
 into blocks of about 1 MiB that can be parsed independently of each other. In well-formed XML those
-seven bytes can be nothing but the end of a page; in anything else the parser of the block objects.
+seven bytes can only be the end of a page; otherwise the parser of the block reports an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from letor.errors import InputError
 from ltr_features.sources.wiki_links import DEFAULT_SITE, Site
 
 BLOCK_BYTES = 1 << 20
-#: MediaWiki refuses pages above 2 MiB; only dumps with a page's whole history pass this.
+#: MediaWiki refuses pages above 2 MiB; only dumps with whole page histories exceed this limit.
 MAX_PAGE_BYTES = 1 << 28
 _SNIFF_BYTES = 1 << 10
 _HEADER_BYTES = 1 << 22
@@ -39,7 +39,7 @@ _ARCHIVES = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole pages in a row.
+    """Consecutive whole pages.
 
     Attributes:
         xml: the bytes of the pages, from ``<page>`` to ``</page>``.
@@ -55,7 +55,7 @@ class DumpStream:
 
     Args:
         path: the file.
-        content: what it holds, if that is not to be read from there; closed with this.
+        content: stream to read in place of the file; closed together with this object.
 
     Attributes:
         path: the file, for messages.
@@ -89,7 +89,7 @@ class DumpStream:
 
     @property
     def compressed(self) -> bool:
-        """Whether what is stored is not the XML itself."""
+        """Whether the file is compressed XML."""
         return self._stream is not self._file
 
     @property
@@ -126,7 +126,7 @@ class DumpStream:
             end = offset + len(buffer)
             self._fail(f"the XML ends at byte {end:,} without </mediawiki>: truncated or damaged")
         if before.strip() or after.strip():
-            self._fail(f"there is more than </mediawiki> behind XML byte {offset:,}")
+            self._fail(f"there is more than </mediawiki> after XML byte {offset:,}")
 
     def _read(self) -> bytes:
         """The next piece of XML, at most ``BLOCK_BYTES`` long; empty at the end."""
@@ -180,7 +180,7 @@ def _open_failure(path: Path, error: OSError) -> str:
 
 
 def _decompressed(file: IO[bytes], path: Path) -> IO[bytes] | Unpacked:
-    """The file's content; the format is told by its first bytes, whatever its name."""
+    """The file's content; its first bytes determine the format, whatever its name."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(b"BZh"):

@@ -1,4 +1,4 @@
-"""Features that a search engine logged, as rows: Elasticsearch, OpenSearch and Solr."""
+"""Read features that Elasticsearch, OpenSearch or Solr logged, as rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ANY = (".jsonl", ".ndjson")
 
 
 def is_feature_log(path: Path) -> bool:
-    """Whether a file is one by its name: JSON lines."""
+    """Whether a file is a feature log, JSON lines, by its name."""
     return any(suffix in _ANY for suffix in path.suffixes[-2:])
 
 
@@ -35,34 +35,34 @@ def read_feature_log(
     *,
     missing: float = 0.0,
 ) -> RankingData:
-    """Rows of the features that an engine logged.
+    """Read the features that an engine logged as rows.
 
     Args:
         path: JSON lines (also .gz, .bz2, .zst), each with the id of the query (``qid``,
-            ``query_id`` or ``query``) beside
+            ``query_id`` or ``query``) and one of
 
-            - a response of Elasticsearch's or OpenSearch's search (``hits.hits``), itself or as
-              ``response``, whose hits have ``_id`` and what the learning-to-rank plugin's ``sltr``
-              query logged: ``fields._ltrlog``, a list of objects whose values are lists of
-              ``{"name": ..., "value": ...}`` (or, of old versions, objects of values by name);
+            - a search response of Elasticsearch or OpenSearch (``hits.hits``), itself or as
+              ``response``, whose hits have ``_id`` and the log of the learning-to-rank plugin's
+              ``sltr`` query: ``fields._ltrlog``, a list of objects whose values are lists of
+              ``{"name": ..., "value": ...}`` (in old versions, objects of values by name);
             - a single such hit;
             - a response of Solr (``response.docs``), itself or as ``response``, whose documents
-              have ``id`` and ``[features]``, ``"name=value,..."`` (of old versions
+              have ``id`` and ``[features]``, ``"name=value,..."`` (in old versions
               ``"name:value;..."``);
             - a single such document.
-        judgements: labels, see :func:`~ltr_features.sources.files.judgement_rows`: a row without
-            judgement has label 0, queries without any count in no measure. Without the file all
-            labels are 0.
-        missing: the value of a feature that a hit does not have: engines leave out features that
-            do not match, and count them 0.
+        judgements: labels, see :func:`~ltr_features.sources.files.judgement_rows`. A row without
+            judgement has label 0, and a query without any counts in no measure. Without the file
+            all labels are 0.
+        missing: the value of a feature that a hit lacks: engines leave out features that do not
+            match, and treat them as 0.
 
     Returns:
-        Rows query by query, columns by the names of the features (``<log>_<name>`` where there are
+        Rows ordered by query; columns are named as the features (``<log>_<name>`` if there are
         several logs), in order of first appearance.
 
     Raises:
-        InputError: no such file, a line of another form, a value that is no finite number, or a
-            pair whose features differ from line to line; named by file and line.
+        InputError: no such file, a line of another form, a value that is not a finite number, or a
+            pair whose features differ between lines; file and line are named.
     """
     log = _Log(Path(path))
     for number, record in json_lines(log.path):
@@ -74,7 +74,7 @@ def read_feature_log(
 
 
 def _labelled(data: RankingData, judgements: Path, path: Path) -> RankingData:
-    """The rows with their labels, and what is judged without a row."""
+    """The rows with labels; relevant documents and judged queries without rows are ``missing``."""
     queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
     documents = [] if data.document_ids is None else list(data.document_ids)
     rows = dict.fromkeys(zip(queries, documents, strict=True), 0)
@@ -87,18 +87,18 @@ def _labelled(data: RankingData, judgements: Path, path: Path) -> RankingData:
             rows[query, document] = max(label, 0)
         elif label >= 1:
             lost[label] = lost.get(label, 0) + 1
-    there = set(data.query_ids)
-    relevant = {q: lost for q, lost in judged.items() if lost or q not in there}
+    logged = set(data.query_ids)
+    relevant = {q: lost for q, lost in judged.items() if lost or q not in logged}
     return replace(
         data,
         y=np.array(list(rows.values()), dtype=np.float32),
-        missing=Missing(relevant, frozenset(there - set(judged))),
+        missing=Missing(relevant, frozenset(logged - set(judged))),
     )
 
 
 @dataclass
 class _Log:
-    """What was read: features of pairs, as they come."""
+    """The logged features of each (query, document) pair, in order of appearance."""
 
     path: Path
     rows: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
@@ -142,7 +142,7 @@ def _is_id(value: object) -> bool:
 
 
 def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Id and features of each document of a line."""
+    """Id and features of each document in a line."""
     inner = record.get("response")
     if isinstance(inner, Mapping) and ("hits" in inner or "response" in inner):
         record, inner = inner, inner.get("response")
@@ -181,14 +181,14 @@ def _of_elasticsearch(where: str, hit: Mapping[str, Any]) -> Iterator[tuple[str,
         for entry in entries:
             if not isinstance(entry, Mapping) or "name" not in entry:
                 raise InputError(f"{where}: _ltrlog has an entry without a name")
-            if entry.get("value") is not None:  # none: the feature did not match
+            if entry.get("value") is not None:  # else the feature did not match
                 name = prefix + str(entry["name"])
                 yield name, _number(where, name, entry["value"])
 
 
 def _of_solr(where: str, text: object) -> Iterator[tuple[str, float]]:
     if not isinstance(text, str):
-        raise InputError(f"{where}: {_SOLR} is no text; log it by fl=[features]")
+        raise InputError(f"{where}: {_SOLR} is not text; log it by fl=[features]")
     between, equals = (",", "=") if "=" in text else (";", ":")
     for part in filter(None, text.split(between)):
         name, sign, value = part.rpartition(equals)

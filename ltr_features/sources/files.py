@@ -1,7 +1,7 @@
-"""Judgements, queries, titles and rankings from files: one reader of each, for all commands.
+"""Readers of judgements, queries, titles and rankings, shared by all commands.
 
-What a file holds is known by its name (.csv, .tsv, .jsonl, .parquet, each but the last also .gz,
-.bz2, .zst: a table, whose columns are found by their usual names) and, of other text, by its lines.
+A file named .csv, .tsv, .jsonl (also .gz, .bz2, .zst) or .parquet is a table, whose columns are
+found by their usual names; the format of other text files is recognised by their lines.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
-#: What columns of query texts are called, and no columns of anything else.
+#: Usual names of columns of query texts, which no other columns have.
 QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
 TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
 DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
-#: What columns of documents are usually called, other fields by their own name.
+#: Usual names of columns of documents; other fields go by their own names.
 DOCUMENT_COLUMNS = {
     "id": DOCUMENT_IDS,
     "title": ("title", "name", "headline", "producttitle", "productname"),
@@ -66,18 +66,17 @@ def judgement_rows(
     *,
     encoding: str = "utf-8",
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line, values by what they are) of each judgement: ``query`` (id), ``document`` (id) and
+    """Yield (line, values by key) of each judgement: ``query`` (id), ``document`` (id) and
     ``grade``, all as text.
 
     Args:
-        path: a table, BEIR's among them, or a frame; or lines ``qid iteration docno grade`` of
-            TREC.
-        columns: the columns of a table that are not called as usual, by what they are; with
-            ``text`` that is read too, and without ``query`` instead of ids.
-        encoding: of tables.
+        path: a table (such as BEIR's) or a frame; or TREC's lines ``qid iteration docno grade``.
+        columns: columns of a table that do not have usual names, by key. The key ``text`` adds the
+            query's text; if ``query`` is not given then, it replaces the id.
+        encoding: encoding of tables.
 
     Raises:
-        InputError: the file cannot be read, or has no such column.
+        InputError: the file cannot be read, or a column is missing.
     """
     path, given = table_of(path), dict(columns or {})
     usual = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
@@ -91,13 +90,13 @@ def judgement_rows(
 
 
 def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Judgements, columns ``qid``, ``docno`` (str) and ``label`` (int64), of any file of
-    :func:`judgement_rows`, or of labelled rows (LETOR text or Parquet).
+    """Read judgements, columns ``qid``, ``docno`` (str) and ``label`` (int64), from any file that
+    :func:`judgement_rows` reads, or from labelled rows (LETOR text or Parquet).
 
     A pair that is judged again with the same label counts once.
 
     Raises:
-        InputError: as there; a label that is no whole number, or two labels of a pair.
+        InputError: see there; a label that is not a whole number, or two labels of a pair.
     """
     path = Path(path)
     if is_letor(path):
@@ -113,8 +112,8 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def judgements_of(data: RankingData) -> pd.DataFrame:
-    """The rows' labels as judgements, and those of documents that are known to have no row: any
-    names do, as no ranking has them."""
+    """The labels as judgements, including those of documents known to have no row, which get
+    made-up ids, as no ranking contains them."""
     judged = qrels_of(_with_documents(data))
     if data.missing is None:
         return judged
@@ -129,12 +128,12 @@ def judgements_of(data: RankingData) -> pd.DataFrame:
 
 
 def is_letor(path: Path) -> bool:
-    """Whether a file holds labelled rows: LETOR text, by its first line, or our Parquet."""
+    """Whether a file holds labelled rows: LETOR text, by its first line, or our own Parquet."""
     if path.suffix == ".parquet":
         try:
             return b"letor" in (pyarrow.parquet.read_metadata(path).metadata or {})
         except (OSError, pyarrow.ArrowInvalid):
-            return False  # the reader of tables says what is wrong
+            return False  # the reader of tables reports the error
     for _, line in text_lines(path, errors="replace"):
         fields = line.split("#")[0].split()
         if fields:
@@ -149,17 +148,17 @@ def read_queries(
     columns: Mapping[str, ColumnName] | None = None,
     encoding: str = "utf-8",
 ) -> dict[str, str]:
-    """Query texts by id.
+    """Read query texts by id.
 
     Args:
-        path: a table, BEIR's ``queries.jsonl`` among them, or a frame; TREC topics (``<top>``, or
-            in XML); or a query per line: id, colon or tab, text.
-        fields: which parts of a topic make the query: "title", "desc", "narr".
-        columns: the columns ``id`` and ``text`` of a table, where they are not called as usual.
-        encoding: of tables.
+        path: a table (such as BEIR's ``queries.jsonl``) or a frame; TREC topics (``<top>``, or in
+            XML); or a query per line: id, colon or tab, text.
+        fields: parts of a topic that make up the query: "title", "desc", "narr".
+        columns: the columns ``id`` and ``text`` of a table, if they do not have usual names.
+        encoding: encoding of tables.
 
     Raises:
-        InputError: the file cannot be read, has no such column, or an id twice or empty.
+        InputError: the file cannot be read, a column is missing, or an id is empty or not unique.
     """
     path, given = table_of(path), dict(columns or {})
     usual = {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
@@ -177,13 +176,14 @@ def read_queries(
 
 
 def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[str, str]:
-    """Title, or else the beginning of the text, of the wanted documents by id.
+    """Read the titles of the wanted documents by id; the beginning of the text if a title is empty.
 
     Args:
-        path: a table with one of both, BEIR's ``corpus.jsonl`` among them, or TREC's documents.
+        path: a table with titles or texts (such as BEIR's ``corpus.jsonl``), or TREC documents.
+        wanted: document ids.
 
     Raises:
-        InputError: the file cannot be read, or has neither.
+        InputError: the file cannot be read, or has neither titles nor texts.
     """
     path = Path(path)
     if not is_table(path):
@@ -218,13 +218,12 @@ def is_ranking(path: Path) -> bool:
 
 
 def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) -> pd.DataFrame:
-    """A ranking, columns ``qid``, ``docno``, ``score``: of a run of TREC's form or MS MARCO's (see
-    :func:`~letor.trec.read_run`), of a table with a column of
-    scores (called ``score``, if there are several), or of the scores of rows, see
-    :func:`read_row_scores`.
+    """Read a ranking, columns ``qid``, ``docno``, ``score``: a run in TREC's or MS MARCO's format
+    (see :func:`~letor.trec.read_run`), a table with a column of scores (called ``score`` if there
+    are several), or scores of the rows of ``data``, see :func:`read_row_scores`.
 
     Raises:
-        InputError: it is none of them, or does not fit the rows.
+        InputError: the file is none of these, or does not fit the rows.
     """
     path = Path(path)
     if is_pair_table(path):
@@ -233,8 +232,8 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
         return read_run(path)
     if data is None:
         raise InputError(
-            f"{path} is no run (qid Q0 docno rank score tag, or qid docno rank) and no table of "
-            "scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno); if it "
+            f"{path} is neither a run (qid Q0 docno rank score tag, or qid docno rank) nor a table "
+            "of scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno); if it "
             "holds the scores of the rows of a LETOR file, give that by --data"
         )
     return run_of(_with_documents(data), read_row_scores(path, data))
@@ -243,12 +242,11 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
 def judged_ranking(
     path: str | os.PathLike[str], qrels: pd.DataFrame
 ) -> tuple[RankingData, NDArray[np.float64], int]:
-    """The rows of a ranking with their labels, and their scores, see
-    :func:`letor.judged_runs.judged_rows`; and how many of its queries have no judgement and are
-    left out.
+    """The labelled rows of a ranking and their scores, see :func:`letor.judged_runs.judged_rows`,
+    and the number of its queries that are left out because they have no judgement.
 
     Raises:
-        InputError: as :func:`read_ranking`; or it shares no query, or no document, with the qrels.
+        InputError: see :func:`read_ranking`; or no query, or no document, is in the qrels.
     """
     run = read_ranking(path)
     check_same_ids(path, run, qrels)
@@ -257,7 +255,7 @@ def judged_ranking(
 
 
 def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.DataFrame) -> None:
-    """Raise InputError if no query, or no document, of a file's pairs is judged: ids differ."""
+    """Raise InputError if none of a file's queries or documents is judged: their ids differ."""
     for column, what in (("qid", "queries"), ("docno", "documents")):
         found, judged = (list(dict.fromkeys(table[column])) for table in (pairs, qrels))
         if found and judged and set(found).isdisjoint(judged):
@@ -288,11 +286,12 @@ def _table_ranking(table: ScoreTable) -> pd.DataFrame:
 
 
 def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[np.float64]:
-    """float64 [n]: the last field of each line that is not blank. Lines of three fields are
-    RankLib's (qid, number, score); their qid must be the row's.
+    """float64 [n]: the last field of each non-blank line. Lines of three fields are RankLib's (qid,
+    number, score); their qid must be that of the row.
 
     Raises:
-        InputError: not a number, another query than the row's, or not as many as rows.
+        InputError: a score that is not a finite number, another query than the row's, or not as
+            many scores as rows.
     """
     scores: list[float] = []
     for number, line in text_lines(path, errors="replace"):
@@ -319,7 +318,7 @@ def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[
 
 
 def _with_documents(data: RankingData) -> RankingData:
-    """Rows without document ids get their number: of equal scores the earlier row is first."""
+    """Number the rows as document ids if they have none, so that ties are ranked in row order."""
     if data.document_ids is not None:
         return data
     width = len(str(len(data)))

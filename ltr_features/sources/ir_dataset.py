@@ -14,7 +14,7 @@ from ltr_features.sources.trec_documents import web_fields
 from ltr_features.text.collection import Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
-#: What datasets call each field, in the order in which names are looked for.
+#: Attributes of datasets' documents for each field, in order of preference.
 _NAMES = {
     "title": ("title", "headline"),
     "body": ("text", "body", "abstract", "contents", "main_content", "paragraphs"),
@@ -32,15 +32,15 @@ def read_ir_dataset(
     keep_unjudged: bool = False,
     on_unknown: str = "raise",
 ) -> Collection:
-    """Read a dataset of ``ir_datasets`` (which downloads it where it may).
+    """Read a dataset of ``ir_datasets``, which downloads it if that is permitted.
 
     Args:
         dataset: an id, for example ``"vaswani"`` or ``"gov2/trec-mq-2008"``.
-        documents: "all", or only those that are judged (and ``extra_documents``), looked up by
-            id: for collections larger than memory whose candidates are the judged ones.
-        extra_documents: further ids to look up with "judged"; ids without document are an error.
-        keep_unjudged: keep queries without judgement.
-        on_unknown: "raise" or "skip" (and count) judgements of documents that there are not.
+        documents: "all", or "judged" for only the judged ones (and ``extra_documents``), looked up
+            by id: for collections larger than memory whose candidates are the judged documents.
+        extra_documents: further ids to look up with "judged"; unknown ids are an error.
+        keep_unjudged: keep queries without judgements.
+        on_unknown: "raise" or "skip" (and count) judgements of unknown documents.
 
     Raises:
         InputError: ``ir_datasets`` is not installed, no such dataset, one without documents,
@@ -49,7 +49,7 @@ def read_ir_dataset(
     if documents not in ("all", "judged"):
         raise InputError(f"documents must be 'all' or 'judged', got {documents!r}")
     source = _load(dataset)
-    with _told(dataset):
+    with _one_error(dataset):
         queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}
         triples = [(q.query_id, q.doc_id, q.relevance) for q in source.qrels_iter()]
         if documents == "all":
@@ -90,8 +90,8 @@ def read_ir_dataset(
 
 
 def document_fields(document: Any) -> dict[str, str]:
-    """Texts of a document by field: of web pages by their HTML, of others by the names that the
-    dataset gives them, of what has no such name its default text."""
+    """Texts of a document by field: from the HTML of a web page, else from usual attributes, or
+    from its default text if no attribute gives a body."""
     if hasattr(document, "body_content_type") or hasattr(document, "http_headers"):
         body = document.body
         html = body.decode("utf-8", errors="replace") if isinstance(body, bytes) else str(body)
@@ -133,8 +133,8 @@ def _load(dataset: str) -> Any:
 
 
 @contextmanager
-def _told(dataset: str) -> Iterator[None]:
-    """What goes wrong with files of a dataset as one error, without a line for each attempt."""
+def _one_error(dataset: str) -> Iterator[None]:
+    """Report problems with a dataset's files as one error, without a log line per attempt."""
 
     def is_news(record: logging.LogRecord) -> bool:
         return not record.getMessage().lower().startswith(("download error", "download failed"))
@@ -147,7 +147,7 @@ def _told(dataset: str) -> Iterator[None]:
         reason = str(error.args[0] if error.args else error).splitlines()[0][:200]
         raise InputError(
             f"ir_datasets {dataset!r}: its files can be neither found nor downloaded ({reason}); "
-            "is this machine connected? Else put what another one downloaded under ~/.ir_datasets"
+            "is this machine connected? Else copy them from another one into ~/.ir_datasets"
         ) from error
     finally:
         logger.removeFilter(is_news)

@@ -1,4 +1,4 @@
-"""Judgements as sources bring them: checked line by line, sorted into rows at the end."""
+"""Collect judgements from sources: checked line by line, sorted into rows at the end."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from letor.errors import InputError
 from ltr_features.text.collection import Judgements
 
-#: Grades beyond this are slips; labels are held in single precision, exact up to here.
+#: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
 _LARGEST = 1 << 24
 
-#: Which of two grades of a pair counts.
+#: Which of two grades of a pair counts, by the option on_other_grade.
 _OF_TWO_GRADES: dict[str, Callable[[int, int], int] | None] = {
     "raise": None,
     "highest": max,
     "lowest": min,
 }
 
-#: A file, or what else judgements come from; for messages.
+#: A file, or another origin of judgements; for messages.
 Origin = str | os.PathLike[str]
 
 
@@ -28,14 +28,14 @@ def whole_grade(where: str, grade: str) -> int:
     """A grade as a number.
 
     Raises:
-        InputError: it is no integer, or too large; ``where`` names file and line.
+        InputError: it is not an integer, or too large; ``where`` names file and line.
     """
     try:
         value = int(grade)
     except ValueError:
         raise InputError(
-            f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or of tables that "
-            "are indexed say what it means by the option grades or grade_thresholds"
+            f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or when indexing a "
+            "table, say what it means by the option grades or grade_thresholds"
         ) from None
     if abs(value) > _LARGEST:
         raise InputError(f"{where}: grade {grade} is beyond {_LARGEST}")
@@ -43,30 +43,30 @@ def whole_grade(where: str, grade: str) -> int:
 
 
 def other_grade(where: str, query: str, document: str, before: int, now: int) -> str:
-    """What is wrong with a pair that has two grades; ``where`` names file and line."""
+    """The message for a pair with two different grades; ``where`` names file and line."""
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
-        f"{now}; keep one of the lines, or of tables that are indexed say which grade counts by "
+        f"{now}; keep one of the lines, or when indexing a table, say which grade counts by "
         "the option on_other_grade: highest or lowest"
     )
 
 
 class JudgedPairs:
-    """Collects (query id, document id, grade) and checks them.
+    """Collects and checks judgements (query id, document id, grade).
 
     Args:
         queries: the known query ids, or their texts by id.
-        documents: rows by the known document ids.
-        on_unknown: "raise" or "skip" judgements of other queries or documents.
-        on_other_grade: of a pair that is judged again with another grade: "raise", or take the
+        documents: rows of the known documents by id.
+        on_unknown: "raise" or "skip" judgements of unknown queries or documents.
+        on_other_grade: for a pair that is judged again with another grade: "raise", or take the
             "highest" or "lowest" grade.
 
     Attributes:
-        n_skipped: judgements of unknown queries or documents that were left out.
-        n_other: judgements whose pair had another grade before.
+        n_skipped: number of skipped judgements of unknown queries or documents.
+        n_other: number of judgements whose pair had another grade before.
 
     Raises:
-        InputError: another ``on_unknown`` or ``on_other_grade``.
+        InputError: an unknown value of ``on_unknown`` or ``on_other_grade``.
     """
 
     def __init__(
@@ -92,14 +92,14 @@ class JudgedPairs:
         return sum(len(grades) for grades in self._grades.values())
 
     def add(self, path: Origin, number: int, query: str, document: str, grade: str) -> None:
-        """Take a judgement from line ``number`` of a file.
+        """Add the judgement in line ``number`` of a file.
 
         A pair that is judged again with the same grade counts once. Grades below 0 (spam, in some
         TREC tracks) are kept; they count as not relevant.
 
         Raises:
-            InputError: unknown ids (unless skipped), a grade that is no integer, or a pair that
-                was judged with another grade.
+            InputError: unknown ids (unless skipped), a grade that is not an integer, or a pair
+                that was judged with another grade.
         """
         where = f"{path}, line {number}"
         value = whole_grade(where, grade)
@@ -117,15 +117,15 @@ class JudgedPairs:
         before = known.setdefault(row, value)
         if before != value:
             if self._of_two is None:
-                called = repr(query)
-                if isinstance(self._queries, Mapping):  # an id may be a number of ours
-                    called += f" ({self._queries[query]!r})"
-                raise InputError(other_grade(where, called, repr(document), before, value))
+                shown = repr(query)
+                if isinstance(self._queries, Mapping):  # the id may be a number that we assigned
+                    shown += f" ({self._queries[query]!r})"
+                raise InputError(other_grade(where, shown, repr(document), before, value))
             known[row] = self._of_two(before, value)
             self.n_other += 1
 
     def add_rows(self, path: Origin, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
-        """Take the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
+        """Add the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
         for number, row in rows:
             self.add(path, number, row["query"], row["document"], row["grade"])
 
@@ -134,7 +134,7 @@ class JudgedPairs:
         return query in self._grades
 
     def judgements(self, query_ids: Sequence[str]) -> Judgements:
-        """All judgements, by query in the order given and document in that of the lines."""
+        """All judgements, ordered by query as given; within a query in the order of the lines."""
         triples = [
             (row, document, grade)
             for row, query in enumerate(query_ids)

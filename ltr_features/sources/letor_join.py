@@ -1,4 +1,4 @@
-"""Join a LETOR file with the texts behind it: by query id and ``#docid``."""
+"""Join a LETOR file with its texts, by query id and ``#docid``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class LetorJoin:
     """Rows of a LETOR file as pairs of a collection.
 
     Attributes:
-        pairs: the rows that have text, in their order.
-        rows: int64 [len(pairs)], their numbers in the file.
-        n_rows: rows of the file.
-        n_without_text: rows whose query or document the collection does not have.
+        pairs: the pairs of the rows that have text, in order.
+        rows: int64 [len(pairs)], the numbers of these rows in the file.
+        n_rows: number of rows in the file.
+        n_without_text: number of rows whose query or document the collection does not have.
     """
 
     pairs: Pairs
@@ -33,8 +33,8 @@ class LetorJoin:
         return self.n_rows - len(self.rows)
 
     def spread(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Columns of the pairs, [len(pairs), k], as columns of the file, [n_rows, k]: 0 in rows
-        without text."""
+        """Expand columns of the pairs, [len(pairs), k], to all rows of the file, [n_rows, k], with
+        0 in rows without text."""
         spread = np.zeros((self.n_rows, values.shape[1]), np.float32)
         spread[self.rows] = values
         return spread
@@ -51,11 +51,11 @@ def join_letor(
     Args:
         data: rows with document ids (LETOR's comment ``#docid = GX000-00-0000000``).
         collection: the texts; it may hold more queries and documents than the rows name.
-        on_missing: what rows get whose query or document has no text: an error, or 0 in every new
-            column (they are counted).
+        on_missing: how to treat rows whose query or document has no text: "raise" an error, or
+            "zero" for 0 in every new column (they are counted).
 
     Raises:
-        InputError: the rows have no document ids; no row has text; or, with "raise", one has none.
+        InputError: the rows have no document ids, no row has text, or one has none with "raise".
     """
     if on_missing not in ("raise", "zero"):
         raise InputError(f"on_missing must be 'raise' or 'zero', got {on_missing!r}")

@@ -1,5 +1,5 @@
-"""Sources of collections by name: ours, and those of other packages by the entry point group
-``ltr_features.sources`` (value: ``module:function``, a function that returns a ``Collection``)."""
+"""Sources of collections by name: built-in ones, and those of other packages in the entry point
+group ``ltr_features.sources`` (``module:function`` of a function that returns a ``Collection``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Source = Callable[..., Collection]
 
 
 def sources() -> list[str]:
-    """The names of all sources, ours first."""
+    """The names of all sources, built-in ones first."""
     others = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)}
     return [*_BUILT_IN, *sorted(others - set(_BUILT_IN))]
 
@@ -38,7 +38,7 @@ def get_source(name: str) -> Source:
     """The function that reads a kind of source.
 
     Raises:
-        InputError: no such source, or a package's source that cannot be loaded.
+        InputError: no such source, or the source of a package cannot be loaded.
     """
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
@@ -50,24 +50,23 @@ def get_source(name: str) -> Source:
                 loaded: Source = point.load()
             except Exception as error:
                 raise InputError(
-                    f"source {name!r} ({point.value}) cannot be loaded: {error}; mend or remove "
-                    "the package that brings it"
+                    f"source {name!r} ({point.value}) cannot be loaded: {error}; fix or remove "
+                    "the package that provides it"
                 ) from error
             return loaded
     raise InputError(f"there is no source {name!r}; {nearest(name, sources())}")
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raise InputError if a source does not take the options or their values, or needs one that is
-    not given."""
+    """Raise InputError for options or values that a source does not take, and for missing ones."""
     check_call(get_source(name), options, f"source {name!r}")
 
 
 def read_collection(name: str, /, **options: Any) -> Collection:
-    """Read a collection by the name of its source; ``options`` are the function's parameters.
+    """Read a collection from a source by name; ``options`` are the parameters of its function.
 
     Raises:
-        InputError: no such source, options that it does not take, or input that it cannot read.
+        InputError: no such source, wrong options, or input that cannot be read.
     """
     check_options(name, options)
     return get_source(name)(**options)

@@ -1,4 +1,4 @@
-"""Scores of (query, document) pairs from files: runs and tables."""
+"""Read scores of (query, document) pairs from runs and tables."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ltr_features.sources.table_blocks import (
     table_columns,
 )
 
-#: What tables call the ids, in lower case without marks; the first that is there is taken.
+#: Usual names of columns of ids, in lower case without punctuation, in order of preference.
 QUERY_IDS = ("qid", "queryid")
 QUERY_NAMES = (*QUERY_IDS, "query")
 DOCUMENT_NAMES = (
     "docno", "docid", "documentid", "corpusid", "pid", "document",
     "productid", "productuid", "itemid", "sku", "asin",
 )  # fmt: skip
-#: What exports of runs have beside ids and scores.
+#: Columns in exports of runs that are neither ids nor scores.
 _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
 
 
@@ -42,10 +42,10 @@ class ScoreTable(NamedTuple):
 
     Attributes:
         path: the file.
-        line: int64 [n], the line of each row (of Parquet, rows from 1).
+        line: int64 [n], the line of each row (in Parquet, the row counted from 1).
         query_ids, document_ids: the distinct ids.
-        query, document: int64 [n], their places in these lists.
-        scores: float64 [n] by the name of the column; of a run: ``score``.
+        query, document: int64 [n], indices into these lists.
+        scores: float64 [n] by the name of the column; ``score`` for a run.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class ScoreTable(NamedTuple):
     scores: dict[str, NDArray[np.float64]]
 
     def where(self, row: int) -> str:
-        """A row's place, for messages."""
+        """File and line of a row, for messages."""
         return f"{self.path}, line {self.line[row]}"
 
 
@@ -68,10 +68,10 @@ def score_columns(
     document: str | None = None,
     scores: Sequence[str] = (),
 ) -> list[str]:
-    """The names of the score columns of a file, by its beginning alone.
+    """The names of a file's score columns, from its beginning alone.
 
     Raises:
-        InputError: as :func:`read_scores`.
+        InputError: see :func:`read_scores`.
     """
     path = present(Path(path))
     if _is_run(path, query, document):
@@ -80,7 +80,7 @@ def score_columns(
 
 
 def is_pair_table(path: Path) -> bool:
-    """Whether a file is a table with columns of query and document ids, called as usual."""
+    """Whether a file is a table whose columns of query and document ids have usual names."""
     return is_table(path) and bool(find_columns(table_columns(path), QUERY_NAMES, DOCUMENT_NAMES))
 
 
@@ -102,15 +102,15 @@ def read_scores(
 
     Args:
         path: .csv, .tsv (the first line names the columns), .jsonl, each also .gz, .bz2, .zst;
-            .parquet; any other name is read as a run, and so is a .tsv that begins as one.
-        query, document: names of the columns of ids; by default those of ``QUERY_NAMES`` and
-            ``DOCUMENT_NAMES`` that are there, whatever their case and marks.
-        scores: the columns that are scores; by default all others but ranks and tags.
+            .parquet; any other file is read as a run, and so is a .tsv that begins like one.
+        query, document: names of the columns of ids; by default the first of ``QUERY_NAMES`` and
+            ``DOCUMENT_NAMES`` that the table has, ignoring case and punctuation.
+        scores: the columns of scores; by default all others except ranks and tags.
 
     Raises:
-        InputError: no such file, not the format that its name says, a column that is not there, an
-            id that is missing, a score that is no finite number, or a pair with two different
-            scores; named by file and line.
+        InputError: no such file, another format than its name says, a missing column or id, a
+            score that is not a finite number, or a pair with two different scores; file and line
+            are named.
     """
     path = present(Path(path))
     if not _is_run(path, query, document):
@@ -122,7 +122,7 @@ def read_scores(
         try:
             columns = {name: pa.array(run[name]) for name in ("qid", "docno", "score")}
         except UnicodeEncodeError:
-            deque(text_lines(path), maxlen=0)  # says in which line
+            deque(text_lines(path), maxlen=0)  # raises an error that names the line
             raise
         found = iter([Block(path, np.arange(1, len(run) + 1), columns)])
     queries, documents = Codes(), Codes()
@@ -152,7 +152,7 @@ def read_scores(
 
 
 def _distinct(table: ScoreTable) -> ScoreTable:
-    """The rows without those that say again what another says.
+    """The rows without duplicates.
 
     Raises:
         InputError: two rows of a pair have different scores.
@@ -165,12 +165,12 @@ def _distinct(table: ScoreTable) -> ScoreTable:
     for name, scores in table.scores.items():
         unequal = again[scores[order[again]] != scores[order[again + 1]]]
         if len(unequal):
-            one, other = order[unequal[0] : unequal[0] + 2].tolist()
+            first, later = order[unequal[0] : unequal[0] + 2].tolist()
             raise InputError(
-                f"{table.where(other)}: {name!r} is {scores[other]:g} for query "
-                f"{table.query_ids[table.query[one]]!r} and document "
-                f"{table.document_ids[table.document[one]]!r}, but {scores[one]:g} before "
-                f"({table.where(one)}); keep one of them"
+                f"{table.where(later)}: {name!r} is {scores[later]:g} for query "
+                f"{table.query_ids[table.query[first]]!r} and document "
+                f"{table.document_ids[table.document[first]]!r}, but {scores[first]:g} before "
+                f"({table.where(first)}); keep one of them"
             )
     kept = np.sort(np.delete(order, again + 1))
     return table._replace(
@@ -186,30 +186,30 @@ def _chosen(
 ) -> tuple[str, str, list[str]]:
     """The columns of ids and of scores."""
     names = table_columns(path)
-    said = f"{path}: the columns are {', '.join(map(repr, names))}"
+    problem = f"{path}: the columns are {', '.join(map(repr, names))}"
 
-    def one(given: str | None, usual: Sequence[str], option: str) -> str:
+    def id_column(given: str | None, usual: Sequence[str], option: str) -> str:
         if given is None:
             found = find_columns(names, usual)
             if found is None:
-                raise InputError(f"{said}; name the one of {option} ids by the option {option}")
+                raise InputError(f"{problem}; name the one of {option} ids by the option {option}")
             return found[0]
         if given not in names:
-            raise InputError(f"{said}; the option {option} names {given!r}")
+            raise InputError(f"{problem}; the option {option} names {given!r}")
         return given
 
-    ids = one(query, QUERY_NAMES, "query"), one(document, DOCUMENT_NAMES, "document")
+    ids = id_column(query, QUERY_NAMES, "query"), id_column(document, DOCUMENT_NAMES, "document")
     unknown = sorted(set(scores) - set(names))
     if unknown:
-        raise InputError(f"{said}; the option scores names {unknown[0]!r}")
+        raise InputError(f"{problem}; the option scores names {unknown[0]!r}")
     others = [name for name in names if name not in ids and name.lower() not in _NO_SCORES]
     if not (scores or others):
-        raise InputError(f"{said}; none is left for scores")
+        raise InputError(f"{problem}; none is left for scores")
     return *ids, list(scores or others)
 
 
 def _numbers(block: Block, name: str) -> NDArray[np.float64]:
-    """float64 [n], each finite in float32."""
+    """float64 [n]: a column of scores, each finite in float32."""
     column = block.columns[name]
     if pa.types.is_string(column.type):
         column = pc.utf8_trim_whitespace(column)
@@ -225,9 +225,9 @@ def _numbers(block: Block, name: str) -> NDArray[np.float64]:
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
         row = int(np.argmax(bad))
-        said = "missing or NaN" if np.isnan(values[row]) else f"{values[row]}"
+        value = "missing or NaN" if np.isnan(values[row]) else f"{values[row]}"
         raise InputError(
-            f"{block.where(row)}: {name!r} is {said}; scores must be finite in float32; leave out "
+            f"{block.where(row)}: {name!r} is {value}; scores must be finite in float32; leave out "
             "the rows of pairs without a score"
         )
     return np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Tables: documents, queries and judgements in CSV, TSV, JSON lines or Parquet, by column names."""
+"""Read a collection from tables of documents, queries and judgements, by column names."""
 
 from __future__ import annotations
 
@@ -52,41 +52,43 @@ def read_table(
     on_unknown: str = "raise",
     name: str | None = None,
 ) -> Collection:
-    """Read a collection from tables; the format is the file's suffix (.csv, .tsv, .jsonl, each also
-    .gz, .bz2, .zst; .parquet), the first line of CSV and TSV names the columns; where it is a row,
-    they are called 1, 2, ... Each table may also be a frame of pandas, polars or Arrow.
+    """Read a collection from tables.
+
+    The suffix of a file determines its format (.csv, .tsv, .jsonl, each also .gz, .bz2, .zst;
+    .parquet). The first line of CSV and TSV names the columns; without such a line, columns are
+    called 1, 2, ... Each table may also be a pandas, polars or Arrow frame.
 
     Args:
-        documents: a row per document. Rows of the same id and texts are one document, so that one
-            table may hold documents and judgements.
+        documents: a row per document. Rows with the same id and texts are one document, so that
+            one table may hold documents and judgements.
         judgements: a row per judged pair, or any file of judgements (TREC, BEIR); by default the
-            table of the documents.
+            table of documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
-            the column of the ids, and for each field its column or columns (joined by a blank); by
-            default those that are called as usual: the id, and all fields if none is given.
-        judgement_columns: the columns of ``query`` (id), ``document`` (id) and ``grade``, where
-            they are not called as usual.
-        queries: a row per query, or any file of queries (TREC's topics, ``id:text`` lines). By
-            default the query's text stands in each row of its judgements, where
-            ``judgement_columns`` has ``text``, or there is a column that is called as usual;
-            without a column of ids texts are numbered from 1.
-        query_columns: its columns ``id`` and ``text``, where they are not called as usual.
-        grades: what values that are no integers mean, for example ``{"Exact": 3, "None": 0}``.
-        grade_thresholds: grades of numbers that are no integers: how many of these ascending
-            thresholds a number reaches. By ``[2.33, 2.67]`` 2 is 0, 2.33 is 1, 3 is 2.
-        on_other_text: a document id that comes again with other texts: "raise", or take the texts
-            of its "first" or "last" row (such rows are counted).
-        on_other_grade: a pair that is judged again with another grade, by a second rater for
-            example: "raise", or take the "highest" or "lowest" grade (such rows are counted).
-        encoding: of text; Parquet has its own.
-        keep_unjudged: keep queries without judgement (only with ``queries``).
-        on_unknown: "raise" or "skip" (and count) judgements of other documents or queries.
-        name: of the collection; the documents' file name by default.
+            the column of ids, and for each field its column or columns (joined by a space); by
+            default those with usual names: the id, and all fields if none is given.
+        judgement_columns: columns of ``query`` (id), ``document`` (id) and ``grade`` that do not
+            have usual names.
+        queries: a row per query, or any file of queries (TREC topics, ``id:text`` lines). By
+            default query texts are read from the rows of judgements, from the column ``text`` of
+            ``judgement_columns`` or one with a usual name; without a column of ids, texts are
+            numbered from 1.
+        query_columns: columns ``id`` and ``text`` of queries that do not have usual names.
+        grades: integers for values that are not, for example ``{"Exact": 3, "None": 0}``.
+        grade_thresholds: ascending thresholds for numbers that are not integers; the grade is the
+            number of thresholds reached. With ``[2.33, 2.67]`` 2 is 0, 2.33 is 1, 3 is 2.
+        on_other_text: for a document id that comes again with other texts: "raise", or take the
+            texts of its "first" or "last" row (such rows are counted).
+        on_other_grade: for a pair that is judged again with another grade (by a second rater, for
+            example): "raise", or take the "highest" or "lowest" grade (such rows are counted).
+        encoding: encoding of text files.
+        keep_unjudged: keep queries without judgements (only with ``queries``).
+        on_unknown: "raise" or "skip" (and count) judgements of unknown documents or queries.
+        name: name of the collection; the documents' file name by default.
 
     Raises:
-        InputError: a file or column that there is not, a row without id, an id with two texts, two
-            texts of one query, a grade that is not known, a pair with two grades, bytes of another
-            encoding; named by file, and line or row.
+        InputError: a missing file or column, a row without id, a document id or query with two
+            texts, an unknown grade, a pair with two grades, or bytes that are not in the encoding;
+            file and line (or row) are named.
     """
     documents = table_of(documents)
     in_documents, in_judgements = dict(document_columns or {}), dict(judgement_columns or {})
@@ -111,11 +113,11 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    told: dict[str, str | int] = {}
+    facts: dict[str, str | int] = {}
     if found:
-        told["columns of judgements, by their usual names"] = columns_told(found)
-    if judged.n_other:
-        told[f"judgements of pairs with another grade; the {on_other_grade} taken"] = judged.n_other
+        facts["columns of judgements, by their usual names"] = columns_told(found)
+    if n := judged.n_other:
+        facts[f"judgements of pairs with another grade; the {on_other_grade} taken"] = n
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")
@@ -134,7 +136,7 @@ def read_table(
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **told,
+            **facts,
         },
     )
 
@@ -147,14 +149,15 @@ def usual_columns(
     option: str = "document_columns.",
     encoding: str = "utf-8",
 ) -> dict[str, Any]:
-    """A table's columns of ids and of fields: those that are given, and else those that are called
-    as usual, each of them once.
+    """A table's columns of ids and of fields: those given, completed by those with usual names,
+    each of them used once.
 
     Args:
-        option: how columns are given, for the message.
+        path: the table. fields: fields to look for. given: columns by key.
+        option: prefix of the option that names a column, for the message.
 
     Raises:
-        InputError: there is none of ids, or none of a field.
+        InputError: there is no column of ids, or none of any field.
     """
     names = table_columns(path, encoding)
     columns = dict(given or {})
@@ -163,8 +166,8 @@ def usual_columns(
     if "id" not in columns or len(columns) < 2:
         raise InputError(
             f"{path}: the columns are {column_list(names)}; say which is the id and which are "
-            f"texts: {option}id=... {option}body=... (by number, 1, 2, ..., where the first line "
-            "of a file is a row)"
+            f"texts: {option}id=... {option}body=... (by number, 1, 2, ..., if the file has no "
+            "header line)"
         )
     return columns
 
@@ -175,14 +178,14 @@ def _share_id(
     in_judgements: dict[str, ColumnName],
     encoding: str,
 ) -> dict[str, ColumnName]:
-    """Let a table that holds documents and judgements have one column of document ids (its ``id``
-    may number the rows); what was found by its usual name."""
+    """Use the same column of document ids for documents and judgements of a table that holds both,
+    whose ``id`` may number the rows; returns the column if it was found by its usual name."""
     given = in_documents.get("id", in_judgements.get("document"))
     found = None
     if given is None:
         found = find_columns(table_columns(path, encoding), (*DOCUMENT_NAMES, "id"))
         if found is None:
-            return {}  # which columns there are is said where the documents are read
+            return {}  # reading the documents will raise an error that lists the columns
         given = found[0]
     in_documents.setdefault("id", given)
     in_judgements.setdefault("document", given)
@@ -192,7 +195,7 @@ def _share_id(
 def _find_query_columns(
     path: Path | Frame, given: dict[str, ColumnName], encoding: str
 ) -> dict[str, str]:
-    """Add the columns of query texts, and of ids if there are some, to those given; what was added.
+    """Add the columns of query texts, and of query ids if any, to those given; returns those added.
 
     Raises:
         InputError: there is no column of texts.
@@ -202,7 +205,7 @@ def _find_query_columns(
         names = table_columns(path, encoding)
     added = add_usual(given, names, {"text": QUERY_TEXT_NAMES})
     added |= add_usual(given, names, {"query": QUERY_NAMES if "text" in given else QUERY_IDS})
-    if "query" in given:  # else a column called query may be one of ids
+    if "query" in given:  # else a column called query may hold ids
         added |= add_usual(given, names, {"text": ("query",)})
     if "text" not in given:
         raise InputError(
@@ -216,7 +219,8 @@ def _find_query_columns(
 def _texts_of_rows(
     path: Path | Frame, judged_rows: Iterable[tuple[int, dict[str, str]]]
 ) -> dict[str, str]:
-    """Query texts by id, from rows of judgements; rows without ids get the text's number."""
+    """Query texts by id, from rows of judgements; rows without a query id get the number of their
+    text as id."""
     texts: dict[str, str] = {}
     numbers: dict[str, str] = {}
     for line, row in judged_rows:
@@ -236,7 +240,7 @@ def _texts_of_rows(
 def _grade_rule(
     grades: Mapping[str, Any] | None, thresholds: Sequence[float] | None
 ) -> Callable[[str, str], str]:
-    """From where a grade stands, and the grade as written, to the grade as a whole number."""
+    """A function of (file and line, grade as written) that returns the grade as an integer."""
     if grades is not None and thresholds is not None:
         raise InputError("grades and grade_thresholds both say what grades mean; give one of them")
     if grades is not None:
@@ -261,8 +265,8 @@ def _grade_rule(
         except ValueError:
             number = np.nan
         if not np.isfinite(number):
-            raise InputError(f"{where}: grade {value!r} is no finite number; grade_thresholds "
-                             "are for numbers")  # fmt: skip
+            raise InputError(f"{where}: grade {value!r} is not a finite number, as needed for "
+                             "grade_thresholds")  # fmt: skip
         return str(bisect_right(edges, number))
 
     return by_threshold
@@ -272,9 +276,9 @@ class DocumentTable(NamedTuple):
     """Documents of a table.
 
     Attributes:
-        ids: distinct. fields: texts by field, one for each id.
-        told: which columns were found by their usual names, and what happened to rows of an id that
-            was there already, if there are any.
+        ids: distinct ids. fields: texts by field, one for each id.
+        told: facts for the description: columns found by their usual names, and numbers of rows
+            with a repeated id.
     """
 
     ids: list[str]
@@ -289,11 +293,7 @@ def read_documents(
     on_other_text: Literal["raise", "first", "last"] = "raise",
     encoding: str = "utf-8",
 ) -> DocumentTable:
-    """Documents of a table; parameters as of :func:`read_table`.
-
-    Raises:
-        InputError: as there.
-    """
+    """Read the documents of a table; see :func:`read_table` for parameters and errors."""
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
     given, chosen = dict(columns or {}), {}
@@ -310,43 +310,43 @@ def read_documents(
     wanted = [identity, *(column for group in names.values() for column in group)]
     texts = DocumentTexts(list(names))
     row_of: dict[str, int] = {}
-    hashes: dict[str, list[int]] = {}  # of a document's texts, which may be on the disk by now
+    hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
     for number, (document, *values) in rows(path, wanted, encoding=encoding):
         if not document:
             raise InputError(f"{path}, line {number}: the document id is empty")
-        left = iter(values)
+        rest = iter(values)
         found = {
-            field: " ".join(filter(None, (next(left) for _ in group)))
+            field: " ".join(filter(None, (next(rest) for _ in group)))
             for field, group in names.items()
         }
-        own = [hash(text) for text in found.values()]
+        hashed = [hash(text) for text in found.values()]
         known = hashes.get(document)
-        if known == own:
+        if known == hashed:
             n_same += 1
             continue
         if known is None:
-            hashes[document], row_of[document] = own, len(texts)
+            hashes[document], row_of[document] = hashed, len(texts)
             texts.add(found)
             continue
         if on_other_text == "raise":
-            field = next(s for s, a, b in zip(names, known, own, strict=True) if a != b)
+            field = next(s for s, a, b in zip(names, known, hashed, strict=True) if a != b)
             raise InputError(
                 f"{path}, line {number}: document {document!r} has another {field} here than "
-                "before; mend it, or read with on_other_text='first' or 'last'"
+                "before; correct it, or read with on_other_text='first' or 'last'"
             )
         n_other += 1
         if on_other_text == "last":
-            hashes[document], row_of[document] = own, len(texts)
+            hashes[document], row_of[document] = hashed, len(texts)
             texts.add(found)
     if not row_of:
         raise InputError(f"{path}: no documents")
-    told = {
+    repeated = {
         "rows of documents that were there, with the same texts": n_same,
         f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,
     }
     return DocumentTable(
         list(row_of),
         texts.fields(list(row_of.values())),
-        chosen | {what: n for what, n in told.items() if n},
+        chosen | {what: n for what, n in repeated.items() if n},
     )

@@ -1,4 +1,4 @@
-"""Tables, column by column or row by row: CSV, TSV, JSON lines, Parquet."""
+"""Read tables (CSV, TSV, JSON lines, Parquet) by columns or by rows."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _JSON_LINES = 1 << 16
 @dataclass(frozen=True)
 class Block:
     """Rows of a file. ``columns``: Arrow arrays of n values, by name or number; ``line``: int64
-    [n], of the file (of Parquet, rows from 1)."""
+    [n], lines of the file (in Parquet, rows counted from 1)."""
 
     path: Path | Frame
     line: NDArray[np.int64]
     columns: Mapping[Any, pa.Array]
 
     def where(self, row: int) -> str:
-        """A row's place, for messages."""
+        """File and line of a row, for messages."""
         return f"{self.path}, line {self.line[row]}"
 
 
@@ -58,10 +58,10 @@ class Frame:
 
 
 def table_of(given: Any) -> Path | Frame:
-    """A path, or a frame of pandas, polars or Arrow, as what the functions here read.
+    """Convert a path, or a pandas, polars or Arrow frame, to what the functions here read.
 
     Raises:
-        InputError: as :func:`letor.frames.arrow_table`.
+        InputError: see :func:`letor.frames.arrow_table`.
     """
     if isinstance(given, Frame):
         return given
@@ -69,7 +69,7 @@ def table_of(given: Any) -> Path | Frame:
 
 
 def table_format(path: Path) -> str:
-    """By the file's suffix: ".csv", ".tsv", ".jsonl" or ".parquet".
+    """The format of a table by its suffix: ".csv", ".tsv", ".jsonl" or ".parquet".
 
     Raises:
         InputError: another suffix.
@@ -83,15 +83,15 @@ def table_format(path: Path) -> str:
 
 
 def is_table(path: Path | Frame) -> bool:
-    """Whether it is a frame, or a file whose name ends as that of a table."""
+    """Whether ``path`` is a frame, or a file with the suffix of a table."""
     return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
 
 
 def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
-    """The names of a table's columns, by its beginning; of JSON lines, the keys of the first.
+    """The names of a table's columns, from its beginning; for JSON lines, the first line's keys.
 
     Raises:
-        InputError: as :func:`blocks`.
+        InputError: see :func:`blocks`.
     """
     if isinstance(path, Frame):
         return list(path.table.column_names)
@@ -110,16 +110,17 @@ def blocks(
     encoding: str = "utf-8",
     optional: bool = False,
 ) -> Iterator[Block]:
-    """The named columns of a file, in blocks of rows; of CSV, TSV and JSON lines as text.
+    """Yield columns of a file in blocks of rows; values of CSV, TSV and JSON lines are text.
 
     Args:
-        columns: their names, or all numbers: of CSV and TSV whose first line is a row.
-        encoding: of text; Parquet has its own.
-        optional: keys that a JSON object lacks are ``""``.
+        path: the table.
+        columns: names, or numbers throughout for CSV and TSV without a header line.
+        encoding: encoding of text files.
+        optional: whether keys that a JSON object lacks count as ``""``.
 
     Raises:
-        InputError: no such file, another suffix, a column that is missing, or a damaged file; the
-            message holds nothing of the file's content.
+        InputError: no such file, another suffix, a missing column, or a damaged file; the message
+            does not quote the file's content.
     """
     check_encoding(encoding)
     names, first = list(dict.fromkeys(columns)), 1
@@ -127,7 +128,7 @@ def blocks(
         first = 2 if are_names(names) else 1
         batches = SeparatedValues(path, kind, encoding).batches(names)
     elif not are_names(names):
-        raise InputError(f"{path}: column {names[0]}: columns have numbers in CSV and TSV alone")
+        raise InputError(f"{path}: column {names[0]}: columns have numbers only in CSV and TSV")
     elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
@@ -146,15 +147,10 @@ def blocks(
 def rows(
     path: Path | Frame, columns: Sequence[ColumnName], **options: Any
 ) -> Iterator[tuple[int, list[str]]]:
-    """(line, values of the columns as text) of each row; missing values are ``""``.
+    """Yield (line, values of the columns as text) of each row; missing values are ``""``.
 
-    Lines are those of the file; of Parquet, rows from 1. (Quoted line ends in CSV shift them.)
-
-    Args:
-        options: of :func:`blocks`.
-
-    Raises:
-        InputError: as :func:`blocks`, or a column of lists.
+    Lines are those of the file; in Parquet, rows counted from 1. (Quoted line ends in CSV shift
+    them.) For parameters and errors see :func:`blocks`; a column of lists is an InputError, too.
     """
     for block in blocks(path, columns, **options):
         values = []
@@ -172,22 +168,23 @@ def named_rows(
     option: str,
     encoding: str = "utf-8",
 ) -> Iterator[tuple[int, dict[str, str]]] | None:
-    """(line, values by what they are) of each row of a table; None of other files, and of a .tsv
-    whose first line names none of the columns.
+    """(line, values by key) of each row of a table; None for other files, and for a .tsv whose
+    first line does not have the usual names.
 
     Args:
-        given: columns by what they are. usual: the usual names of those that are not given.
-        option: what ``given`` is called, for messages.
+        path: the file.
+        given: columns by key. usual: for each key, usual names of its column.
+        option: name of the parameter ``given``, for messages.
 
     Raises:
-        InputError: a column is neither given nor called as usual; or as :func:`rows`.
+        InputError: a column is neither given nor has a usual name; see also :func:`rows`.
     """
     unknown = sorted(set(given) - {*usual, "text"})
     if unknown:
         raise InputError(f"{option}: {', '.join(unknown)} unknown; use {', '.join(usual)}")
     if not is_table(path):
         if given:
-            raise InputError(f"{option}: {path} is no table, and has no columns")
+            raise InputError(f"{option}: {path} is not a table and has no columns")
         return None
     names = table_columns(path, encoding)
     wanted = dict(given)
@@ -196,7 +193,7 @@ def named_rows(
         if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
         raise InputError(
-            f"{path}: the columns are {column_list(names)}; none is called as usual for "
+            f"{path}: the columns are {column_list(names)}; none has a usual name for "
             f"{' or '.join(lost)}: name it by {option}"
         )
     return (
@@ -206,13 +203,13 @@ def named_rows(
 
 
 def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | None:
-    """For each list of usual names the first that a table has, another column for each; None where
-    one of them is not there. Case and marks do not matter: ``query-id`` is ``queryid``."""
+    """For each list of usual names the first one that a table has, with no column used twice; None
+    if one of them is not found. Case and punctuation are ignored: ``query-id`` is ``queryid``."""
     plain = {plain_name(name): name for name in reversed(names)}
     found: list[str] = []
     for known in usual:
-        there = (plain[name] for name in known if name in plain)
-        name = next((name for name in there if name not in found), None)
+        matches = (plain[name] for name in known if name in plain)
+        name = next((name for name in matches if name not in found), None)
         if name is None:
             return None
         found.append(name)
@@ -222,11 +219,11 @@ def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | Non
 def add_usual(
     columns: dict[str, Any], names: Sequence[str], usual: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Add to columns, which are known by what they are, those of a table that are called as usual
-    and are not among them; what was added.
+    """Add a table's columns with usual names to ``columns``, where not given; returns those added.
 
     Args:
-        columns: changed. names: of the table's columns. usual: what they are usually called.
+        columns: columns by key, changed in place.
+        names: the table's columns. usual: for each key, usual names of its column.
     """
     added: dict[str, str] = {}
     for what, known in usual.items():
@@ -237,12 +234,12 @@ def add_usual(
 
 
 def columns_told(columns: Mapping[str, Any]) -> str:
-    """Columns by what they are, for a description."""
+    """Columns by key as text, for a description."""
     return ", ".join(f"{what} {name!r}" for what, name in columns.items())
 
 
 def plain_name(name: str) -> str:
-    """A column's name without case and marks."""
+    """A column's name in lower case, without punctuation."""
     return "".join(c for c in name.lower() if c.isalnum())
 
 
@@ -253,17 +250,18 @@ def _json_blocks(
         (number, *(text_value(path, number, record, name) for name in names))
         for number, record in json_lines(path, () if optional else names, encoding)
     )
-    while some := list(islice(rows, _JSON_LINES)):
-        lines, *values = zip(*some, strict=True)
+    while chunk := list(islice(rows, _JSON_LINES)):
+        lines, *values = zip(*chunk, strict=True)
         columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
         yield Block(path, np.array(lines, np.int64), columns)
 
 
 def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct values of a column as text (missing: ``""``), and int64 [n], which it is.
+    """The distinct values of a column as text (missing: ``""``), and int64 [n], the index of each
+    row's value among them.
 
     Raises:
-        InputError: a column of lists, or of anything else that is no text or number.
+        InputError: the column holds lists, or anything else that is neither text nor numbers.
     """
     array = block.columns[column]
     if not pa.types.is_string(array.type):
@@ -280,8 +278,8 @@ def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64
 def refuse_empty(
     block: Block, column: ColumnName, values: Sequence[str], index: NDArray[np.int64]
 ) -> None:
-    """Raise InputError naming the first row whose value is empty; ``values`` and ``index`` as of
-    :func:`texts`."""
+    """Raise InputError naming the first row with an empty value; ``values`` and ``index`` are
+    those of :func:`texts`."""
     empty = np.array([not value for value in values], dtype=bool)
     if empty[index].any():
         raise InputError(f"{block.where(int(np.argmax(empty[index])))}: {column} is empty")
@@ -289,11 +287,11 @@ def refuse_empty(
 
 @dataclass
 class Codes:
-    """Numbers for ids, in order of first appearance.
+    """Numbers ids in order of first appearance.
 
     Attributes:
-        number: of each id.
-        rule: what is done to an id first; nothing by default.
+        number: the number of each id.
+        rule: applied to each id first; by default ids are taken as they are.
     """
 
     rule: Callable[[str], str] | None = None
@@ -303,7 +301,7 @@ class Codes:
         """int64 [n]: the numbers of a column's ids.
 
         Raises:
-            InputError: an empty one.
+            InputError: an empty id.
         """
         values, index = texts(block, column)
         ids = values if self.rule is None else list(map(self.rule, values))

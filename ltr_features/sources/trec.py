@@ -29,24 +29,24 @@ def read_trec(
 
     A document with a ``DOCHDR`` is a web page: its first header line gives the field ``url``, its
     HTML the fields ``title``, ``body``, ``keywords`` and ``description`` (from ``meta`` elements);
-    scripts and styles are no text. Of other documents the elements TITLE, HEADLINE, HEAD, TI and
-    TTL are the title, and the elements TEXT, or where there are none everything else but the
-    number, the body.
+    scripts and styles are not text. In other documents the elements TITLE, HEADLINE, HEAD, TI and
+    TTL are the title, and the elements TEXT are the body, or without any, everything else but the
+    number.
 
     Args:
-        documents: a file or folder, or several; of a folder every file in it is read, by name.
+        documents: one or several files or folders; all files in a folder are read, ordered by name.
         topics: TREC topics (``<top>`` elements), topics in XML (``<topic number="..">``), a
             query per line (an id, then a colon or tab, then the text), or a table of queries.
         qrels: lines ``qid iteration docno grade``, or a table of judgements.
-        topic_fields: which parts of a topic make the query: "title", "desc", "narr".
-        encoding: of the documents; old collections are often "latin-1".
-        keep_unjudged: keep topics without judgement (the description counts the others).
-        on_unknown: "raise" or "skip" (and count) judgements of other documents or topics.
-        name: of the collection.
+        topic_fields: parts of a topic that make up the query: "title", "desc", "narr".
+        encoding: encoding of the documents; old collections are often "latin-1".
+        keep_unjudged: keep topics without judgements; by default they are left out and counted.
+        on_unknown: "raise" or "skip" (and count) judgements of unknown documents or topics.
+        name: name of the collection.
 
     Raises:
-        InputError: a file that is missing or not in its format (file and line or document named),
-            a document number twice, or a pair judged twice with different grades.
+        InputError: a file that is missing or malformed (file and line or document are named), a
+            duplicate document number, or a pair judged twice with different grades.
     """
     check_encoding(encoding)
     queries = read_queries(topics, fields=topic_fields)

@@ -28,10 +28,10 @@ class TrecDocument(NamedTuple):
 def document_files(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> list[Path]:
-    """The files that are meant: each path itself, or the files below a folder, by name.
+    """The given files, and all files below given folders, ordered by name.
 
     Raises:
-        InputError: a path does not exist, or a folder without files.
+        InputError: a path does not exist, or a folder has no files.
     """
     found: list[Path] = []
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
@@ -45,10 +45,10 @@ def document_files(
 
 
 def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument]:
-    """The documents of a file, in order, read piece by piece.
+    """Yield the documents of a file, in order, read piece by piece.
 
     Raises:
-        InputError: a document without an end or number, or bytes of another encoding.
+        InputError: a document without an end or number, or bytes that are not in the encoding.
     """
     for ordinal, text in enumerate(_elements(path, encoding), start=1):
         number = next(elements(text, "DOCNO"), None)
@@ -65,7 +65,7 @@ def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument
 
 def _elements(path: Path, encoding: str) -> Iterator[str]:
     """The content of each ``<DOC>`` element."""
-    pieces: list[bytes] = []  # of a document whose end is still to come
+    pieces: list[bytes] = []  # of a document whose end has not been read yet
     tail, done = b"", 0
     with open_input(path) as file:
         while True:
@@ -106,7 +106,7 @@ def _plain_fields(text: str) -> dict[str, str]:
 
 
 def _without(text: str, tag: str) -> str:
-    """The text with a blank for each element of a name."""
+    """The text with each element of that name replaced by a space."""
     parts, at = [], 0
     for place in elements(text, tag):
         parts.append(text[at : place.whole.start])
@@ -115,11 +115,12 @@ def _without(text: str, tag: str) -> str:
 
 
 def web_fields(html: str, header: str = "") -> dict[str, str]:
-    """Fields of a web page: title, body, keywords, description, and the url of the header."""
+    """Fields of a web page: title, body, keywords, description, and the url from the header."""
     page = _Page()
     page.feed(real_references(html))
-    if not page.rawdata.startswith("<"):  # a tag or comment without an end is left out, as browsers
-        page.close()  # do; looking for the end of each once more would take quadratic time
+    # An unclosed tag or comment is left out, as by browsers: close() would take quadratic time.
+    if not page.rawdata.startswith("<"):
+        page.close()
     fields = {name: " ".join(" ".join(parts).split()) for name, parts in page.texts.items()}
     url = header.split(maxsplit=1)[0] if header.strip() else ""
     return {**fields, "url": url}
@@ -137,7 +138,7 @@ class _Page(HTMLParser):
         self._in_title = False
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """The end of ``<![...]>``; Python 3.11 and 3.12 fail at those that mean nothing."""
+        """The end of ``<![...]>``; Python 3.11 and 3.12 fail for unknown ones."""
         try:
             return super().parse_marked_section(i, report)
         except AssertionError:

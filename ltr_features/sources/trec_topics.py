@@ -1,4 +1,4 @@
-"""TREC topics: classic elements, XML, and a query per line."""
+"""Read TREC topics: classic elements, XML, or a query per line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from letor.compression import text_lines
 from letor.errors import InputError
 
 TOPIC_FIELDS = ("title", "desc", "narr")
-#: Any element's start or end.
+#: Start or end tag of any element.
 TAG = re.compile(r"<[^<>]*>")
-#: A reference to a character that there is none of, whose number may be too long to be read.
+#: A reference to a character that does not exist, whose number may be too long to parse.
 _NO_CHARACTER = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
 
 
@@ -84,8 +84,8 @@ def _xml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[
 
 
 def _line_topics(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    """A query per line: id, colon or tab, text. Ids with blanks need a tab, with colons a name in
-    .tsv."""
+    """A query per line: id, colon or tab, text. Ids with spaces need a tab, and ids with colons a
+    file named .tsv."""
     only_tabs = ".tsv" in path.suffixes
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -96,14 +96,14 @@ def _line_topics(path: Path, text: str) -> Iterator[tuple[str, str]]:
             separator = separator if len(query.split()) == 1 else ""
         if not (separator and query):
             raise InputError(
-                f"{path}, line {number}: {line[:60]!r} is no topic; expected <top> elements, "
+                f"{path}, line {number}: {line[:60]!r} is not a topic; expected <top> elements, "
                 "<topic> elements, or lines 'id:text' or id, tab, text"
             )
         yield query.strip(), words.strip()
 
 
 class Element(NamedTuple):
-    """Where an element stands in a text: all of it, its start tag, what is between its tags."""
+    """Slices of a text for an element: all of it, its start tag, and its content."""
 
     whole: slice
     tag: slice
@@ -111,8 +111,7 @@ class Element(NamedTuple):
 
 
 def elements(text: str, tag: str) -> Iterator[Element]:
-    """All elements of a name, each up to the first end tag. Takes a time that grows with the text's
-    length, whatever is in it."""
+    """All elements with a name, each up to the first end tag; takes linear time for any text."""
     start, end = re.compile(rf"<{tag}\b[^<>]*>", re.I), re.compile(rf"</{tag}>", re.I)
     at = 0
     while (opened := start.search(text, at)) and (closed := end.search(text, opened.end())):
@@ -123,16 +122,16 @@ def elements(text: str, tag: str) -> Iterator[Element]:
 
 
 def inner(text: str, tag: str) -> Iterator[str]:
-    """The texts of all elements of a name, without the tags inside them."""
+    """The texts of all elements with a name, without the tags inside them."""
     for place in elements(text, tag):
         yield TAG.sub(" ", text[place.content])
 
 
 def tidy(text: str) -> str:
-    """The text with character references resolved and single blanks."""
+    """The text with character references resolved and single spaces."""
     return " ".join(unescape(real_references(text)).split())
 
 
 def real_references(text: str) -> str:
-    """The text without references to characters that there are none of."""
+    """The text with references to characters that do not exist replaced."""
     return _NO_CHARACTER.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Links of a wiki page: what they point to, what they show, and what prefixes make of them."""
+"""Links of a wiki page: their targets, their anchors, and the meaning of prefixes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ltr_features.sources.wiki_markup import BAR, CLOSE, LITERAL, OPEN
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the markup's meaning depends on: the wiki's namespaces (names in lower case).
+    """The properties of a wiki that its markup depends on: namespaces (in lower case) and titles.
 
     Attributes:
         files: prefixes of pictures, e.g. ``file``, ``image``, ``datei``.
         categories: prefixes of categories.
-        others: prefixes of all other namespaces but the article namespace.
+        others: prefixes of all other namespaces except the article namespace.
         capital_first: whether titles start with a capital letter (false on a Wiktionary).
     """
 
@@ -32,7 +32,7 @@ class Site:
 
 DEFAULT_SITE = Site()
 
-# Sister projects and services that links reach by a prefix; languages are told by their shape.
+# Prefixes of sister projects and services; languages are recognised by their shape.
 _INTERWIKI = re.compile(
     "b|c|commons|d|doi|foundation|iarchive|m|mail|meta|mw|n|phab|phabricator|q|rfc|s|simple|"
     "species|v|voy|w|wikt|wikibooks|wikidata|wikimedia|wikinews|wikipedia|wikiquote|wikisource|"
@@ -42,7 +42,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
 
 
 def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
-    """Title in its normal form: single spaces, no underscores, first letter as the site has it."""
+    """Title in its normal form: single spaces, no underscores, first letter by the site's rule."""
     title = " ".join(title.replace("_", " ").split())
     # Letters such as ß have no single capital: MediaWiki leaves them.
     if site.capital_first and not title[:1].isupper() and len(title[:1].upper()) == 1:
@@ -57,14 +57,14 @@ _FILE_LINK = re.compile(rf"\[\[([^\[\]|\n:]*):([^\[\]|\n]*)(\|{_INNER})?\]\]")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|irc|news|mailto):|//)[^\s\[\]<>\ufdd0]*+([^\[\]\n]*)\]"
 )
-# Pictures show their caption only when framed. The words are the English ones, which every wiki
-# understands, and those of the large European wikis.
+# Pictures show their caption only when framed. The words are English, which every wiki understands,
+# and those of the large European wikis.
 _FRAME = (
     "thumb|thumbnail|frame|framed|enframed|mini|miniatur|gerahmt|vignette|cadre|miniatura|"
     "miniaturadeimagen|marco|мини|миниатюра"
 )
 _FRAMED = re.compile(rf"\|\s*(?:{_FRAME})\s*(?:=[^|]*)?(?=\||$)")
-_PICTURE_OPTION = re.compile(  # of an option without the spaces around it
+_PICTURE_OPTION = re.compile(  # matches an option without the spaces around it
     rf"(?:{_FRAME}|frameless|border|left|right|center|centre|none|baseline|sub|super|top|"
     r"text-top|middle|bottom|text-bottom|rahmenlos|links|rechts|zentriert|ohne|hochkant|gauche|"
     r"droite|centré|redresse|izquierda|derecha|centro|справа|слева|центр|"
@@ -74,7 +74,7 @@ _PICTURE_OPTION = re.compile(  # of an option without the spaces around it
 )
 
 
-#: Pictures in captions of pictures; what is nested deeper stays text.
+#: Depth of pictures in captions of pictures; deeper ones are left as text.
 _MOST_NESTED = 20
 _NOT_IN_TITLES = re.compile(r"[\[\]{}<>|\n\ufdd0-\ufdef]")
 
@@ -106,13 +106,13 @@ class _LinkMarker:
         shown = " ".join(shown.split())
         if not title or not shown:
             return shown
-        if "|" in shown or "!!" in shown:  # no cell separators of a table around the link
+        if "|" in shown or "!!" in shown:  # not to be taken for cell separators of a table
             shown = shown.translate(LITERAL)
         self.targets.append((title, fragment and fragment.replace("_", " ").strip()))
         return f"{OPEN}{len(self.targets) - 1}{BAR}{shown}{CLOSE}"
 
     def _kind(self, written: str) -> str:
-        """What a colon in a link makes it: ``""`` if it is just a part of an article's title."""
+        """The kind of a link with a colon: ``""`` if that is just part of an article's title."""
         prefix, colon, rest = written.partition(":")
         name = " ".join(prefix.replace("_", " ").split())
         lower = name.lower()
@@ -130,7 +130,7 @@ class _LinkMarker:
 
 
 def _piped(title: str) -> str:
-    """What ``[[title|]]`` shows: no namespace, nothing in brackets at the end, or from a comma."""
+    """What ``[[title|]]`` shows: no namespace, no brackets at the end, nothing after a comma."""
     name = title.partition(":")[2] if ":" in title else title
     opening = name.rfind("(") if name.endswith(")") else -1
     if opening >= 0 and ")" not in name[opening:-1]:
@@ -149,6 +149,7 @@ def _caption(options: str) -> str:
 
 
 def mark_links(text: str, site: Site) -> tuple[str, list[tuple[str, str]]]:
+    """The text with marked anchors in place of links, and (title, fragment) of each target."""
     marker = _LinkMarker(site)
     text = _LINK.sub(marker, text)
 
@@ -156,7 +157,7 @@ def mark_links(text: str, site: Site) -> tuple[str, list[tuple[str, str]]]:
         is_file = match[1].strip().lower() in site.files
         return _caption(match[3] or "") if is_file else match[0]
 
-    # Pictures whose caption held links: their inner links are marked by now.
+    # Pictures with links in their captions, which are marked by now.
     for _ in range(_MOST_NESTED):
         if "[[" not in text:
             break

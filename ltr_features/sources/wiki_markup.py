@@ -1,6 +1,6 @@
-"""Wiki markup other than links and headings: what :func:`wikitext.parse_wikitext` removes.
+"""Remove wiki markup other than links and headings, for :func:`wikitext.parse_wikitext`.
 
-Each function takes and gives the text of a whole page. Code points that Unicode reserves for
+Each function takes and returns the text of a whole page. Code points that Unicode reserves for
 internal use (U+FDD0 to U+FDEF) carry what must survive the later steps: the first three mark links,
 the others stand for characters that are not markup where they are, within ``<nowiki>`` for example.
 """
@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable
 
 OPEN, BAR, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
-# Stand-ins for characters that are not markup where they stand: within <nowiki>, say.
+# Stand-ins for characters that are not markup where they occur.
 LITERAL = {ord(c): chr(0xFDD3 + i) for i, c in enumerate("[]{}|<>=*#:;'&_-!~()")}
 UNLITERAL = {ord(stand_in): chr(c) for c, stand_in in LITERAL.items()}
 RESERVED = re.compile("[\ufdd0-\ufdef]")
-# The same and the stand-ins in UTF-8, where they are found many times faster.
+# These and the stand-ins in UTF-8, in which searching is many times faster.
 RESERVED_BYTES = re.compile(b"\xef\xb7[\x90-\xaf]")
 STAND_IN_BYTES = re.compile(b"\xef\xb7[\x93-\xaf]")
 
@@ -39,7 +39,7 @@ _EXTENSION = re.compile(
 
 
 def strip_extensions(text: str) -> str:
-    """Remove comments and extension tags; turn the content of literal ones into stand-ins."""
+    """Remove comments and extension tags; turn the content of literal tags into stand-ins."""
     pieces: list[str] = []
     position = 0
     unclosed: set[str] = set()
@@ -80,7 +80,7 @@ def _gallery_captions(content: str) -> str:
 
 
 def _nested_spans(tokens: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
-    """Outermost closed (start, end) spans of a bracket pair; unclosed brackets are passed over."""
+    """Outermost closed (start, end) spans of a bracket pair; unclosed brackets are ignored."""
     open_at: list[int] = []
     spans: list[tuple[int, int]] = []
     for token in tokens:
@@ -107,9 +107,9 @@ def _replace_spans(
 
 
 def strip_templates(text: str) -> str:
-    """Remove closed templates, and the brackets of others."""
+    """Remove closed templates, and the brackets of unclosed ones."""
     first, *rest = text.split("{{")
-    # The pieces of each template that is open, the innermost last.
+    # The pieces of each open template, innermost last.
     levels = [[first]]
     for piece in rest:
         inside, *behind = piece.split("}}")
@@ -134,14 +134,14 @@ _QUOTES = re.compile(r"''+")
 _SWITCH = re.compile(r"__[A-Z]{3,}__")
 _RULE = re.compile(r"\n-{4,}")
 _ENTITY = re.compile(r"&#?[0-9A-Za-z]{1,40};")
-# Brackets and commas that a removed template or footnote left alone.
+# Brackets and commas that a removed template or footnote left behind.
 _HOLLOW = re.compile(r"\([\s,;:]*\)")
 _HALF_HOLLOW = re.compile(r"\(\s*[,;][\s,;]*")
 _SPACED_STOP = re.compile(r" ([,.;])(?!\S)")
 
 
 def clean_inline(text: str) -> str:
-    """Remove tags, bold, italics and switches; decode entities to characters that are no markup."""
+    """Remove tags, bold, italics and switches; decode entities to stand-ins for characters."""
     if "<" in text:
         text = _TAG.sub("", _BLOCK_TAG.sub(" ", text))
     text = _QUOTES.sub("", text)
@@ -156,25 +156,25 @@ def clean_inline(text: str) -> str:
 
 def _decode_entity(match: re.Match[str]) -> str:
     decoded = html.unescape(match[0])
-    # A bare & cannot be taken for an entity again: one pass decodes one level.
+    # A bare & needs no stand-in: entities are decoded only once.
     return decoded if decoded == "&" else decoded.translate(LITERAL)
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
-# A line's start is matched by the newline before it: re finds a literal far faster than ^.
+# The newline before a line matches its start, as re finds a literal far faster than ^.
 _TABLE_TOKEN = re.compile(r"\n[ \t:*#]*(\{\||\|\})")
 HEADING = re.compile(r"\n(={1,6})(?!=*[ \t]*(?:\n|$))(.*?)(={1,6})[ \t]*(?=\n|$)")
 
 
 def flatten_tables(text: str) -> str:
-    """Table cells as text: one line per source line, no separators, no attributes."""
+    """Replace tables by their cells' text, a line per source line, no separators or attributes."""
     tokens = list(_TABLE_TOKEN.finditer(text))
     if not tokens and "\n|" not in text:
         return text
     text = _replace_spans(text, _nested_spans(tokens), _table_text)
-    # What starts with a bar now belongs to a table that is never closed, or whose frame a template
-    # brought: line by line, so that the headings below it survive.
+    # Lines that still start with a bar belong to a table that is never closed, or whose frame came
+    # from a template; they are handled line by line, so that the headings below survive.
     lines = text.split("\n")
     return "\n".join(
         _table_line(line) if line.lstrip(" \t:*#").startswith(("|", "{|")) else line

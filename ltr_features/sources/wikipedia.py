@@ -55,13 +55,13 @@ class Article:
     sections: tuple[Section, ...]
 
 
-#: What a search task of sections keeps out of its documents, to draw its queries from.
+#: The part of articles that the search task keeps out of its documents, to draw queries from it.
 WITHHELD = "every second section of the articles"
 
 
 def document_sections(article: Article) -> Article:
-    """The article without the sections that queries are drawn from: its lead and every second
-    section after it, whatever they hold."""
+    """The article with only its lead and every second section after it, whatever they hold; queries
+    are drawn from the others."""
     return replace(article, sections=article.sections[::2])
 
 
@@ -91,22 +91,22 @@ def read_dump(
     processes: int = 1,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Article | Redirect]:
-    """Articles and redirects of the article namespace in file order, with bounded memory.
+    """Yield articles and redirects of the article namespace in file order, with bounded memory.
 
-    The file is checked and its header read before this returns; pages are read as they are asked
-    for. Records and their order do not depend on ``processes``.
+    The file is checked and its header read at once; pages are read as they are needed. Records and
+    their order do not depend on ``processes``.
 
     Args:
-        path: ``.xml``, ``.xml.bz2`` (multi-stream too) or ``.xml.gz``, told by content.
+        path: ``.xml``, ``.xml.bz2`` (multi-stream too) or ``.xml.gz``, recognised by content.
         processes: 1 reads within this process; n > 1 starts n processes that parse pages while
             this one decompresses (a script then needs the ``__main__`` guard of multiprocessing).
-        on_progress: called as ``on_progress(bytes_done, bytes_in_all)`` in units of the stored
+        on_progress: called as ``on_progress(bytes_done, bytes_in_all)``, in bytes of the stored
             file, about once per MiB of XML; see :func:`progress_bar`.
 
     Raises:
-        InputError: the file is missing, a folder or not a MediaWiki dump (at once); truncated,
-            damaged or malformed (when that place is reached). The message names the file, the
-            cause, the byte offset and the last page.
+        InputError: the file is missing, a folder or not a MediaWiki dump (at once); or it is
+            truncated, damaged or malformed (when that place is reached). The message names the
+            file, the cause, the byte offset and the last page.
     """
     blocks = map_dump(path, list, processes=processes, on_progress=on_progress)
     return (record for records in blocks for record in records)
@@ -119,10 +119,10 @@ def map_dump(
     processes: int = 1,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Result]:
-    """``function`` of the records of each block of pages (about 1 MiB of XML), in file order.
+    """Yield ``function(records)`` for each block of pages (about 1 MiB of XML), in file order.
 
-    It is called where the block was parsed, so that only its result goes from process to process;
-    with several processes it and its results must be picklable. The rest is as in
+    The function is called in the process that parsed the block, so that only its result is sent
+    back; with several processes, the function and its results must be picklable. Otherwise as
     :func:`read_dump`; the blocks do not depend on ``processes``.
     """
     if processes < 1:
@@ -147,7 +147,7 @@ def _results(
                 yield _result(function, block, stream.site, stream.path)
                 on_progress(stream.position, stream.size)
             return
-        # Spawned, not forked: a fork would copy the locks of whatever threads run in this process.
+        # Spawned, because a fork would copy the locks of threads that run in this process.
         pool = ProcessPoolExecutor(
             processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
         )
@@ -171,7 +171,7 @@ def _result(function: Callable[[_Records], Result], block: Block, site: Site, pa
 def _submitted(
     stream: DumpStream, function: Callable[[_Records], Result], pool: ProcessPoolExecutor
 ) -> Iterator[Future[Result]]:
-    """A future per block; where the file is damaged, one that fails in its turn, and no more."""
+    """A future per block; for a damaged file, the last one fails with the error."""
     try:
         for block in stream.blocks():
             yield pool.submit(_result, function, block, stream.site, stream.path)
@@ -182,7 +182,7 @@ def _submitted(
 
 
 def _ignore_interrupt() -> None:
-    """Ctrl-C reaches the whole process group; only the parent decides what it means."""
+    """Ignore Ctrl-C, which reaches the whole process group, as the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -260,11 +260,11 @@ def _source(revision: ET.Element, title: str, path: Path) -> str:
     return source
 
 
-# --- beside the stream ----------------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------------
 
 
 def resolve_redirect(title: str, redirects: Mapping[str, str]) -> str:
-    """Title at the end of a chain of redirects; the title itself if the chain is a circle.
+    """Title at the end of a chain of redirects; the title itself if the chain is circular.
 
     Args:
         title: title in its normal form, such as ``Link.target``.
@@ -281,7 +281,7 @@ def resolve_redirect(title: str, redirects: Mapping[str, str]) -> str:
 
 
 def excerpt_path() -> Path:
-    """The excerpt of the English Wikipedia's dump (1.7 MB) that is installed with gensim.
+    """Path of the excerpt of the English Wikipedia's dump (1.7 MB) that gensim installs.
 
     Raises:
         InputError: gensim, or its test data, is not installed.
@@ -300,7 +300,7 @@ def excerpt_path() -> Path:
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr for ``on_progress``; shows nothing where stderr is not a terminal."""
+    """A progress bar on stderr for ``on_progress``; hidden if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

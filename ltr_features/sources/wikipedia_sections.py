@@ -5,9 +5,9 @@ small excerpt of a dump gives a task of useful size, with graded relevance from 
 queries drawn from texts that are not in the collection. The rule, in full:
 
 - The lead of an article and every second section after it are for documents, the sections between
-  them for queries (:func:`ltr_features.sources.wikipedia.document_sections`). Of the latter nothing
-  but the queries and the judgements is made: the documents, their links and anchors are those of a
-  dump without them, and so must be a knowledge base (``Collection.withheld``).
+  them for queries (:func:`ltr_features.sources.wikipedia.document_sections`). The latter are used
+  only for the queries and judgements: documents, links and anchors are as if the dump did not have
+  them, and a knowledge base must be made without them, too (``Collection.withheld``).
 - A document is a section with at least ``min_words`` words of running text; sections that only
   list sources (``APPARATUS``) are left out. Fields: ``title`` (article title and heading),
   ``body`` (text), ``anchor`` (anchor texts of links from other articles' document sections to
@@ -15,10 +15,10 @@ queries drawn from texts that are not in the collection. The rule, in full:
   sections), ``url``.
 - A query is made from every section for queries that is long enough, by the same rule, and whose
   article has a document: ``words_per_query`` different words of its text, drawn uniformly without
-  replacement from those that are letters only, no stop words, at least three letters long and that
-  occur in at least ``min_document_frequency`` bodies of documents (a bilinear model has no signal
-  for a word that it never saw in training). Sections with fewer such words give none.
-- Relevant to it are the documents of its article: grade 2 if they share a link target with the
+  replacement from those that consist of at least three letters, are not stop words, and occur in
+  at least ``min_document_frequency`` bodies of documents (a bilinear model has no signal for a word
+  that it never saw in training). Sections with fewer such words give no query.
+- The documents of the query's article are relevant: grade 2 if they share a link target with the
   query's section (after redirects), else grade 1.
 - A query's group is its article, for splits that hold out whole articles.
 - Links: from the document that holds a link to the first document of the article it points to.
@@ -65,7 +65,7 @@ APPARATUS = frozenset(
 
 @dataclass(frozen=True)
 class _Text:
-    """A section that is long enough; ``targets``: the articles that its links point to."""
+    """A section that is long enough; ``targets`` are the articles that its links point to."""
 
     article: str
     heading: str
@@ -87,8 +87,8 @@ def section_collection(
 
     Args:
         dump: a MediaWiki XML dump, see :func:`ltr_features.sources.wikipedia.read_dump`.
-        words_per_query, min_words, min_document_frequency: see the module.
-        seed: of the words drawn; a section's draw depends on the seed and its position only.
+        words_per_query, min_words, min_document_frequency: see the module's docstring.
+        seed: seed for drawing words; a section's draw depends only on the seed and its position.
         processes, on_progress: see ``read_dump``.
 
     Raises:
@@ -142,7 +142,7 @@ def _task(
     queries: Sequence[tuple[_Text, Sequence[str]]],
     facts: dict[str, Any],
 ) -> Collection:
-    """The collection of the documents and of the queries, each a section and words of it."""
+    """The collection of the documents and queries; a query is a section and words drawn from it."""
     judgements = _judge(documents, [section for section, _ in queries])
     used = [words for _, words in queries]
     return Collection(
@@ -177,7 +177,7 @@ def _texts(
     analyzer: Analyzer,
     min_words: int,
 ) -> list[_Text]:
-    """The sections that are long enough, of articles given by title, in file order."""
+    """The sections of articles (title, sections) that are long enough, in file order."""
     return [
         _Text(
             title,
@@ -215,7 +215,7 @@ def _draw_queries(
     words_per_query: int,
     seed: int,
 ) -> list[tuple[_Text, list[str]]]:
-    """Sections, and the words of the query drawn from each; not those with too few words."""
+    """Sections with the query words drawn from each; sections with too few words are left out."""
     queries = []
     for row, section in enumerate(sections):
         words = sorted(_words(section, analyzer) & eligible)
@@ -227,13 +227,13 @@ def _draw_queries(
 
 
 def _frequent_words(documents: Sequence[_Text], analyzer: Analyzer, least: int) -> set[str]:
-    """Words that a query may have and that so many documents have."""
+    """Words that a query may contain and that occur in at least ``least`` documents."""
     frequency = Counter(word for document in documents for word in _words(document, analyzer))
     return {word for word, n in frequency.items() if n >= least}
 
 
 def _words(text: _Text, analyzer: Analyzer) -> set[str]:
-    """Words of a text that a query may have."""
+    """Words of a text that a query may contain."""
     return {w for w in analyzer.tokens(text.text) if len(w) >= 3 and w.isalpha()}
 
 
@@ -276,7 +276,7 @@ def _share_of_repeated(queries: Sequence[Sequence[str]]) -> float:
 
 
 def _document_ids(documents: Sequence[_Text]) -> list[str]:
-    """Distinct ids that LETOR comments can hold: no blanks and no number signs."""
+    """Distinct ids that LETOR comments can hold, without spaces and number signs."""
     taken: dict[str, None] = {}
     for document in documents:
         name = f"{document.article}~{document.heading}" if document.heading else document.article

@@ -1,7 +1,7 @@
-"""Wiki markup to plain sections with their links.
+"""Convert wiki markup to plain sections with their links.
 
-:func:`parse_wikitext` takes the source text of one article and gives its sections as clean running
-text, together with every article link and the place of its anchor in that text.
+:func:`parse_wikitext` takes the source text of one article and returns its sections as clean
+running text, together with every article link and the place of its anchor in that text.
 
 The order of the steps is MediaWiki's own: comments and extension tags (``<nowiki>``, ``<ref>``,
 ``<math>``...) first, so that nothing inside them counts as markup; then templates; then tags,
@@ -9,14 +9,14 @@ quotes and entities; then links, innermost first, so that a picture's caption ma
 tables, whose cell separators can no longer be confused with a link's; then headings and lines.
 
 While markup is removed, a link is carried as ``OPEN number BAR anchor CLOSE``: code points that
-Unicode reserves for internal use around a number in the list of targets. They are taken out at the
-very end, which gives the exact offset of the anchor in the finished text whatever happened around.
+Unicode reserves for internal use around an index into the list of targets. They are removed at the
+very end, which gives the exact offset of the anchor in the finished text.
 
-Why not a parser that exists: neither is fast enough, and both lose or leave more. Measured by
-tests/benchmarks/bench_wikitext.py on the 106 articles of the excerpt shipped with gensim (5.8 MB of
-markup, one core). Words lost: of the 458,101 that at least two of the three keep. Left over:
-occurrences in all texts; the four bars are part of the articles. Article links: outside templates
-and footnotes.
+Existing parsers are not used because none is fast enough, and both tested lose or leave more.
+Measured by tests/benchmarks/bench_wikitext.py on the 106 articles of the excerpt shipped with
+gensim (5.8 MB of markup, one core). Words lost: of the 458,101 that at least two of the three keep.
+Left over: occurrences in all texts; the four bars are part of the articles. Article links: outside
+templates and footnotes.
 
 ==========================  ===========  ==================  =======================
                             this module  gensim filter_wiki  mwparserfromhell, with
@@ -35,8 +35,8 @@ article links with anchors       27,108              26,104                    2
 ==========================  ===========  ==================  =======================
 
 Of the words that this module loses, two in three are names that the others glue together at a
-``<br>``; most others are descriptions of pictures for the blind. gensim loses most of one article
-to the tag that it sees in ``<10 ppm``. The further links of mwparserfromhell are in templates and
+``<br>``; most of the rest are alternative texts of pictures. gensim loses most of one article to
+the tag that it sees in ``<10 ppm``. The additional links of mwparserfromhell are in templates and
 footnotes that it failed to remove.
 """
 
@@ -71,7 +71,7 @@ class Link(NamedTuple):
     Attributes:
         target: title of the article as written (a redirect is not followed), in its normal form:
             first letter upper-cased, underscores as spaces, no fragment.
-        anchor: the words that carry the link, as they stand in the section's text.
+        anchor: the words that carry the link, as they occur in the section's text.
         start: offset of ``anchor`` in the section's text, in code points.
         fragment: section of the target that the link points into, ``""`` for the whole article.
     """
@@ -109,7 +109,7 @@ _EMPTY_LINE = re.compile(r"\n[^\w\n]{1,3}(?=\n|$)")
 
 
 def _clean_lines(text: str) -> str:
-    """Single spaces; no list markers, no empty lines, no lines of a few stops without a word."""
+    """Reduce to single spaces; remove list markers, empty lines and lines of a few marks."""
     text = _ODD_SPACE.sub(" ", text)
     if "  " in text:
         text = _SPACES.sub(" ", text)
@@ -127,7 +127,7 @@ def parse_wikitext(source: str, site: Site = DEFAULT_SITE) -> tuple[Section, ...
     """
     if has_bytes(RESERVED_BYTES, source):
         source = RESERVED.sub("", source)
-    # The newline gives the first line the start that all others have.
+    # With the newline, the first line starts like all others.
     text = clean_inline(strip_templates("\n" + strip_extensions(source)))
     text, targets = mark_links(text, site)
     text = flatten_tables(text)
@@ -151,8 +151,8 @@ def _split_at_headings(text: str) -> Iterator[tuple[str, int, str]]:
 def _take_links(
     marked: str, targets: list[tuple[str, str]], literal: bool
 ) -> tuple[str, tuple[Link, ...]]:
-    """Take the markers out of a text, the stand-ins too if it is ``literal``, and say where the
-    anchors are."""
+    """Remove the markers from a text, and the stand-ins if it is ``literal``; returns the text and
+    its links."""
     if literal:
         marked = marked.translate(UNLITERAL)
     plain, *rest = marked.split(OPEN)

@@ -231,7 +231,7 @@ def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
         more.save_added(tmp_path / "none")
     other = FeatureBuilder().fit(topics(N - 1))
     other.save(tmp_path / "other" / "features")
-    with pytest.raises(InputError, match="built of other documents than these were added to"):
+    with pytest.raises(InputError, match="built from other documents than these were added to"):
         more.save_added(tmp_path / "other")
     with pytest.raises(InputError, match="an index of added documents cannot be stored"):
         more.features.added_.context.index.save(tmp_path / "index")

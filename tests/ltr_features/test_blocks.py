@@ -240,7 +240,7 @@ def test_a_cluster_without_workers_is_told():
         def wait_for_workers(self, n, timeout):
             raise TimeoutError
 
-    with pytest.raises(InputError, match="the Dask scheduler has no worker, also after 60 s"):
+    with pytest.raises(InputError, match="the Dask scheduler has no worker after 60 s"):
         cluster._check_workers(Nobody(), [])
 
 

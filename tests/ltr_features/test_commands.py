@@ -178,7 +178,7 @@ def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
     (line,) = done("explain", model, "tpoic3wrod2", "--count", 4).splitlines()
     assert line.startswith("tpoic3wrod2 matches: ")
     assert "3:" in line
-    assert "'xylophone' is no word of the model" in refused("explain", model, "xylophone")
+    assert "'xylophone' is not a word of the model" in refused("explain", model, "xylophone")
     bad = ["models", "fit", "lsi", "--workspace", workspace, "--terms", "letters", "--out", model]
     result = CliRunner().invoke(app, [str(a) for a in bad])
     assert result.exit_code == 2
@@ -350,7 +350,7 @@ def test_rankers_are_checked_before_they_are_trained(tmp_path):
     assert "'lambdamart': n_estimators must be a whole number, got 'abc'" in refused(
         "rank", "train", absent, "--out", tmp_path / "r", "--param", "n_estimators=abc"
     )
-    assert "mine is there and is no ranker" in refused("rank", "train", absent, "--out", mine)
+    assert "mine exists and is not a ranker" in refused("rank", "train", absent, "--out", mine)
 
 
 def test_parquet_is_measured_and_not_taken_for_text(tmp_path):
@@ -532,7 +532,7 @@ def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):
                   "n_estimators=2", "--out", tmp_path / "s")  # fmt: skip
     assert f"ndcg@10: {read_rows(fold / 'vali.txt').coverage}" in trained.stderr
     judged = run("convert", fold / "test.txt", tmp_path / "test.qrels")
-    assert "judgements of the rows alone; without a row: " in judged.stderr
+    assert "judgements of the rows only; without a row: " in judged.stderr
 
 
 def test_appended_and_converted_files_know_what_they_lack(gaps, tmp_path):

@@ -332,7 +332,7 @@ def test_families_and_models_are_given_as_objects(collection, folds, tmp_path):
         np.testing.assert_array_equal(part.X[:, 1:], other.X)
     assert not hasattr(model, "U_")  # the one given is never fitted
     builder.fit(collection, folds[0].train, folds=folds).save(tmp_path / "b")
-    with pytest.raises(InputError, match=r"family 'length' is made.*families=\["):
+    with pytest.raises(InputError, match=r"family 'length' cannot be restored.*families=\["):
         FeatureBuilder.load(tmp_path / "b")
     with pytest.raises(InputError, match=r"the model of column 'ssi' is not registered"):
         FeatureBuilder.load(tmp_path / "b", families=[Length()])

@@ -224,7 +224,7 @@ def test_the_plug_in_tries_the_features_on_an_index():
         (["bm25_body", "bm25_body"], "solr", {}, "column bm25_body is named twice"),
         (["bm25_body"], "solr", {"fields": {"boddy": "x"}}, "did you mean 'body'"),
         (["bm25_body"], "solr", {"fields": {"body": "a b}"}}, "field body='a b}': use letters"),
-        (["bm25_body"], "solr", {"index": "shop"}, "Solr tries features at the first query"),
+        (["bm25_body"], "solr", {"index": "shop"}, "Solr tests features at the first query"),
     ],
 )
 def test_what_cannot_be_written_is_refused(columns, target, options, message):
@@ -280,10 +280,10 @@ def test_a_source_of_columns_that_is_none_is_named(tmp_path):
         (
             "bm25_tittle",
             "f.json",
-            "'bm25_tittle' is no file, ranker, .*; did you mean 'bm25_title'",
+            "'bm25_tittle' is not a file, ranker, .*; did you mean 'bm25_title'",
         ),
-        ("zzz", "f.json", "'zzz' is no file, ranker, pipeline, family, or column of letor46$"),
-        (tmp_path / "plain.txt", "f.json", "its columns have no names, which plain.columns.json"),
+        ("zzz", "f.json", "'zzz' is not a file, ranker, pipeline, family, or column of letor46$"),
+        (tmp_path / "plain.txt", "f.json", r"its columns have no names \(plain.columns.json is"),
         ("letor46", "f.txt", "must end in .json"),
     ):
         told = refused("columns", "export", source, "--target", "solr", "--out", tmp_path / out)

@@ -284,7 +284,7 @@ def test_compare_takes_every_form(folder, i):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "qid,docno\nq1,d0\n", r"none is called as usual for grade: name it by"),
+        ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: name it by"),
         ("a.csv", "qid,docno,grade\nq1,d0,x\n", r"a\.csv, line 2: grade 'x' is not an integer"),
         ("a.tsv", "qid\tdocno\tgrade\nq1\td0\t1\nq1\td0\t2\n", r"a\.tsv, line 3: query 'q1'"),
         ("a.qrels", "q1 0 d0 1\nq1 0 d0\n", r"a\.qrels:2: 3 fields instead of 4"),
@@ -303,7 +303,7 @@ def test_bad_judgements_are_named(tmp_path, name, text, message):
         ("a.csv", "qid,docno,s\nq1,d0,1\nq1,d0,2\n", r"line 3: 's' is 2 for .* 1 before"),
         ("a.csv", "qid,docno,a,b\nq1,d0,1,2\n", r"'a', 'b' may be scores; keep one, or call it"),
         ("a.csv", "qid,docno,s\nq1,d0,nan\n", r"line 2: 's' is missing or NaN"),
-        ("a.csv", "id,s\nd0,1\n", r"is no run .* and no table of scores"),
+        ("a.csv", "id,s\nd0,1\n", r"is neither a run .* nor a table of scores"),
         ("a.run", "q1 Q0 d0 1 x t\n", r"a\.run:1: score 'x' is not a number"),
     ],
 )  # fmt: skip

@@ -111,8 +111,8 @@ def test_explain_shows_topics_and_translations(tmp_path):
 @pytest.mark.parametrize(
     ("model", "vocabulary", "words", "message"),
     [
-        (LowRankSSI, WORDS, ["apples"], "'apples' is no word of the model.*alike: apple"),
-        (LowRankSSI, WORDS, ["xylophone"], "'xylophone' is no word of the model$"),
+        (LowRankSSI, WORDS, ["apples"], "'apples' is not a word of the model.*alike: apple"),
+        (LowRankSSI, WORDS, ["xylophone"], "'xylophone' is not a word of the model$"),
         (LowRankSSI, WORDS, [], "a ssi model has no topics to show; name one or more words"),
         (LowRankSSI, None, ["apple"], "fitted without its vocabulary"),
     ],

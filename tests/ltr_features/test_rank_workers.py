@@ -84,7 +84,7 @@ def test_some_rows_of_a_file(rows):
     ("given", "message"),
     [
         (("--ranker", "lambdamart"), "--scheduler: only --ranker xgboost trains on workers"),
-        (("--vali", "x.parquet"), "--vali: on workers nothing stops early"),
+        (("--vali", "x.parquet"), "--vali: workers do not stop early"),
         (("--param", "normalise=standard"), "looks at all rows: use another one"),
     ],
 )

@@ -81,10 +81,10 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the request is no JSON in UTF-8"),
-        (b"{", "the request is no JSON in UTF-8"),
-        (b"\xff\xfe{}", "the request is no JSON in UTF-8"),
-        (b"[" * 100_000, "the request is no JSON in UTF-8"),
+        (b"", "the request is not JSON in UTF-8"),
+        (b"{", "the request is not JSON in UTF-8"),
+        (b"\xff\xfe{}", "the request is not JSON in UTF-8"),
+        (b"[" * 100_000, "the request is not JSON in UTF-8"),
         ([], "the request must be an object with a query, got []"),
         ({}, "query must be text of at most 10,000 characters, got null"),
         ({"query": 7}, "got 7"),

@@ -228,7 +228,7 @@ def test_what_cannot_be_is_refused(both, workspace, tmp_path):
     said = refused(*build(workspace, "--memory", "1GiB", "--out", tmp_path / "x"))
     assert "folds by --format parquet" in said
     rows = ("columns", "build", "--workspace", workspace, "--family", "vsm")
-    assert "--format: says how folds" in refused(
+    assert "--format is for folds" in refused(
         *rows, "--format", "parquet", "--out", tmp_path / "x.parquet"
     )
     folder, _ = both

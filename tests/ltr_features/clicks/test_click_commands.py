@@ -156,11 +156,11 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
     text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
     (tmp_path / "counts.csv").write_text(text)
     output = said("clicks", "models", tmp_path / "counts.csv", "--layout", "counts")
-    assert "dbn: left out, the log has counts alone" in output
+    assert "dbn: left out, the log has only counts" in output
     message = refused(
         "clicks", "models", tmp_path / "counts.csv", "--layout", "counts", "--model", "dbn"
     )
-    assert "counts alone" in message
+    assert "only counts" in message
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "j", "--rule", "bots=1"], "rules has no rule 'bots'"),
         (["judge", "LOG", "--out", "j", "--rule", "depth=x"], "rules: depth must be a whole"),
         (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be rows"),
-        (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' alone"),
+        (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' only"),
         (["judge", "LOG", "--out", "j", "--min-evidence", "1e9"], "lower min_evidence"),
         (["judge", "LOG", "--out", "."], "holds no click judgements"),
         (["models", "LOG", "--split", "3"], "since and until need times"),

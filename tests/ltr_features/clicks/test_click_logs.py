@@ -228,7 +228,7 @@ def test_columns_are_found_by_their_usual_names(tmp_path, suffix):
 
 def test_missing_columns_and_names_are_told(tmp_path):
     unusual = write_rows(tmp_path / "y.csv", ROWS, ("visit", "query", "doc", "rank", "click"))
-    with pytest.raises(InputError, match="called as usual for document, session: name it, docum"):
+    with pytest.raises(InputError, match="has a usual name for document, session: name it, docum"):
         read_click_rows(unusual)
     path = write_rows(tmp_path / "x.tsv", ROWS)
     with pytest.raises(InputError, match="no column rank"):
@@ -330,8 +330,8 @@ def test_counts_are_added(tmp_path):
     ("row", "message"),
     [
         ((SECRET, "a", 1, 3, 4), "line 2: 4 clicks on a result that was shown 3 times"),
-        ((SECRET, "a", 1, -3, 0), "line 2: shown is no whole number"),
-        ((SECRET, "a", 1, 3, 0.5), "line 2: clicked is no whole number"),
+        ((SECRET, "a", 1, -3, 0), "line 2: shown is not a whole number"),
+        ((SECRET, "a", 1, 3, 0.5), "line 2: clicked is not a whole number"),
     ],
 )
 def test_bad_counts_are_refused(tmp_path, row, message):

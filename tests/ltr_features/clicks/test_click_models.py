@@ -279,7 +279,7 @@ def test_models_of_pages_refuse_counts():
         if model.from_counts:
             assert model.fit(log).predict(log).n_rows == 5
         else:
-            with pytest.raises(InputError, match="counts alone"):
+            with pytest.raises(InputError, match="only counts"):
                 model.fit(log)
 
 

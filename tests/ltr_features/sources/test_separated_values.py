@@ -199,7 +199,7 @@ def test_click_logs_may_have_no_names(tmp_path, layout):
 
 def test_only_csv_and_tsv_have_numbers(tmp_path):
     path = write(tmp_path / "x.jsonl", '{"1": "a"}\n')
-    with pytest.raises(InputError, match=r"x\.jsonl: column 1: columns have numbers in CSV"):
+    with pytest.raises(InputError, match=r"x\.jsonl: column 1: columns have numbers only in CSV"):
         values(path, 1)
     mixed = write(tmp_path / "x.csv", "a,b\n")
     with pytest.raises(InputError, match=r"no column 2; .*numbers, 1, 2, \.\.\., for all"):

@@ -301,7 +301,7 @@ def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
         ({"grades": {"1": 1}}, "both say what grades mean"),
         ({"grade_thresholds": None}, r"line 2: grade '2.33' is not an integer; .*thresholds"),
         ({"judgement_columns": {**ONE_TABLE["judgement_columns"], "grade": "search_term"}},
-         r"line 2: grade 'shoe' is no finite number"),
+         r"line 2: grade 'shoe' is not a finite number"),
     ],
 )  # fmt: skip
 def test_wrong_thresholds_are_named(tmp_path, one_table, changes, message):

@@ -306,7 +306,7 @@ def broken(dump: bytes) -> dict[str, tuple[bytes, str]]:
         "cut gz": (gzip.compress(dump)[:-20], "ends early"),
         "cut page": (dump[: second + 30], "without </mediawiki>"),
         "cut end": (dump[:-5], "without </mediawiki>"),
-        "more": (dump + b"<page/>", "more than </mediawiki> behind XML byte"),
+        "more": (dump + b"<page/>", "more than </mediawiki> after XML byte"),
         "entity": (dump.replace(b"Hunde<", b"Hun&de;<"), "malformed XML (undefined entity"),
         "tag": (dump.replace(b"<id>8</id>", b"<id>8"), "malformed XML (mismatched tag"),
         "bytes": (dump.replace(b"Hunde<", b"Hun\xffde<"), "malformed XML (not well-formed"),

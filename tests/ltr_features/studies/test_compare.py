@@ -163,7 +163,7 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
 def test_bad_input_is_named(files, tmp_path):
     folder, rows, _ = files
     runs = [folder / "bad.scores", folder / "good.scores"]
-    with pytest.raises(InputError, match=r"is no run.*--data"):
+    with pytest.raises(InputError, match=r"is neither a run.*--data"):
         compare_files(runs, tmp_path, qrels=folder / "qrels.txt")
     with pytest.raises(InputError, match=r"there is no file .*x; .*no run 'god'; did you mean"):
         compare_files([*runs, Path("x")], tmp_path, data=folder / "rows.txt", baselines=["god"])
@@ -262,7 +262,7 @@ def test_queries_without_a_text_are_counted(files, tmp_path):
     assert "judged queries without a text" in html
     assert "18, shown by their ids" in html
     path.write_text("q1 one\n")
-    with pytest.raises(InputError, match=r"line 1: 'q1 one' is no topic; .* id, tab, text"):
+    with pytest.raises(InputError, match=r"line 1: 'q1 one' is not a topic; .* id, tab, text"):
         compared(files[0], tmp_path / "out", queries=path)
 
 
