@@ -157,10 +157,9 @@ def _remove(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
 
 
 def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> dict[str, Any]:
-    """The parameters of a model or ranker in one of several fits.
-
-    The fit's number, from 0, is added to the seed, if there is one. Models that learn from
-    documents alone are the same in every fit."""
+    """The parameters of a model or ranker in one of several fits: the fit's number, from 0, is
+    added to the seed, if there is one. Models that learn from documents alone are the same in
+    every fit."""
     seed = inspect.signature(made).parameters.get("seed")
     if not fit or seed is None or getattr(made, "learns_from", "") == "documents":
         return dict(params)
