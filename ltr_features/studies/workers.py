@@ -32,7 +32,7 @@ from ltr_features.studies.study import Study
 _KEY = re.compile(r'"([0-9a-f]{16})"')
 #: Stages that wait or run at the same time, per thread of the workers.
 _STAGES = 4
-_PATIENCE = 30  # seconds until shared storage shows what another machine has written
+_PATIENCE = 30  # seconds to wait for shared storage to show what another machine has written
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Results:
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = {"gap": gap, "gain": gain, "closed": gain / gap}
             for name, draws in found.items():
-                known = draws[1:][np.isfinite(draws[1:])]  # in a draw without a gap none is closed
+                known = draws[1:][np.isfinite(draws[1:])]  # no share is closed without a gap
                 low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
                 row |= {name: draws[0], f"{name}_low": low, f"{name}_high": high}
             rows.append(row)

@@ -20,7 +20,7 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
-MAX_DOCUMENTS = 5000  # ranked for training queries, relevant ones not counted
+MAX_DOCUMENTS = 5000  # drawn for the ranking of training queries, in addition to relevant ones
 
 
 def training_curve(
