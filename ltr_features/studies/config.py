@@ -1,4 +1,4 @@
-"""Experiment files: TOML, typed as a whole; and what all kinds do with them."""
+"""Experiment files: TOML, validated as a whole; helpers shared by all kinds of experiments."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Config = TypeVar("Config", bound=BaseModel)
 
 
 class Section(BaseModel):
-    """A section of an experiment file; keys that it does not know are errors."""
+    """A section of an experiment file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    #: Present names of the keys that files may still have.
+    #: Present name of each former key that files may still use.
     former_keys: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
@@ -35,10 +35,10 @@ class Section(BaseModel):
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a TOML file; dates and times are texts, as the file has them (ISO 8601).
+    """The content of a TOML file, with dates and times as ISO 8601 strings.
 
     Raises:
-        InputError: it cannot be read, or is not TOML.
+        InputError: the file cannot be read, or is not TOML.
     """
     path = Path(path)
     with reading(path, "it cannot be read as TOML"):
@@ -47,11 +47,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _with_texts(value: Any) -> Any:
-    """The value with dates and times as texts, which JSON can hold."""
+    """The value with dates and times as strings, which JSON can hold."""
     if isinstance(value, dict):
-        return {key: _with_texts(one) for key, one in value.items()}
+        return {key: _with_texts(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_texts(one) for one in value]
+        return [_with_texts(item) for item in value]
     return value.isoformat() if isinstance(value, date | time) else value
 
 
@@ -60,14 +60,14 @@ def read_config(
     kind: type[Config],
     check: Callable[[Config], Iterable[str]] = lambda config: (),
 ) -> Config:
-    """A TOML file as a typed description.
+    """Read a TOML file as a typed configuration.
 
     Args:
-        check: what is wrong with the description, beyond types.
+        check: returns the mistakes in the configuration that its types do not reveal.
 
     Raises:
-        InputError: as :func:`read_toml`; or unknown keys, missing keys, values out of range: all
-            at once, a line each.
+        InputError: as :func:`read_toml`; or the file has unknown keys, missing keys or values out
+            of range: all mistakes are listed, one per line.
     """
     with reading(path, "it describes no experiment"):
         problems, config = _typed(read_toml(path), kind)
@@ -83,27 +83,27 @@ def read_config(
 
 
 def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config | None]:
-    """What the types say is wrong, and the experiment without it (so that the rest can be checked
-    too), or None if too much is missing."""
+    """Mistakes that the types reveal, and the configuration without the wrong parts (so that the
+    rest can be checked too), or None if too much is missing."""
     problems: list[str] = []
     raw = copy.deepcopy(raw)
     taken: list[tuple[Any, ...]] = []
-    for _ in range(20):  # each turn takes what is wrong away, which may show more
+    for _ in range(20):  # each turn removes the wrong parts, which may reveal further mistakes
         try:
             return problems, kind.model_validate(raw)
         except ValidationError as error:
             found = error.errors()
             taken += [e["loc"] for e in found]
-            # That a list is too short without what is wrong in it is no mistake of its own.
+            # A list that is too short once its wrong items are removed is not a further mistake.
             problems += [
-                _said(e, kind) for e in found if not any(_inside(t, e["loc"]) for t in taken)
+                _problem(e, kind) for e in found if not any(_inside(t, e["loc"]) for t in taken)
             ]
-            if not any(_take_away(raw, e) for e in found):
+            if not any(_remove(raw, e) for e in found):
                 break
     return problems, None
 
 
-#: What TOML calls a container that is not there, by Pydantic's type of the error.
+#: TOML syntax of the container that is expected, by Pydantic's type of the error.
 _CONTAINERS = {
     "dict_type": "one table, [{0}]",
     "model_type": "one table, [{0}]",
@@ -116,7 +116,7 @@ def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return len(place) > len(other) and place[: len(other)] == other
 
 
-def _said(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
+def _problem(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in error["loc"]) or "file"
     if error["type"] == "extra_forbidden":
         known = _keys_beside(error["loc"], kind)
@@ -127,9 +127,9 @@ def _said(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
 
 
 def _keys_beside(place: tuple[Any, ...], section: type[BaseModel]) -> list[str]:
-    """The keys that a section of an experiment may have."""
+    """The keys allowed in the section that contains a place."""
     for part in place[:-1]:
-        if part in section.model_fields:  # others are numbers in lists, and names of sections
+        if part in section.model_fields:  # other parts are list positions and names of sections
             section = _section_in(section.model_fields[part].annotation) or section
     return list(section.model_fields)
 
@@ -141,8 +141,8 @@ def _section_in(annotation: Any) -> type[BaseModel] | None:
     return next((found for found in inner if found is not None), None)
 
 
-def _take_away(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
-    """Remove what an error is about; False if that is not there."""
+def _remove(raw: dict[str, Any], error: Mapping[str, Any]) -> bool:
+    """Remove the value that an error is about; return False if it does not exist."""
     place: Any = raw
     *parents, last = error["loc"] or (None,)
     for part in parents:
@@ -167,5 +167,5 @@ def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> d
 
 
 def slug(name: str) -> str:
-    """A system's name as a file name."""
+    """Turn a system's name into a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)

@@ -1,8 +1,8 @@
-"""A gallery: what finished experiments found, small enough to keep beside the code.
+"""A gallery of the findings of finished experiments, small enough to keep with the code.
 
 Each experiment gets a folder with its summary, tables of means and tests, and two charts; an index
-shows them all. Nothing of it is by query or document: the texts and ids of research collections may
-not be redistributed.
+shows them all. Nothing in it is per query or document, since the texts and ids of research
+collections may not be redistributed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ltr_features.studies.progress import REPORT, TIMES
 from ltr_features.studies.run import experiment_names
 from ltr_features.studies.study import MANIFEST
 
-#: A page that code hosts show with its folder.
+#: Name of the page that code hosts display for a folder.
 INDEX = "README.md"
-#: The summary of a kind of study, and its tables that are means and tests.
+#: Names that a study's summary may have, and its tables of means and tests.
 SUMMARIES = ("summary.txt", "tables.txt")
 TABLES = (
     "means", "comparisons", "hard_queries", "query_classes", "column_value", "rows", "errors",
 )  # fmt: skip
-#: From the index to an exhibit.
+#: A link from the index to an exhibit.
 _LINK = re.compile(rf"\]\(([^()/]+)/{re.escape(INDEX)}\)$", re.M)
 _HEAD = """# What the columns are worth
 
@@ -42,8 +42,8 @@ class Exhibit:
     """A finished experiment.
 
     Attributes:
-        name: of its folder. report: the folder of its report. seconds: that its stages took on
-            the machine where they ran, added up; None where nobody knows.
+        name: of its folder. report: the folder of its report. seconds: total duration of its
+            stages on the machine where they ran; None if unknown.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Exhibit:
 
     @classmethod
     def read(cls, folder: Path) -> Exhibit:
-        """From an output folder of ``ltr-features run`` or ``demo``.
+        """Read an output folder of ``ltr-features run`` or ``demo``.
 
         Raises:
-            InputError: there is no finished report in it.
+            InputError: the folder has no finished report.
         """
         report, times = folder / REPORT, folder / TIMES
         try:
@@ -69,12 +69,12 @@ class Exhibit:
         seconds = None
         if times.is_file():
             measured = read_json(times)
-            seconds = sum(one["seconds"] for one in measured.values())
+            seconds = sum(stage["seconds"] for stage in measured.values())
         return cls(folder.resolve().name, report, manifest, seconds)
 
     @property
     def command(self) -> str:
-        """What makes it."""
+        """The command that runs the experiment."""
         if self.name == "demo":
             return "ltr-features demo --out demo"
         experiment = self.name if self.name in experiment_names() else "EXPERIMENT.toml"
@@ -82,14 +82,14 @@ class Exhibit:
 
     @property
     def charts(self) -> list[Path]:
-        """The overview, and a chart of hard queries or else the first of the others."""
+        """The overview, and a chart of hard queries or else the first other chart."""
         folder = self.report / "figures"
-        charts = (p for p in folder.glob("*.svg") if not p.stem.endswith("-map"))  # texts
+        charts = (p for p in folder.glob("*.svg") if not p.stem.endswith("-map"))  # these show text
         others = sorted(charts, key=lambda p: ("hard-queries" not in p.name, p.name))
         return [folder / "overview.svg", *(p for p in others if p.name != "overview.svg")][:2]
 
     def write(self, folder: Path) -> None:
-        """Fill a new folder."""
+        """Write the exhibit into a new folder."""
         folder.mkdir()
         [summary] = [path for name in SUMMARIES if (path := self.report / name).is_file()]
         for chart in self.charts:
@@ -105,7 +105,7 @@ class Exhibit:
 
     @property
     def _head(self) -> str:
-        """What stands in the index, too."""
+        """Title, verdict and command, which the index shows too."""
         manifest, took = self.manifest, ""
         if self.seconds is not None:
             minutes = max(self.seconds / 60, 1)
@@ -117,31 +117,31 @@ class Exhibit:
 def write_gallery(
     folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
 ) -> list[str]:
-    """Write a gallery, or new exhibits into one that is there: those of other names stay,
-    unless somebody deleted their folders.
+    """Write a gallery, or add exhibits to an existing one. Exhibits with other names stay, unless
+    somebody has deleted their folders.
 
     Args:
-        folders: output folders of finished experiments; the names of the folders are theirs here.
-            In the index they keep the place that they had; those that had none stand first.
-        out: the folder; its README.md is the index.
+        folders: output folders of finished experiments; exhibits are named after them. Existing
+            exhibits keep their place in the index; new ones come first.
+        out: the gallery's folder; its README.md is the index.
 
     Returns:
         The names of all exhibits, in the order of the index.
 
     Raises:
-        InputError: a folder has no finished report, two have one name, or ``out`` holds something
-            else than a gallery.
+        InputError: a folder has no finished report, two have the same name, or ``out`` holds
+            something other than a gallery.
     """
     target, exhibits = Path(out), [Exhibit.read(Path(folder)) for folder in folders]
-    names = [one.name for one in exhibits]
+    names = [exhibit.name for exhibit in exhibits]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two of the folders are called {twice[0]}; rename one")
     if target.exists() and not _is_gallery(target):
-        raise InputError(f"{target}: is there already and is no gallery; name another folder")
+        raise InputError(f"{target}: exists already and is not a gallery; name another folder")
     index = target / INDEX
     named = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
     there = [name for name in named if (target / name / INDEX).is_file()]
-    new = {one.name: one for one in exhibits}
+    new = {exhibit.name: exhibit for exhibit in exhibits}
     order, entries = [*(name for name in names if name not in there), *there], []
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()

@@ -1,4 +1,4 @@
-"""What a file is, wherever it lies: part of the keys of stages and of manifests."""
+"""Identities of files, independent of their location, for the keys of stages and for manifests."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Any
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
 
-#: Bytes from which a digest is worth keeping for later runs.
+#: Size in bytes from which a file's digest is worth keeping for later runs.
 LARGE = 1 << 26
-#: Nanoseconds that a file must have rested: what changes it later than that changes its times too,
-#: however coarse the file system's clock.
+#: Nanoseconds for which a file must have been unchanged before its digest is remembered: any later
+#: change then also changes its times, however coarse the file system's clock.
 _REST = 2_000_000_000
 
 
 class Digests:
-    """SHA-256 of files, each read once while it does not change.
+    """SHA-256 digests of files; each file is read once as long as it does not change.
 
-    A digest is remembered under the file's device, inode, size and both of its times, the one of
-    which no program can set back; that of a file that was just written is computed again.
+    A digest is remembered under the file's device, inode, size and times of modification and of
+    change; no program can set the latter back. A file just written is digested again next time.
 
     Args:
         kept: JSON file where the digests of large files are kept for later runs; it is read now.
-        folder: of outputs: not part of an input folder around it.
+        folder: output folder, left out of the identity of an input folder that contains it.
     """
 
     def __init__(self, kept: Path | None = None, folder: Path | None = None) -> None:
@@ -40,7 +40,7 @@ class Digests:
         """The digest of a file's content, as hexadecimal digits.
 
         Raises:
-            InputError: it cannot be read.
+            InputError: the file cannot be read.
         """
         try:
             with path.open("rb") as file:
@@ -57,8 +57,8 @@ class Digests:
         return digest
 
     def identity(self, path: Path) -> dict[str, Any]:
-        """Name, size and digest of a file, or of all files of a folder; the name alone where there
-        is neither. The folder above does not matter.
+        """Name, size and digest of a file, or of all files in a folder; only the name if the path
+        does not exist. The parent folder does not matter.
 
         Raises:
             InputError: a file cannot be read.
@@ -78,13 +78,13 @@ class Digests:
         return {"name": name, "size": path.stat().st_size, "sha256": self.sha256(path)}
 
     def save(self) -> None:
-        """Keep the digests of the large files that were asked for."""
+        """Save the digests of the large files that were requested."""
         if self.kept is not None and self._large != saved_json(self.kept):
             with atomic_path(self.kept) as partial:
                 partial.write_text(json.dumps(self._large, indent=1) + "\n", encoding="utf-8")
 
     def _outputs_within(self, path: Path) -> Path | None:
-        """Where in a folder the outputs are; None if they are elsewhere."""
+        """Path of the output folder within a folder; None if it is elsewhere."""
         if self.folder is None:
             return None
         around, inner = Path(os.path.realpath(path)), Path(os.path.realpath(self.folder))
@@ -99,7 +99,7 @@ def _signature(status: os.stat_result) -> str:
 
 
 def saved_json(path: Path) -> dict[str, Any]:
-    """The table in a JSON file; an empty one where the file is not there or is damaged."""
+    """The object in a JSON file; empty if the file is missing or damaged."""
     try:
         found = read_json(path)
     except (OSError, ValueError):
@@ -108,10 +108,10 @@ def saved_json(path: Path) -> dict[str, Any]:
 
 
 def files_within(inputs: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The identities in the inputs of a stage, each with its place: ``options.folder``.
+    """The identities in the inputs of a stage, each with its place, e.g. ``options.folder``.
 
     Args:
-        inputs: JSON-compatible, identities of :meth:`Digests.identity` among it.
+        inputs: JSON-compatible; may contain identities made by :meth:`Digests.identity`.
     """
     if isinstance(inputs, Mapping):
         if "sha256" in inputs or ("name" in inputs and "files" in inputs):
@@ -125,17 +125,17 @@ def files_within(inputs: Any, place: str = "") -> Iterator[tuple[str, dict[str, 
 
 
 def bytes_of(identity: Mapping[str, Any]) -> int:
-    """Bytes of a file or of all files of a folder, by its identity."""
+    """Size in bytes of a file, or of all files in a folder, from its identity."""
     return sum(map(bytes_of, identity["files"])) if "files" in identity else identity["size"]
 
 
 def size_text(size: float) -> str:
-    """A number of bytes for people."""
+    """A human-readable number of bytes."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file or of all files of a folder."""
+    """Size in bytes of a file, or of all files in a folder."""
     if path.is_dir():
         return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
     return path.stat().st_size

@@ -1,4 +1,4 @@
-"""One run at a time in a folder."""
+"""A lock that lets only one run at a time use an output folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.studies.identity import saved_json
 
-#: Says who holds the folder; it goes with the run. On some systems a locked file cannot be read,
-#: so that the lock itself is on a second file, which stays.
+#: Note that names the holder of the folder; removed when the run ends. The lock itself is on a
+#: second file, which stays, because a locked file cannot be read on some systems.
 LOCK = ".lock"
 LOCKED = ".locked"
 
@@ -26,21 +26,21 @@ LOCKED = ".locked"
 def locked(folder: Path) -> Iterator[str]:
     """Hold a folder while the block runs.
 
-    The operating system's lock on a file ends with the process, so that what a killed one left is
-    told from what a running one holds, whatever the number of the process is now.
+    The operating system releases its lock on a file when the process ends. So the note of a killed
+    process is never mistaken for that of a running one, even if its process number is in use again.
 
     Yields:
-        What is worth saying: that the lock of a dead process was taken over; else nothing.
+        A message if the lock of a dead process was taken over, else "".
 
     Raises:
-        InputError: another process holds the folder, or one of another host may hold it.
+        InputError: another process holds the folder, or one on another host may hold it.
     """
     note = folder / LOCK
     lock = _acquired(folder / LOCKED, note)
     try:
-        said = _taken_over(note)
+        message = _taken_over(note)
         try:
-            yield said
+            yield message
         finally:
             note.unlink(missing_ok=True)
     finally:
@@ -73,7 +73,7 @@ def _not_opened(path: Path, reason: str) -> str:
 
 
 def _taken_over(note: Path) -> str:
-    """Write who holds the folder now; what is to be said of the former holder."""
+    """Write the present holder into the note; return a message about the former one, if any."""
     former, host = _holder(note), socket.gethostname()
     if former.get("host", host) != host:
         raise InputError(
@@ -86,11 +86,11 @@ def _taken_over(note: Path) -> str:
     if not former:
         return ""
     return (
-        f"{note.parent}: process {former['process']} ended without finishing; going on from there"
+        f"{note.parent}: process {former['process']} ended without finishing; continuing from there"
     )
 
 
 def _holder(note: Path) -> dict[str, Any]:
-    """What the file says; nothing where it says nothing."""
+    """The holder named in the note; empty if there is no valid note."""
     found = saved_json(note)
     return found if {"process", "host"} <= set(found) else {}

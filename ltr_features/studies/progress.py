@@ -1,5 +1,5 @@
-"""Progress of a run on stderr: a live line on a terminal, plain lines in logs; and how long stages
-take: measured, kept in the output folder, and expected of those to come."""
+"""Progress of a run on stderr: a live line on a terminal, plain lines in logs. Durations of stages
+are measured, kept in the output folder, and used to estimate those of later stages."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rich.text import Text
 from letor.files import atomic_path
 from ltr_features.studies.identity import saved_json
 
-#: The file of an output folder that has the clock times; no other file of a ranking run has any.
+#: File of an output folder with the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
-#: The last stage of a run, its folder, and its kind.
+#: Name, folder and kind of the last stage of a run.
 REPORT = "report"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a stage has to do.
+    """The work of a stage.
 
     Attributes:
-        name: the stage. kind: stages of one kind take time in proportion to their amount.
-        amount: of whatever the kind's time grows with.
+        name: of the stage. kind: stages of one kind take time in proportion to their amount.
+        amount: size of the work, in whatever unit the kind's duration grows with.
     """
 
     name: str
@@ -50,7 +50,7 @@ class StageTimes:
     """Measured durations of stages.
 
     Args:
-        path: file of the durations of earlier runs; read if it is there, written after each stage.
+        path: file with the durations of earlier runs; read if it exists, written after each stage.
             None to keep nothing.
     """
 
@@ -60,28 +60,28 @@ class StageTimes:
         self._now: dict[str, _Measured] = {}
 
     def add(self, work: Work, seconds: float) -> None:
-        """Remember how long a stage took."""
+        """Record how long a stage took."""
         self._now[work.name] = _Measured(work.kind, work.amount, seconds)
         if self._path is None:
             return
-        every = {name: asdict(one) for name, one in (self._earlier | self._now).items()}
+        every = {name: asdict(entry) for name, entry in (self._earlier | self._now).items()}
         with atomic_path(self._path) as partial:
             partial.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
 
     @property
     def mean(self) -> float | None:
-        """Seconds of a stage of this run, on average; None before the first."""
-        seconds = [one.seconds for one in list(self._now.values())]
+        """Mean seconds per finished stage of this run; None before the first."""
+        seconds = [entry.seconds for entry in list(self._now.values())]
         return sum(seconds) / len(seconds) if seconds else None
 
     def expected(self, work: Work) -> float | None:
-        """Seconds that a stage will take: as in an earlier run, else in proportion to the stages
-        of its kind in this run, else in earlier ones; None if there is none."""
+        """Estimated seconds of a stage: from its own duration in an earlier run, else from stages
+        of its kind in this run, else from those in earlier runs; None if there are none."""
         same = self._earlier.get(work.name)
         if same is not None and same.kind == work.kind:
             return _scaled([same], work)
         for known in (self._now, self._earlier):
-            alike = [one for one in list(known.values()) if one.kind == work.kind]
+            alike = [entry for entry in list(known.values()) if entry.kind == work.kind]
             seconds = _scaled(alike, work)
             if seconds is not None:
                 return seconds
@@ -89,33 +89,33 @@ class StageTimes:
 
 
 def _scaled(measured: Sequence[_Measured], work: Work) -> float | None:
-    amount = sum(one.amount for one in measured)
+    amount = sum(entry.amount for entry in measured)
     if not amount:
         return None
-    return sum(one.seconds for one in measured) * work.amount / amount
+    return sum(entry.seconds for entry in measured) * work.amount / amount
 
 
 def _read(path: Path) -> dict[str, _Measured]:
-    """The durations of a file; none if it is not there, or says something else."""
+    """The durations in a file; empty if it is missing or has some other content."""
     try:
-        return {name: _Measured(**one) for name, one in saved_json(path).items()}
+        return {name: _Measured(**entry) for name, entry in saved_json(path).items()}
     except TypeError:
         return {}
 
 
-#: The time left is shown once no more than this share of it is a guess, and a figure that is shown
-#: grows no more than this when a stage is done, and not at all while it runs.
+#: The time left is shown once at most this share of it is a guess. The figure shown grows by at
+#: most this share when a stage is done, and not at all while a stage runs.
 _UNSURE = 0.25
-#: The share of a run's time that its report takes, about, where no earlier run tells it.
+#: Approximate share of a run's time that its report takes, if no earlier run has measured it.
 _REPORT_SHARE = 0.1
-#: Seconds after which a log gets a line of a stage that is still running.
+#: Seconds after which a log gets another line about a stage that is still running.
 _HEARTBEAT = 60.0
 
 
 @dataclass
 class _Stage:
-    """The stage that runs now; ``ticked``: time of the first and of the last tick, and the sum of
-    those after the first."""
+    """A running stage; ``ticked``: times of the first and of the last tick, and the sum of the
+    ticks after the first."""
 
     name: str
     start: float
@@ -131,10 +131,10 @@ class Reporter:
     """Shows the running stage, its rate and the time left, and a line for each finished stage.
 
     Args:
-        shown: whether to show it; None for terminals only. Where stderr is no terminal there are
-            lines alone: of finished stages, and once a minute of the one that runs.
-        console: where it goes; stderr by default.
-        clock: seconds from anywhere.
+        shown: whether to show progress; None for terminals only. If stderr is not a terminal, only
+            lines are printed: one per finished stage, and one a minute for the running stage.
+        console: where progress is printed; stderr by default.
+        clock: returns seconds since an arbitrary moment.
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Reporter:
         self._coming: dict[str, Work] = {}
         self._times = StageTimes()
         self._n_stages = self._n_done = 0
-        self._start = self._said = clock()
-        self._figure: tuple[float, int] | None = None  # the time left as shown, and after what
+        self._start = self._printed = clock()
+        self._figure: tuple[float, int] | None = None  # time left as shown, stages done by then
 
     @contextmanager
     def running(
@@ -163,13 +163,13 @@ class Reporter:
         """Show progress while the block runs.
 
         Args:
-            names: all stages. to_do: those of them that no earlier run has left.
-            times: what is known of durations; those of this run are added.
+            names: of all stages. to_do: the work of those that no earlier run has finished.
+            times: known durations; those of this run are added.
         """
         self._times = times or StageTimes()
         self._coming = {work.name: work for work in to_do}
         self._n_stages, self._n_done, self._figure = len(names), 0, None
-        self._start = self._said = self._clock()
+        self._start = self._printed = self._clock()
         if not self._live:
             yield
             return
@@ -178,8 +178,8 @@ class Reporter:
 
     @contextmanager
     def stage(self, name: str, title: str = "") -> Iterator[list[str]]:
-        """Time a stage; the block appends to the list what became of it. A thread has one stage at
-        a time, and what the reporter hears from it is of that one."""
+        """Time a stage; the block appends its outcome to the list. A thread has one stage at a
+        time, and all calls of the reporter from that thread are about it."""
         outcome: list[str] = []
         start = self._clock()
         work = self._coming.pop(name, None)
@@ -192,30 +192,30 @@ class Reporter:
         seconds = self._clock() - start
         with self._finishing:
             self._n_done += 1
-            # The rest of a stage that was interrupted says nothing of a whole one.
+            # The duration of the rest of an interrupted stage says nothing about a whole one.
             if work is not None and "reused" not in outcome and "interrupted" not in outcome:
-                self._times.add(work, seconds / n_running)  # of stages side by side, its share
+                self._times.add(work, seconds / n_running)  # its share, if stages run in parallel
             self._say(f"{title or name:<40} {seconds:7.1f} s  {'; '.join(outcome)}")
 
     @property
     def _stage(self) -> _Stage | None:
-        """The stage of the calling thread, or else the one that has run longest."""
+        """The stage of the calling thread, or else the one that has been running longest."""
         return self._running.get(get_ident()) or next(iter(self._running.values()), None)
 
     def step(self, text: str) -> None:
-        """What the stage is doing now."""
+        """Show what the stage is doing now."""
         if self._stage is not None:
             self._stage.text = text
             self._beat()
 
     def part(self, done: float, total: float) -> None:
-        """How much of the stage is done: parts of about equal time."""
+        """Show how much of the stage is done, in parts of about equal duration."""
         if self._stage is not None:
             self._stage.done, self._stage.total = done, total
             self._beat()
 
     def tick(self, unit: str, n: float = 1) -> None:
-        """``n`` of something (epochs, queries; in the plural) are done: the rate is of these."""
+        """Count ``n`` more units (e.g. "epochs", "queries") as done; the rate shown is of these."""
         stage = self._stage
         if stage is None:
             return
@@ -228,13 +228,13 @@ class Reporter:
         self._beat()
 
     def epoch(self, model: str, event: Any) -> None:
-        """A model has finished an epoch or iteration, which may have a number."""
+        """Show that a model has finished an epoch or iteration, which may have a number."""
         self.step(f"epoch {getattr(event, 'number', '')} of {model}")
         self.tick("epochs")
 
     def left(self) -> float | None:
-        """Seconds until all stages are done; None while more than a quarter of it would be a guess
-        (the average of the stages so far, where none of the kind was measured)."""
+        """Estimated seconds until all stages are done; None while more than a quarter of it would
+        be a guess (the mean of the finished stages, for stages of a kind never measured)."""
         report, known, unknown = False, 0.0, 0
         running = list(self._running.values())
         for work in list(self._coming.values()):
@@ -256,7 +256,7 @@ class Reporter:
         return known + guessed + (whole * _REPORT_SHARE if report else 0.0)
 
     def line(self) -> str:
-        """The stage, the time and the rate, in one line."""
+        """The running stage, the times and the rate, in one line."""
         parts = [_duration(self._clock() - self._start), self._time_left()]
         stage = self._stage
         if stage is None:
@@ -269,8 +269,8 @@ class Reporter:
         return " · ".join(filter(None, [head, *parts, _rate(stage), stage.text]))
 
     def _rest(self, stage: _Stage, n_running: int) -> float | None:
-        """Seconds that a running stage adds to the time left; None if nothing is known of it. Of
-        stages side by side it is a share, as measured times are."""
+        """Seconds that a running stage adds to the time left; None if nothing is known about it.
+        For a stage that runs in parallel with others it is a share, as are measured times."""
         if stage.work is None:
             return 0.0
         elapsed = (self._clock() - stage.start) / n_running
@@ -297,7 +297,7 @@ class Reporter:
         return Text(self.line(), no_wrap=True, overflow="ellipsis")
 
     def _beat(self) -> None:
-        if self.shown and not self._live and self._clock() - self._said >= _HEARTBEAT:
+        if self.shown and not self._live and self._clock() - self._printed >= _HEARTBEAT:
             self._print(self.line())
 
     def _say(self, text: str) -> None:
@@ -307,12 +307,12 @@ class Reporter:
             self._print(number + text + (f"; {left}" if left else ""))
 
     def message(self, text: str) -> None:
-        """Something that the user should know, unless nothing is shown."""
+        """Show a message to the user, unless nothing is shown."""
         if self.shown:
             self._print(text)
 
     def _print(self, text: str) -> None:
-        self._said = self._clock()
+        self._printed = self._clock()
         self.console.print(text, markup=False, soft_wrap=True)
 
 

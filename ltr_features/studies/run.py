@@ -39,19 +39,19 @@ def run_file(
     """Run an experiment and return the folder of its report.
 
     Args:
-        path: a TOML file, or the name of an experiment of ours (see :func:`experiment_names`). Its
-            key ``kind`` says what reads the rest; "ranking" where it is left out.
+        path: a TOML file, or the name of an installed experiment (see :func:`experiment_names`).
+            Its key ``kind`` determines how the rest is read; "ranking" by default.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
         threads: worker threads; None for one per core. Results do not depend on it.
-        memory: bytes; values of a feature table that take more lie in temporary files. By default
-            all are held in memory. Results do not depend on it.
-        reporter: where progress goes; silent by default.
+        memory: bytes; a feature table whose values take more is held in temporary files. By
+            default everything is held in memory. Results do not depend on it.
+        reporter: where progress is shown; silent by default.
         dry_run: check the file and print what would be done; nothing is run or written.
-        scheduler: makes the stages on the workers of a Dask cluster, see
-            :func:`ltr_features.cluster.connected`. They see ``out`` and ``data`` under the same
-            paths. Results do not depend on it.
+        scheduler: run the stages on the workers of a Dask cluster, see
+            :func:`ltr_features.cluster.connected`; workers must see ``out`` and ``data`` under the
+            same paths. Results do not depend on it.
 
     Raises:
         InputError: the file, or anything that it names, cannot be used.
@@ -77,7 +77,7 @@ def kind_of(path: Path) -> str:
     """The kind of an experiment file.
 
     Raises:
-        InputError: it cannot be read, is not TOML, or is of a kind that does not exist.
+        InputError: the file cannot be read, is not TOML, or names an unknown kind.
     """
     kind = str(read_toml(path).get("kind", "ranking"))
     if kind not in _KINDS:
@@ -86,7 +86,7 @@ def kind_of(path: Path) -> str:
 
 
 def experiment_names() -> list[str]:
-    """The experiments that are installed with the package."""
+    """Names of the experiments that are installed with the package."""
     folder = resources.files("ltr_features.studies") / "experiments"
     return sorted(
         p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
@@ -94,10 +94,10 @@ def experiment_names() -> list[str]:
 
 
 def find_experiment(path: str | os.PathLike[str]) -> Path:
-    """The file itself, or that of an installed experiment's name.
+    """The path itself if it is a file, or the file of the installed experiment of that name.
 
     Raises:
-        InputError: neither is there.
+        InputError: there is neither.
     """
     if Path(path).is_file():
         return Path(path)

@@ -1,4 +1,4 @@
-"""Run stages that were planned, one after the other, and show how far they are."""
+"""Run planned stages and show their progress."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ltr_features.studies.stages import PACKAGES, StageResult, Stages, key_of
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A stage that may be run.
+    """A stage of a plan.
 
     Attributes:
         name: its folder within the output folder.
-        inputs: all that its output depends on, code apart.
-        make: fills the folder. size: what it has to do, in words.
-        kind, amount: say how long it takes, see :class:`progress.Work`.
-        title: what it is called while it runs, if not by its name.
+        inputs: everything that its output depends on, except code.
+        make: fills the folder. size: how much it has to do, in words.
+        kind, amount: determine how long it takes, see :class:`progress.Work`.
+        title: name shown while it runs; ``name`` by default.
         resumable, code: see :meth:`stages.Stages.run`.
-        after: names of stages that it reads beside those whose keys are among its inputs, though
-            its output does not depend on what they hold.
-        together: stages of one such name, one after the other in the plan, may run side by side.
-        n_parts, make_part: parts of a resumable stage that workers may make beforehand, in any
-            order, each with its number; ``make`` finds them in the folder.
+        after: names of further stages that it reads, beyond those whose keys are among its inputs;
+            its output does not depend on their content.
+        together: consecutive stages of a plan with the same value may run in parallel.
+        n_parts, make_part: number of parts of a resumable stage that workers may make beforehand,
+            in any order, and the function that makes one; ``make`` finds them in the folder.
     """
 
     name: str
@@ -49,10 +49,10 @@ class Planned:
 
 
 class StageRunner:
-    """Runs the stages of one output folder, each once.
+    """Runs each stage of one output folder once.
 
     Args:
-        folder: the output folder. reporter: where progress goes; silent by default.
+        folder: the output folder. reporter: where progress is shown; silent by default.
     """
 
     def __init__(self, folder: str | os.PathLike[str], reporter: Reporter | None = None) -> None:
@@ -61,7 +61,7 @@ class StageRunner:
         self._done: dict[str, StageResult] = {}
 
     def key(self, stage: Planned) -> str:
-        """The stage's key: of its inputs and the code."""
+        """The stage's key, a digest of its inputs and code."""
         return key_of(stage.inputs, stage.code)
 
     @contextmanager
@@ -72,14 +72,14 @@ class StageRunner:
             later: names of stages that cannot be planned before others are done.
 
         Raises:
-            InputError: the folder cannot be used, or has outputs of those names that no stage of
-                ours made.
+            InputError: the folder cannot be used, or has outputs of those names that were not
+                made by this program.
         """
         names = [*(stage.name for stage in planned), *later]
-        with self.stages.claimed() as said:
+        with self.stages.claimed() as message:
             self.stages.check(names)
-            if said:
-                self.reporter.message(said)
+            if message:
+                self.reporter.message(message)
             found = {s.name: self.stages.look(s.name, s.inputs, code=s.code) for s in planned}
             replaced = [
                 f"{name} ({result.reason})"
@@ -87,8 +87,7 @@ class StageRunner:
                 if not result.reused and result.path.exists()
             ]
             if replaced:
-                told = "; ".join(replaced)
-                self.reporter.message(f"made again, in place of what is there: {told}")
+                self.reporter.message(f"outdated and made again: {'; '.join(replaced)}")
             to_do = [
                 Work(stage.name, stage.kind, stage.amount)
                 for stage in planned
@@ -100,7 +99,7 @@ class StageRunner:
                 yield
 
     def done(self, stage: Planned) -> StageResult:
-        """The stage's result; it is run once, unless an earlier run left it."""
+        """The stage's result; the stage runs unless this run or an earlier one has made it."""
         if stage.name not in self._done:
             with self.reporter.stage(stage.name, stage.title) as outcome:
                 result = self.stages.run(
@@ -111,7 +110,7 @@ class StageRunner:
         return self._done[stage.name]
 
     def plan_text(self, planned: Iterable[Planned]) -> str:
-        """A table of all stages: what each has to do, and whether an earlier run left it."""
+        """A table of all stages: how much each has to do, and whether an earlier run made it."""
         rows = []
         for stage in planned:
             found = self.stages.look(stage.name, stage.inputs, code=stage.code)

@@ -1,4 +1,4 @@
-"""Stages of a run in one folder: each output is made once and reused while its inputs are equal."""
+"""Stages of a run in one folder: each output is made once and reused while its inputs match."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from ltr_features.studies.lock import locked
 
 STUDIES = "ltr_features.studies"
 PACKAGES = ("ssi_models", "letor", "ltr_features", STUDIES)
-#: Rooms on top of a package that its own outputs do not depend on, and what is input, not code.
+#: Subfolders that a package's own outputs do not depend on, or that are input rather than code.
 _ON_TOP = {"studies", "commands", "experiments"}
-#: Libraries that the numbers of stages come from, and those that reports are written by.
+#: Libraries that compute the numbers of stages, and those that write reports.
 LIBRARIES = (
     "numpy", "scipy", "pandas", "numba", "llvmlite", "scikit-learn", "lightgbm", "xgboost", "torch",
     "gensim", "PyStemmer", "tagme", "ir_datasets", "ranx", "statsmodels", "safetensors",
 )  # fmt: skip
 WRITERS = ("pyarrow", "matplotlib", "jinja2")
-#: The note inside every output folder: what it was made from, and which files it has.
+#: The note inside every output folder: what the output was made from, and the digests of its files.
 NOTE = ".stage.json"
-#: Digests of large files, in the folder of all outputs: a later run need not read them again.
+#: Digests of large files, in the run's folder, so that a later run need not read them again.
 DIGESTS = ".digests.json"
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """What became of a stage.
+    """The result of a stage.
 
     Attributes:
-        key: digest of all that the output depends on; an input of the stages after it.
+        key: digest of everything that the output depends on; an input of later stages.
         path: the output folder. files: digests of its files, by name.
         reused: whether an earlier run had made it.
-        reason: why it was made, if it was.
+        reason: why it was made, if it was not reused.
     """
 
     key: str
@@ -62,23 +62,23 @@ class StageResult:
         return _digest(self.files)[:16]
 
     def json(self, name: str) -> Any:
-        """What a JSON file among them holds."""
+        """The content of a JSON file of the output."""
         return read_json(self.path / name)
 
 
 class Stages:
     """The stages of one output folder.
 
-    A stage's key digests its inputs (parameters, the keys of earlier stages) and the code of this
-    software. A note inside each output folder tells which inputs it was made from; a folder
-    without one is somebody else's and never touched. The note has the digest of every file of the
-    output, too: one that was changed since is made again.
+    A stage's key is a digest of its inputs (parameters, the keys of earlier stages) and of the code
+    of this software. A note inside each stage's folder records the inputs it was made from; a
+    folder without a note belongs to somebody else and is never touched. The note also has the
+    digest of every file of the output: a file that has changed since then is made again.
 
     Args:
         folder: the output folder; nothing is written before it is needed.
 
     Attributes:
-        digests: of inputs and outputs.
+        digests: digests of input and output files.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -87,14 +87,14 @@ class Stages:
 
     @contextmanager
     def claimed(self) -> Iterator[str]:
-        """Hold the folder while the block runs; it is made if it is not there, and what killed
-        runs and workers left half-made in it is removed.
+        """Hold the folder while the block runs. It is made if it does not exist, and half-made
+        files of killed runs and workers are removed from it.
 
         Yields:
-            What is worth saying of a former run, see :func:`lock.locked`.
+            A message about a former run, or "", see :func:`lock.locked`.
 
         Raises:
-            InputError: the folder cannot be made or written, or another run is going on there.
+            InputError: the folder cannot be made or written, or another run is using it.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -105,36 +105,36 @@ class Stages:
             raise InputError(
                 f"{self.folder}: cannot write there ({error.strerror}); name another output folder"
             ) from None
-        with locked(self.folder) as said:
+        with locked(self.folder) as message:
             self._remove_half_made()
             try:
-                yield said
+                yield message
             finally:
                 self._remove_half_made()
                 self.digests.save()
 
     def _remove_half_made(self) -> None:
-        """Remove what killed processes of this machine have left."""
+        """Remove temporary files left by killed processes of this machine."""
         for path in list(self.folder.rglob(".*")):
             process = process_of(path.name)
             if process is not None and not _is_running(process):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise InputError if an output of that name exists that no stage of ours made."""
+        """Raise InputError if an output of one of the names exists that no stage made."""
         for name in names:
             target = self.folder / name
             foreign = target.is_file() or (target.is_dir() and any(target.iterdir()))
             if foreign and _read_note(target) is None:
                 raise InputError(
-                    f"{target}: is there already and was not made by this program; move it away "
+                    f"{target}: exists already and was not made by this program; move it away "
                     "or name another output folder"
                 )
 
     def look(
         self, name: str, inputs: Mapping[str, Any], *, code: tuple[str, ...] = PACKAGES
     ) -> StageResult:
-        """What ``run`` would find: whether the output is there, else why it would be made."""
+        """Whether ``run`` would reuse the output, or else why it would make it."""
         target, key = self.folder / name, key_of(inputs, code)
         note = _read_note(target)
         if note is not None and note["key"] == key and note["files"] == self._files(target):
@@ -150,19 +150,19 @@ class Stages:
         resumable: bool = False,
         code: tuple[str, ...] = PACKAGES,
     ) -> StageResult:
-        """Fill the folder ``name`` by ``make(path)`` unless it is there with the same inputs.
+        """Fill the folder ``name`` by ``make(path)`` unless it exists already for the same inputs.
 
         Args:
-            name: path of the output folder within the run's folder.
-            inputs: JSON-compatible; all that the output depends on, code apart.
+            name: path of the stage's folder within the output folder.
+            inputs: JSON-compatible; everything that the output depends on, except code.
             make: fills the folder that it is given, a temporary one.
             resumable: ``make`` gets the final folder instead, which may hold finished files of an
-                interrupted run with the same inputs, and makes what is missing.
+                interrupted run with the same inputs, and makes the missing ones.
             code: packages, modules and functions ("module:name") that make the output; it is
                 made again when they change.
 
         Raises:
-            InputError: the output exists, but no stage of ours made it.
+            InputError: the output exists but was not made by a stage.
         """
         self.check([name])
         found = self.look(name, inputs, code=code)
@@ -172,11 +172,11 @@ class Stages:
         inputs, note = _all(inputs, code), _read_note(target)
         if resumable:
             if note is None or note["key"] != key:
-                # First the old outputs go: the new key never stands beside files of the old one.
+                # Old outputs are removed first, so that the new key is never noted for old files.
                 if target.exists():
                     shutil.rmtree(target)
                 target.mkdir(parents=True)
-            elif note["files"] is not None:  # finished once: what was changed since is made again
+            elif note["files"] is not None:  # once finished; files changed since are made again
                 for file, digest in self._files(target).items():
                     if note["files"].get(file) != digest:
                         (target / file).unlink()
@@ -193,7 +193,7 @@ class Stages:
         return StageResult(key, target, reused=False, reason=reason, files=files)
 
     def _files(self, folder: Path) -> dict[str, str]:
-        """Digest of every file of a folder by its path within, the note left out."""
+        """Digest of every file of a folder, by relative path; without the note."""
         return {
             path.relative_to(folder).as_posix(): self.digests.sha256(path)
             for path in sorted(folder.rglob("*"))
@@ -202,7 +202,7 @@ class Stages:
 
 
 def key_of(inputs: Mapping[str, Any], code: tuple[str, ...] = PACKAGES) -> str:
-    """The key of a stage: a digest of its inputs and its code."""
+    """The key of a stage, a digest of its inputs and its code."""
     return _digest(_all(inputs, code))[:16]
 
 
@@ -211,14 +211,14 @@ def _digest(found: Mapping[str, Any]) -> str:
 
 
 def _all(inputs: Mapping[str, Any], code: tuple[str, ...]) -> dict[str, Any]:
-    """Inputs and code, with lists where Python has tuples, as a note has them."""
+    """Inputs and the digest of the code, as a note has them: with lists instead of tuples."""
     found: dict[str, Any] = json.loads(json.dumps({**inputs, "code": code_digest(code)}))
     return found
 
 
 def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str]:
-    """Versions of Python, of this software, and of those of the libraries that are installed; none
-    is imported for it."""
+    """Versions of Python, this software and the installed ones of the libraries, which are not
+    imported for it."""
     found = {"Python": platform.python_version()}
     for name in ("ltr-features", *libraries):
         try:
@@ -230,8 +230,8 @@ def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str
 
 @cache
 def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
-    """Digest of the source of packages, modules or functions of this software and the versions of
-    the libraries that their numbers come from: outputs of other code are not reused."""
+    """Digest of the source of packages, modules or functions of this software, and of the versions
+    of the libraries that they use; outputs made by different code are not reused."""
     libraries = (*LIBRARIES, *(WRITERS if STUDIES in code else ()))
     digest = hashlib.sha256(json.dumps(versions(libraries)).encode())
     for name in code:
@@ -244,13 +244,13 @@ def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
 
 
 def _source_of(function: str, source: bytes) -> bytes:
-    """The lines of a module's function."""
+    """The source lines of a function in a module's source."""
     found = next(n for n in ast.parse(source).body if getattr(n, "name", "") == function)
     return b"\n".join(source.splitlines()[found.lineno - 1 : found.end_lineno])
 
 
 def _source_files(name: str) -> list[Path]:
-    """The files of a package, without the rooms on top of it, or of a module."""
+    """The file of a module, or the files of a package except those in ``_ON_TOP`` subfolders."""
     package, _, module = name.rpartition(".")
     if package and (path := Path(str(resources.files(package))) / f"{module}.py").is_file():
         return [path]
@@ -261,7 +261,7 @@ def _source_files(name: str) -> list[Path]:
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:
-    """The note of a folder, None if it has none; a damaged one fits no inputs."""
+    """The note of a folder, or None if it has none; a damaged note matches no inputs."""
     try:
         note = read_json(folder / NOTE)
     except (FileNotFoundError, NotADirectoryError):
@@ -290,7 +290,7 @@ def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The inputs that are not as they were, those of tables by their own names."""
+    """Names of the inputs that have changed; for dictionaries ``name.key`` of the changed keys."""
     for name, value in now.items():
         former = before.get(name)
         if former == value:
@@ -302,7 +302,7 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 
 def _is_running(process: int) -> bool:
-    if os.name == "nt":  # there is no signal that only asks
+    if os.name == "nt":  # Windows has no signal that only checks for the process
         return True
     try:
         os.kill(process, 0)

@@ -1,8 +1,8 @@
-"""A study: what its kind supplies, and all that happens to it.
+"""The base class of studies.
 
-A kind is a class in one file of :mod:`ltr_features.studies.kinds`: it says which stages there are
-and makes a report of what they left. Plan, reuse, locks, progress, files and manifest are the same
-for all of them and are here.
+Each kind of study is a class in a file of :mod:`ltr_features.studies.kinds`: it defines the stages
+and makes a report of their outputs. Planning, reuse, locks, progress, files and the manifest are
+the same for all kinds and are implemented here.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from ltr_features.studies.runner import Planned, StageRunner
 from ltr_features.studies.stages import code_digest, versions
 from ssi_models.parallel import thread_count
 
-#: What a report was made from, as its last file.
+#: File that records what a report was made from; written last.
 MANIFEST = "manifest.json"
-#: Makes stages that are not there yet, and yields all in the order of the plan.
+#: Makes the stages that do not exist yet, and yields all stages in the order of the plan.
 Maker: TypeAlias = Callable[[Sequence[Planned]], Iterator[Planned]]
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A report of tables: its files.
+    """The files of a report that consists of tables.
 
     Attributes:
-        document: ``report.html``, ``tables.txt`` and ``verdict.txt``; its overview and the charts
-            of its sections become ``figures/*.{svg,pdf}``.
-        tables: become ``NAME.csv``. texts: further files by name.
+        document: becomes ``report.html``, ``tables.txt`` and ``verdict.txt``; its overview and the
+            charts of its sections become ``figures/*.{svg,pdf}``.
+        tables: become ``NAME.csv``. texts: further text files by name.
     """
 
     document: Document
@@ -61,8 +61,8 @@ class Contents:
         """Write all files into an existing folder."""
         page = self.document
         ending = rows_ending(page.verdict, page.means, page.measure)
-        of_document = {"report.html": page.html(), "tables.txt": page.text(), ENDING: ending}
-        for name, text in {**of_document, **self.texts}.items():
+        page_files = {"report.html": page.html(), "tables.txt": page.text(), ENDING: ending}
+        for name, text in {**page_files, **self.texts}.items():
             pages.write(text, folder / name)
         (folder / "figures").mkdir()
         for name, drawing in page.drawings():
@@ -75,18 +75,18 @@ class Study(ABC):
     """One study in an output folder; finished stages of earlier runs are reused.
 
     Args:
-        config: what to do, as :meth:`read` gives it. out: folder for all outputs.
+        config: the configuration, as returned by :meth:`read`. out: folder for all outputs.
         data: folder that paths in the configuration are relative to.
         threads: worker threads; None for one per core. Results do not depend on it.
-        memory: bytes; values of a feature table that take more lie in temporary files. By default
-            all are held in memory. Results do not depend on it.
-        reporter: where progress goes; silent by default.
+        memory: bytes; a feature table whose values take more is held in temporary files. By
+            default everything is held in memory. Results do not depend on it.
+        reporter: where progress is shown; silent by default.
 
     Attributes:
-        described: what the file of a study of the kind says.
+        described: type of the kind's configuration.
         has_table: whether studies of the kind make a feature table.
-        threads_each: worker threads of the stages that run now, which share the cores.
-        timed: files of the report that show clock times, which are others in every run.
+        threads_each: worker threads of each of the running stages, which share the cores.
+        timed: files of the report that show clock times, and so differ between runs.
     """
 
     described: ClassVar[type[BaseModel]]
@@ -114,16 +114,16 @@ class Study(ABC):
 
     @classmethod
     def read(cls, path: Path, data: Path) -> Any:
-        """The configuration in a TOML file, checked as a whole.
+        """Read the configuration from a TOML file and check it as a whole.
 
         Raises:
-            InputError: it cannot be used: all reasons at once.
+            InputError: it cannot be used; the message gives all reasons at once.
         """
         return read_config(path, cls.described)
 
     @abstractmethod
     def stages(self) -> Sequence[Planned]:
-        """All stages up to the report, in the order of running. Nothing is made.
+        """Plan all stages up to the report, in running order; nothing is made.
 
         Raises:
             InputError: an input is missing.
@@ -131,22 +131,22 @@ class Study(ABC):
 
     @abstractmethod
     def report(self) -> Report | Contents:
-        """What the finished stages say."""
+        """Make the report from the finished stages."""
 
     @property
     def headline(self) -> str:
-        """What stands above the plan."""
+        """Heading of the plan."""
         return str(self.config.title)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The configuration, as the report depends on it and the manifest tells it."""
+        """The settings that the report depends on and the manifest records."""
         found: dict[str, Any] = self.config.model_dump(mode="json")
         return found
 
     @property
     def files(self) -> dict[str, Any]:
-        """Identities of the files that were read, see :meth:`identity.Digests.identity`."""
+        """Identities of the input files, see :meth:`identity.Digests.identity`."""
         return {}
 
     @property
@@ -155,13 +155,13 @@ class Study(ABC):
         return {}
 
     def _done_here(self, stages: Sequence[Planned]) -> Iterator[Planned]:
-        """Run stages in the order of the plan."""
+        """Run stages in this process, in the order of the plan."""
         for _, group in groupby(stages, lambda s: s.together or s.name):
             yield from self._done_together(list(group))
 
     def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
-        """Run stages side by side, in the order of the plan: each on one of the cores, or on
-        several where there are more cores than stages."""
+        """Run stages in parallel and yield them in the order of the plan: each runs on one core,
+        or on several if there are more cores than stages."""
         cores = thread_count(self.threads)
         side_by_side = min(cores, len(stages))
         self.threads_each = cores // side_by_side
@@ -183,10 +183,10 @@ class Study(ABC):
 
     @contextmanager
     def one_core(self) -> Iterator[None]:
-        """Hold one of the cores while the block runs, which takes one thread. Stages side by side
-        that work on such parts share the cores to the end: the last of them has all.
+        """Hold one of the cores while a single-threaded block runs. Parallel stages that split
+        their work into such blocks share all cores, so the last one running can use all of them.
 
-        The block is not begun if another stage has failed, or the user has interrupted the run.
+        The block does not start if another stage has failed or the user has interrupted the run.
         """
         with self._cores:
             if self._stopping.is_set():
@@ -194,22 +194,22 @@ class Study(ABC):
             yield
 
     def part_done(self, done: int, total: int) -> None:
-        """Show how much of a stage is done; the stage ends there if another one has failed, or the
-        user has interrupted the run."""
+        """Show how much of a stage is done; abort the stage if another one has failed or the user
+        has interrupted the run."""
         self.runner.reporter.part(done, total)
         if self._stopping.is_set():
             raise KeyboardInterrupt
 
     def said_after(self, stage: Planned) -> str:
-        """What is worth telling as soon as a stage is done; "" where nothing is."""
+        """Message to show as soon as a stage is done; "" if there is none."""
         return ""
 
     def run(self, *, dry_run: bool = False, made_by: Maker | None = None) -> Path:
-        """Run all stages that no earlier run has left, and write the report.
+        """Run all stages that no earlier run has finished, and write the report.
 
         Args:
-            dry_run: print the plan; run and write nothing.
-            made_by: makes the stages, and yields them in their order; this process by default.
+            dry_run: only print the plan; run and write nothing.
+            made_by: makes the stages and yields them in order; by default this process does.
 
         Returns:
             The folder of the report.
@@ -225,8 +225,8 @@ class Study(ABC):
             contents = {}
             for stage in (made_by or self._done_here)(stages):
                 contents[stage.name] = self.done(stage).content
-                if said := self.said_after(stage):
-                    self.runner.reporter.message(said)
+                if message := self.said_after(stage):
+                    self.runner.reporter.message(message)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
             return self.done(planned).path
@@ -242,8 +242,8 @@ class Study(ABC):
         self._write_manifest(folder, verdict)
 
     def _write_manifest(self, folder: Path, verdict: str) -> None:
-        """Write what the report was made from, and the digests of the files that it is made of:
-        enough to make the same bytes again. Files that show clock times are named apart."""
+        """Write what the report was made from, and the digests of its files: enough to reproduce
+        it byte for byte. Files that show clock times are listed separately, without digests."""
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         digests = {
             path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()

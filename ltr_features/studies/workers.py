@@ -1,8 +1,8 @@
-"""Stages of a study made by the workers of a cluster, each as soon as what it needs is there.
+"""Run the stages of a study on the workers of a cluster, each as soon as its inputs are ready.
 
 This process plans, holds the output folder, and writes notes and the report; a worker makes the
-same plan, and fills the folder of one stage. All see the same files, and a worker whose code,
-libraries or inputs are others would make another key, and is refused.
+same plan and fills the folder of one stage. All see the same files. A worker whose code, libraries
+or inputs differ would compute another key, and is refused.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import StageResult
 from ltr_features.studies.study import Study
 
-#: A key among the inputs of a stage: it needs the stage that has it.
+#: A key among the inputs of a stage, which needs the stage with that key.
 _KEY = re.compile(r'"([0-9a-f]{16})"')
-#: Stages that wait or run at one time, for each thread of the workers.
+#: Stages that wait or run at the same time, per thread of the workers.
 _STAGES = 4
-_PATIENCE = 30  # seconds until shared storage shows what another machine has written
+_PATIENCE = 30  # seconds to wait for shared storage to show what another machine has written
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What a worker makes a study from.
+    """Everything that a worker needs to construct a study.
 
     Attributes:
-        kind, config, out, data, memory: as of :class:`~ltr_features.studies.study.Study`.
-        run: of one run; a worker keeps its study, and what that has read, while it lasts.
+        kind, config, out, data, memory: class and arguments of the
+            :class:`~ltr_features.studies.study.Study`.
+        run: id of the run; a worker keeps its study, and what it has read, during one run.
     """
 
     kind: type[Study] = field(compare=False)
@@ -53,8 +54,8 @@ class StudyPlan:
 
 
 def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -> Iterator[Planned]:
-    """Run stages on workers, those side by side that do not need each other; in the order of the
-    plan."""
+    """Run stages on workers, in parallel if they do not depend on each other, and yield them in
+    the order of the plan."""
     out, data = str(study.folder.resolve()), str(study.data.resolve())
     plan = StudyPlan(type(study), study.config, out, data, study.memory, secrets.token_hex(8))
     of_key = {study.key(stage): stage.name for stage in stages}
@@ -73,7 +74,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
             cluster.result(part)
         cluster.result(cluster.submit(_make_stage, *given))
 
-    # A stage waits for earlier ones of the plan only, so that some thread always works.
+    # Stages wait only for earlier ones of the plan, so the threads never all wait.
     with ThreadPoolExecutor(_STAGES * cluster.n_threads) as pool:
         try:
             for stage in stages:
@@ -88,48 +89,48 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
 
 
 def _make_stage(plan: StudyPlan, name: str, key: str, path: str) -> None:
-    """Fill a stage's folder; what a worker that died has left of it does not matter."""
+    """Fill a stage's folder; leftovers of a worker that died do no harm."""
     stage = _stage(plan, name, key)
     if stage.resumable:
         stage.make(Path(path))
         return
-    own, _ = temporary_paths(Path(path))
-    own.mkdir(parents=True)
+    partial, _ = temporary_paths(Path(path))
+    partial.mkdir(parents=True)
     try:
-        stage.make(own)
-        os.replace(own, path)  # the folder there is empty, unless another worker was faster
+        stage.make(partial)
+        os.replace(partial, path)  # the target is empty, unless another worker was faster
     except OSError:
         if not any(Path(path).iterdir()):
             raise
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> None:
-    """Make one of the parts of a stage that can be made beforehand."""
+    """Make one part of a stage beforehand."""
     stage = _stage(plan, name, key)
     assert stage.make_part is not None
     stage.make_part(Path(path), part)
 
 
 def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
-    stage, own = _study(plan)[name]
-    if own != key:
+    stage, key_here = _study(plan)[name]
+    if key_here != key:
         raise InputError(
-            f"worker on {socket.gethostname()}: the inputs or the code of stage {name} are others "
-            "there; install one version of everything, and keep inputs on shared storage"
+            f"worker on {socket.gethostname()}: the inputs or the code of stage {name} differ "
+            "there; install the same versions everywhere, and keep inputs on shared storage"
         )
     return stage
 
 
 @lru_cache(maxsize=1)
 def _study(plan: StudyPlan) -> dict[str, tuple[Planned, str]]:
-    """Stage and key by name."""
+    """The stages of the plan, with their keys, by name."""
     study = plan.kind(plan.config, plan.out, plan.data, threads=1, memory=plan.memory)
     found: dict[str, StageResult] = {}
 
     def done(stage: Planned) -> StageResult:
-        """What another worker has made."""
+        """The result of a stage that another worker has made."""
         if stage.name not in found:
             for _ in range(_PATIENCE):
                 result = study.runner.stages.look(stage.name, stage.inputs, code=stage.code)

@@ -1,5 +1,5 @@
-"""Studies of the kind "clicks": rankers, or matching models, trained on simulated clicks, raw and
-debiased, beside those trained on labels, by the number of sessions."""
+"""Studies of the kind "clicks": rankers or matching models trained on simulated clicks, raw and
+debiased, for several numbers of sessions, compared with those trained on labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ltr_features.studies.kinds.clicks_simulation import simulate_fold
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 
-#: What the numbers of a fold come from; a new layout of tables simulates nothing again.
+#: Code that computes the numbers of a fold; changes to the layout of tables repeat no simulation.
 _CODE = (
     "letor", "ssi_models", "ltr_features.clicks", "ltr_features.columns", "ltr_features.text",
     f"{__name__}_simulation", f"{__name__}_learners",
@@ -29,8 +29,8 @@ _CODE = (
 
 
 class ClicksStudy(Study):
-    """Writes ``tables.txt``, ``means.csv``, ``estimates.csv`` and ``per_query.csv`` beside the
-    page."""
+    """A study that writes ``tables.txt``, ``means.csv``, ``comparisons.csv``, ``estimates.csv`` and
+    ``per_query.csv`` with the page."""
 
     described = ClicksConfig
     config: ClicksConfig
@@ -57,9 +57,9 @@ class ClicksStudy(Study):
 
     @cached_property
     def _folds(self) -> dict[str, dict[tuple[int, int], Planned]]:
-        """The stages of each learner, by number of the simulation and of the fold."""
-        told = {"title", "introduction", "notes", "expected", "repeats", "n_resamples"}
-        settings = self.config.model_dump(mode="json", exclude=told)
+        """The stages of each learner, by numbers of the simulation and of the fold."""
+        report_only = {"title", "introduction", "notes", "expected", "repeats", "n_resamples"}
+        settings = self.config.model_dump(mode="json", exclude=report_only)
         settings |= self._learners.settings
         folds = self._learners.folds
         places = list(product(range(self.config.repeats), range(1, 1 + len(folds))))
@@ -82,10 +82,10 @@ class ClicksStudy(Study):
         }
 
         def make(folder: Path) -> None:
-            made = self._learners.learner(name, fold, seed)
-            values, told = simulate_fold(self.config, made, seed)
+            learner = self._learners.learner(name, fold, seed)
+            values, facts = simulate_fold(self.config, learner, seed)
             values.to_csv(folder / "per_query.csv", float_format="%.17g")
-            (folder / "clicks.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+            (folder / "clicks.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
         sizes = ", ".join(f"{n:,}" for n in self.config.sessions)
         return Planned(
@@ -100,16 +100,16 @@ class ClicksStudy(Study):
         for results in every:
             for name, frame in results.frames().items():
                 frames.setdefault(name, []).append(frame)
-        tables = {name: pd.concat(of, ignore_index=True) for name, of in frames.items()}
+        tables = {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
         return Contents(document(every), tables)
 
     def _results(self, name: str, stages: dict[tuple[int, int], Planned]) -> Results:
         by_fit: dict[int, list[pd.DataFrame]] = {}
-        told = []
+        facts = []
         for (fit, number), stage in stages.items():
             done = self.done(stage)
             values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
             by_fit.setdefault(fit, []).append(values.set_index("qid"))
-            told += [{"fit": fit, "fold": number} | found for found in done.json("clicks.json")]
+            facts += [{"fit": fit, "fold": number} | found for found in done.json("clicks.json")]
         fits = [pd.concat(folds) for folds in by_fit.values()]
-        return Results(self.config, fits, told, name, self._learners.production)
+        return Results(self.config, fits, facts, name, self._learners.production)

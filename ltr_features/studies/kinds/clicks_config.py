@@ -1,4 +1,4 @@
-"""What the file of an experiment with simulated clicks may say."""
+"""The typed configuration of an experiment with simulated clicks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RAW = "ctr"
 
 
 class ProductionSection(Section):
-    """The ranker whose results users see: a LambdaMART of ``trees`` trees, trained on the labels of
+    """The ranker whose results users see: LambdaMART with ``trees`` trees, trained on the labels of
     a ``share`` of the training queries."""
 
     share: float = Field(default=0.05, gt=0, le=1)
@@ -26,14 +26,14 @@ class ProductionSection(Section):
 
 
 class MatchingSection(Section):
-    """Matching models learn from the clicks of users who see BM25's best ``depth`` documents of a
-    text collection; they rank these documents anew for test queries.
+    """Matching models that learn from clicks of users who see BM25's best ``depth`` documents of a
+    text collection, and that rerank these documents for test queries.
 
     Attributes:
         collection: as in experiments of the kind "ranking". models: likewise; each is a learner.
-        depth: documents of each query.
-        folds: parts that the judged queries are dealt into; one tests, the others are shown.
-        tested: how many of the folds are run.
+        depth: number of documents per query.
+        folds: number of parts of the judged queries; a fold tests one and shows users the others.
+        tested: number of folds that are run.
     """
 
     collection: CollectionConfig
@@ -46,15 +46,15 @@ class MatchingSection(Section):
     def _there(self) -> MatchingSection:
         for model in self.models:
             if get_model(model.model).learns_from != "preferences":
-                raise ValueError(f"model {model.name!r} learns from no judgements, and no clicks")
+                raise ValueError(f"model {model.name!r} learns neither from judgements nor clicks")
         if self.tested > self.folds:
             raise ValueError(f"tested is {self.tested}, but there are {self.folds} folds")
         return self
 
 
 class UsersSection(Section):
-    """How users click, see :class:`ltr_features.clicks.simulation.Users`, on the best ``depth``
-    results; ``exploration``: how much rankings vary, see
+    """How users click on the best ``depth`` results, see
+    :class:`ltr_features.clicks.simulation.Users`; ``exploration``: how much rankings vary, see
     :class:`ltr_features.clicks.simulation.Simulation`."""
 
     model: str = "pbm"
@@ -71,12 +71,12 @@ class UsersSection(Section):
 
     @model_validator(mode="after")
     def _known(self) -> UsersSection:
-        self.behaviour  # noqa: B018  # raises for values that users cannot have
+        self.behaviour  # noqa: B018  # raises for invalid values
         return self
 
 
 class ExpectedSection(Section):
-    """At so many sessions debiased clicks should close at least the share ``closed`` of the gap."""
+    """Share of the gap that debiased clicks should at least close with a number of sessions."""
 
     sessions: int
     closed: float
@@ -87,15 +87,15 @@ class ClicksConfig(Section):
 
     Attributes:
         folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`, on which LambdaMART
-            learns. n_columns: theirs. production: what users see of them.
-        matching: a collection and models, instead.
-        sessions: sizes of the logs, which share their beginnings.
-        repeats: simulations with other seeds, each of all folds; values are means over them.
+            learns. n_columns: of these files. production: the ranker whose results users see.
+        matching: a collection and matching models, instead of ``folder``.
+        sessions: sizes of the logs; each log is the beginning of the next.
+        repeats: number of simulations, each of all folds with another seed; values are their means.
         model: the click model that debiases. min_evidence, n_grades: of judgements from clicks, see
             :class:`ltr_features.clicks.judging.ClickJudgements`.
-        prior_examinations: of a pair, at the click rate of the first position.
+        prior_examinations: prior of each pair: examinations at the click rate of position one.
         measure: of the ranking of the test queries, by their true labels.
-        asked: pages on which users are asked how often they click on the new ranking.
+        asked: number of pages of the new ranking on which clicks are simulated to check estimates.
     """
 
     kind: Literal["clicks"]
@@ -129,6 +129,6 @@ class ClicksConfig(Section):
         get_click_model(self.model)
         if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):
             raise ValueError(f"sessions must ascend from 1 or more, got {list(self.sessions)}")
-        if unknown := [one.sessions for one in self.expected if one.sessions not in self.sessions]:
-            raise ValueError(f"expected: {unknown[0]} is none of the sessions")
+        if unknown := [e.sessions for e in self.expected if e.sessions not in self.sessions]:
+            raise ValueError(f"expected: {unknown[0]} is not among the sessions")
         return self

@@ -1,5 +1,5 @@
-"""What learns from clicks in an experiment of the kind "clicks": rankers on LETOR files, or
-matching models on the texts of a collection."""
+"""Learners of an experiment of the kind "clicks": rankers on LETOR files, or matching models on the
+texts of a collection."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from ssi_models.training.preferences import Preferences
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned.
+    """A fitted ranker or model.
 
     Attributes:
-        scores: of rows, float [n]. remarks: what must be heard of the fit, a sentence each.
+        scores: returns the scores of rows, float [n]. remarks: important remarks on the fit.
     """
 
     scores: Callable[[RankingData], NDArray[Any]]
@@ -49,7 +49,7 @@ class Learned:
 
 
 class Learner(ABC):
-    """What learns in a fold, from labels or from clicks.
+    """A ranker or model that can learn in a fold from labels or from clicks.
 
     Attributes:
         shown: rows of the queries whose results users see, with document ids.
@@ -61,15 +61,15 @@ class Learner(ABC):
 
     @abstractmethod
     def production(self) -> Learned:
-        """What ranks the results that users see."""
+        """The ranker in production, which ranks the results that users see."""
 
     @abstractmethod
     def of_labels(self) -> Learned:
-        """Trained on the true labels of the shown rows."""
+        """Train on the true labels of the shown rows."""
 
     def of_clicks(self, judgements: ClickJudgements) -> Learned:
-        """Trained on judgements of clicks on the shown rows, and on nothing else; what ranked them,
-        with a remark, where the clicks are too few to train on."""
+        """Train only on judgements made from clicks on the shown rows; if there are too few clicks,
+        return the ranker in production with a remark."""
         try:
             return self._of_clicks(judgements)
         except InputError as error:
@@ -77,7 +77,7 @@ class Learner(ABC):
 
     @abstractmethod
     def _of_clicks(self, judgements: ClickJudgements) -> Learned:
-        """As :meth:`of_clicks`.
+        """Train on judgements made from clicks, see :meth:`of_clicks`.
 
         Raises:
             InputError: there is nothing to train on.
@@ -89,9 +89,9 @@ class Learners(ABC):
 
     Attributes:
         names: of the learners.
-        folds: which queries are shown, and which are tested.
-        settings: what they depend on, JSON-compatible.
-        production: what ranks the results that users see, in words.
+        folds: queries that are shown (training and validation) and tested.
+        settings: everything that the learners depend on, JSON-compatible.
+        production: description of the ranker in production.
     """
 
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ class Learners(ABC):
 
     @abstractmethod
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
-        """One of them."""
+        """The learner of that name for a fold and seed."""
 
 
 class RankerLearners(Learners):
@@ -125,7 +125,7 @@ class RankerLearners(Learners):
 
 
 class RankerLearner(Learner):
-    """LambdaMART; early stopping sees what training sees."""
+    """LambdaMART; early stopping uses the same kind of labels as training."""
 
     def __init__(
         self,
@@ -138,8 +138,8 @@ class RankerLearner(Learner):
         self.shown = concatenate([self._train, self._valid])
 
     def production(self) -> Learned:
-        """A weak ranker: few queries, few trees. Draws whose labels are all the same are drawn
-        anew."""
+        """A weak ranker, trained on few queries with few trees. A draw of queries is repeated if
+        all their labels are the same."""
         weak, train = self._config.production, self._train
         rng = np.random.default_rng([self._seed, 1])
         size = max(1, round(weak.share * train.n_queries))
@@ -180,13 +180,13 @@ class MatchingLearners(Learners):
 
     @cached_property
     def context(self) -> ColumnContext:
-        """The collection, and its index."""
+        """The collection and its index."""
         collection = read_collection(self._section.collection.source, **self._options)
         return ColumnContext(collection, TermIndex.build(collection, Analyzer()))
 
     @cached_property
     def rows(self) -> RankingData:
-        """BM25's best documents of each judged query, with their score and grade."""
+        """Rows of BM25's best documents for each judged query, with their score and grade."""
         context = self.context
         collection = context.collection
         pairs, scores = BM25Retriever(context.index).top(context.query_counts, self._section.depth)
@@ -208,8 +208,8 @@ class MatchingLearners(Learners):
 
 
 class MatchingLearner(Learner):
-    """A matching model; when to stop is decided by training queries that it holds out, by their
-    clicks."""
+    """A matching model; early stopping uses training queries that it holds out, with the same kind
+    of judgements as training."""
 
     def __init__(
         self, context: ColumnContext, recipe: LearnedColumn, shown: RankingData, test: RankingData

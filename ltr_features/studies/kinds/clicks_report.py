@@ -1,5 +1,5 @@
-"""What the report of an experiment with simulated clicks shows: the gap that debiasing closes, with
-intervals, and what clicks say."""
+"""The report of an experiment with simulated clicks: the gap that debiasing closes, with intervals,
+and facts on the clicks."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from ltr_features.studies.statistics.significance import TestSettings, compare
 
 @dataclass(frozen=True)
 class Results:
-    """What the stages made.
+    """Results of one learner.
 
     Attributes:
-        fits: of each simulation the measure of each test query (index) by ranker (column).
-        told: for each simulation, fold and size what clicks say, see
+        fits: for each simulation, the measure of each test query (index) by ranker (column).
+        told: facts on the clicks for each simulation, fold and size of the log, see
             :func:`clicks_simulation.simulate_fold`.
-        learner: what learned. shown_by: what ranked the results that users saw.
+        learner: its name. shown_by: the ranker whose results users saw, in words.
     """
 
     config: ClicksConfig
@@ -46,7 +46,7 @@ class Results:
 
     @cached_property
     def values(self) -> pd.DataFrame:
-        """By query and ranker, means over the simulations."""
+        """Per-query values of each ranker, means over the simulations."""
         return mean_values(list(self.fits))
 
     @cached_property
@@ -71,7 +71,7 @@ class Results:
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = {"gap": gap, "gain": gain, "closed": gain / gap}
             for name, draws in found.items():
-                known = draws[1:][np.isfinite(draws[1:])]  # a draw without a gap closes none
+                known = draws[1:][np.isfinite(draws[1:])]  # no share is closed without a gap
                 low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (np.nan, np.nan)
                 row |= {name: draws[0], f"{name}_low": low, f"{name}_high": high}
             rows.append(row)
@@ -86,7 +86,7 @@ class Results:
         }
         pairs = [(f"debiased {n}", f"raw {n}") for n in self.config.sessions]
         return compare(
-            {name: mean_values(of) for name, of in fits.items()},
+            {name: mean_values(frames) for name, frames in fits.items()},
             pairs,
             ["value"],
             TestSettings(n_resamples=self.config.n_resamples),
@@ -95,8 +95,8 @@ class Results:
 
     @cached_property
     def estimates(self) -> pd.DataFrame:
-        """Clicks per page of another ranking, a row per simulation, fold and size; ``within``: what
-        users did lies in the interval; ``possible``: or in what clicks on unseen results add."""
+        """Clicks per page of another ranking by simulation, fold and size; ``within``: whether the
+        interval has the true value; ``possible``: or clicks on unseen results may explain it."""
         names = ["fit", "fold", "sessions", "logged", "estimate", "low", "high", "never shown",
                  "most", "asked"]  # fmt: skip
         frame = pd.DataFrame([{name: found[name] for name in names} for found in self.told])
@@ -105,8 +105,8 @@ class Results:
         return frame
 
     def mean_of(self, what: str, key: str, sessions: int) -> pd.DataFrame:
-        """What clicks say of positions or labels, means over folds and simulations by ``key``."""
-        found = [row for told in self.told if told["sessions"] == sessions for row in told[what]]
+        """Facts on positions or labels, means over folds and simulations by ``key``."""
+        found = [row for fit in self.told if fit["sessions"] == sessions for row in fit[what]]
         return pd.DataFrame(found).groupby(key).mean()
 
     def frames(self) -> dict[str, pd.DataFrame]:
@@ -124,7 +124,7 @@ class Results:
 
 
 def document(every: Sequence[Results]) -> Document:
-    """The gap that each learner closes, what clicks say, and the clicks of other rankings."""
+    """The gap that each learner closes, facts on the clicks, and the clicks of other rankings."""
     first, config = every[0], every[0].config
     measure = parse_measure(config.measure)
     sections = [
@@ -138,7 +138,7 @@ def document(every: Sequence[Results]) -> Document:
         )
         for number, results in enumerate(every, start=1)
     ]  # fmt: skip
-    # Users, and what they see, are the same for all learners.
+    # Users and the results that they see are the same for all learners.
     sections += [
         Section("clicks", "What clicks say", tables=[_labels(first)], figures=_positions(first)),
         Section(
@@ -154,7 +154,7 @@ def document(every: Sequence[Results]) -> Document:
             )
         }
         for results in every
-        # Of several learners what the largest log teaches is enough at first sight.
+        # With several learners, the overview shows only the largest log.
         for n in (config.sessions[-1:] if len(every) > 1 else reversed(config.sessions))
     }  # fmt: skip
     definitions = {
@@ -175,11 +175,11 @@ def document(every: Sequence[Results]) -> Document:
 
 
 def _answer(every: Sequence[Results]) -> str:
-    """How much of the gap debiased clicks close with the most sessions."""
-    told = []
+    """A sentence on how much of the gap debiased clicks close with the most sessions."""
+    parts = []
     for results in every:
         row = results.gaps.iloc[-1]
-        told.append(
+        parts.append(
             f"{row['closed']:.0%} ({results.learner}; {row['closed_low']:.0%} to "
             f"{row['closed_high']:.0%})"
             if row["gap_low"] > 0
@@ -187,7 +187,7 @@ def _answer(every: Sequence[Results]) -> str:
         )
     return (
         f"With {every[0].config.sessions[-1]:,} sessions debiased clicks close of the gap between "
-        f"raw clicks and true labels: {', '.join(told)}."
+        f"raw clicks and true labels: {', '.join(parts)}."
     )
 
 
@@ -220,23 +220,23 @@ def _gaps(results: Results) -> Table:
 
 
 def _checks(results: Results) -> list[tuple[str, str]]:
-    """Of each expectation: whether it holds; it is about gaps that are there."""
+    """Whether each expectation holds; one on a gap that does not exist fails."""
     gaps = results.gaps.set_index("sessions")
     checks = []
-    for one in results.config.expected:
-        row = gaps.loc[one.sessions]
-        claim = f"at {one.sessions:,} sessions at least {one.closed:.0%} of the gap is closed"
+    for expected in results.config.expected:
+        row, closed = gaps.loc[expected.sessions], expected.closed
+        claim = f"at {expected.sessions:,} sessions at least {closed:.0%} of the gap is closed"
         if row["gap_low"] <= 0:
             checks.append(("✗", f"{claim}: there is no gap to close ({signed(row['gap'])})"))
         else:
-            held = bool(row["closed"] >= one.closed)
+            held = bool(row["closed"] >= closed)
             checks.append(("✓" if held else "✗", f"{claim}: {row['closed']:.0%}"))
     return checks
 
 
 def _remarks(results: Results) -> list[tuple[str, str]]:
-    """What must be heard of fits, each sentence once, with the fits that it is about."""
-    told = (
+    """The remarks on fits, each once, with the fits that it is about."""
+    remarked = (
         (f"{judge}, {fits['sessions']:,} sessions", remark)
         for fits in results.told
         for judge, remarks in fits["remarks"].items()
@@ -244,18 +244,18 @@ def _remarks(results: Results) -> list[tuple[str, str]]:
     )
     return [
         ("; ".join(f"{fit} ({n})" for fit, n in Counter(about).items()), remark)
-        for about, remark in alike(told)
+        for about, remark in alike(remarked)
     ]
 
 
 def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
-    """The rankers' means by the logarithm of the number of sessions."""
+    """Chart of the rankers' means by the logarithm of the number of sessions."""
     gaps = results.gaps
-    at = [math.log10(n) for n in gaps["sessions"]]
+    x = [math.log10(n) for n in gaps["sessions"]]
     constant = {"true labels": TRUE, "in production": PRODUCTION}
-    series = {f"{name} clicks": (at, gaps[name].tolist()) for name in ("raw", "debiased")}
+    series = {f"{name} clicks": (x, gaps[name].tolist()) for name in ("raw", "debiased")}
     series |= {
-        label: (at, [float(results.values[column].mean())] * len(at))
+        label: (x, [float(results.values[column].mean())] * len(x))
         for label, column in constant.items()
     }
     curve = Curve("Sessions", "sessions, as a power of ten", measure, series)
@@ -266,15 +266,15 @@ def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
 def _positions(results: Results) -> list[tuple[str, Drawing]]:
     n = results.config.sessions[-1]
     found = results.mean_of("positions", "position", n)
-    at = [float(position) for position in found.index]
+    x = [float(position) for position in found.index]
     users = results.config.users
     series = {
-        "click rate": (at, found["click_rate"].tolist()),
-        "examination, estimated": (at, found["examination"].tolist()),
+        "click rate": (x, found["click_rate"].tolist()),
+        "examination, estimated": (x, found["examination"].tolist()),
     }
     if users.model == "pbm":
-        truth = users.behaviour.examination(len(at)).tolist()
-        series["examination of the users"] = (at, truth)
+        truth = users.behaviour.examination(len(x)).tolist()
+        series["examination of the users"] = (x, truth)
     drawing = curves(Curve("Positions", "position", "probability", series))
     caption = f"Examination by position, estimated from {n:,} sessions; mean over folds."
     return [] if drawing is None else [(caption, drawing)]
@@ -283,8 +283,8 @@ def _positions(results: Results) -> list[tuple[str, Drawing]]:
 def _labels(results: Results) -> Table:
     rows = []
     for n in results.config.sessions:
-        told = [one for one in results.told if one["sessions"] == n]
-        thin = sum(one["thin queries"] for one in told) / sum(one["queries"] for one in told)
+        facts = [fit for fit in results.told if fit["sessions"] == n]
+        thin = sum(fit["thin queries"] for fit in facts) / sum(fit["queries"] for fit in facts)
         for label, row in results.mean_of("labels", "label", n).iterrows():
             cells = [f"{row['pairs']:,.0f}", value(row["click_rate"]), value(row["relevance"])]
             rows.append([f"{n:,} sessions, label {label}", *cells, f"{thin:.0%}"])

@@ -1,4 +1,4 @@
-"""A fold of an experiment with simulated clicks: what is learned from clicks and from labels."""
+"""Simulate a fold of an experiment with clicks, and learn from the clicks and from labels."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ltr_features.studies.kinds.clicks_config import RAW, ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import Learned, Learner
 
 TRUE, PRODUCTION = "true labels", "in production"
-#: What judges the training queries, for a log of some size.
+#: Kinds of clicks that training queries are judged by.
 JUDGES = ("raw", "debiased")
-#: Further logs of a fold have seeds so far from that of the first, and from each other.
+#: Offsets of the seeds of a fold's further logs from the seed of its first log.
 _ANOTHER, _ASKED = 500, 1_000
 
 
@@ -34,12 +34,12 @@ def simulate_fold(
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Train on labels, and on raw and debiased clicks of logs of all sizes.
 
-    All that is learned from clicks, early stopping too, sees clicks alone. Test queries are judged
-    by their true labels.
+    Everything that is learned from clicks, including when to stop early, depends only on clicks.
+    Test queries are judged by their true labels.
 
     Returns:
         The measure of each test query (index ``qid``), a column for each ranker ("true labels", "in
-        production", "raw 1000", ...); and for each size what the clicks say.
+        production", "raw 1000", ...); and facts on the clicks for each size of the log.
     """
     shown, test = learner.shown, learner.test
 
@@ -52,25 +52,25 @@ def simulate_fold(
         config.users.exploration, seed,
     )  # fmt: skip
     values = {TRUE: measured(learner.of_labels()), PRODUCTION: measured(production)}
-    told = []
+    facts = []
     for n in config.sessions:
         log = simulation.log(n)
         found = {judge: _judged(config, judge, log) for judge in JUDGES}
         learned = {judge: learner.of_clicks(judgements) for judge, judgements in found.items()}
-        values |= {f"{judge} {n}": measured(of) for judge, of in learned.items()}
-        told.append(
+        values |= {f"{judge} {n}": measured(fit) for judge, fit in learned.items()}
+        facts.append(
             {
                 "sessions": n,
-                "remarks": {judge: list(of.remarks) for judge, of in learned.items()},
-                **_what_clicks_say(found["debiased"], shown),
+                "remarks": {judge: list(fit.remarks) for judge, fit in learned.items()},
+                **_click_facts(found["debiased"], shown),
                 **_estimated(config, simulation, n, learned["debiased"]),
             }
         )
-    return pd.DataFrame(values).rename_axis("qid"), told
+    return pd.DataFrame(values).rename_axis("qid"), facts
 
 
 def _prior(config: ClicksConfig, log: ClickLog) -> tuple[float, float]:
-    """Of click models: some examinations at the click rate of the first position."""
+    """Prior of click models: clicked and unclicked examinations at the first position's rate."""
     first = log.result_position == 0
     rate = float(log.clicked[first].sum() / log.shown[first].sum())
     return config.prior_examinations * rate, config.prior_examinations * (1 - rate)
@@ -82,7 +82,7 @@ def _judged(config: ClicksConfig, judge: str, log: ClickLog) -> ClickJudgements:
     return ClickJudgements(model, min_evidence=config.min_evidence, n_grades=config.n_grades)
 
 
-def _what_clicks_say(judgements: ClickJudgements, rows: RankingData) -> dict[str, Any]:
+def _click_facts(judgements: ClickJudgements, rows: RankingData) -> dict[str, Any]:
     """Examination by position, clicks by label, and queries with too little evidence."""
     positions = curve(judgements.model)[["position", "click_rate", "examination"]]
     return {
@@ -96,8 +96,8 @@ def _what_clicks_say(judgements: ClickJudgements, rows: RankingData) -> dict[str
 def _estimated(
     config: ClicksConfig, simulation: Simulation, n: int, learned: Learned
 ) -> Mapping[str, float]:
-    """Clicks per page of what was trained: estimated from as many other sessions, since those that
-    it was trained on flatter it, and asked of the users."""
+    """Clicks per page of the trained ranker: estimated from as many other sessions, since those of
+    training would overestimate them, and as simulated users really click on its ranking."""
     rows = simulation.data
     scores = learned.scores(rows)
     log = replace(simulation, seed=simulation.seed + _ANOTHER).log(n)

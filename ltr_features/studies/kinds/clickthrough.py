@@ -1,8 +1,8 @@
 """Studies of the kind "clickthrough": topic, translation and projection models on queries and
 titles.
 
-Every model is fitted once, whether it ranks alone or mixed, and kept as a model file; a run that
-was killed goes on where it stopped, inside a fit too.
+Every model is fitted once, whether it ranks alone or mixed with word matching, and saved as a model
+file. A killed run resumes where it stopped, even within a fit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
-#: What the numbers come from; a new layout of the report trains nothing again.
+#: Code that computes the numbers; changes to the layout of the report do not retrain models.
 _CODE = ("ssi_models", f"{__name__}_tasks")
 _TEXT_CODE = (
     f"{__name__}_tasks",
@@ -45,8 +45,8 @@ _TEXT_CODE = (
 
 
 class ClickthroughStudy(TaskStudy):
-    """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of fitting) beside the page.
-    Only the seconds depend on the threads."""
+    """A study that writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of fitting) with
+    the page. Only the seconds depend on ``threads``."""
 
     described = ClickthroughConfig
     config: ClickthroughConfig
@@ -67,10 +67,10 @@ class ClickthroughStudy(TaskStudy):
         return [stage(task, row, number) for number in fits for stage in stages]
 
     def _groups(self, name: str) -> dict[str, str] | None:
-        """The group of each test query of a task, if it names a file of them.
+        """The group of each test query of a task; None if the task names no file of groups.
 
         Raises:
-            InputError: the file cannot be read, or a query has none.
+            InputError: the file cannot be read, or a query has no group.
         """
         file = self.config.tasks[name].groups
         if file is None:
@@ -80,14 +80,14 @@ class ClickthroughStudy(TaskStudy):
         return {query: groups[query] for query in queries}
 
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
-        """Makes the files ``model``, ``fit.json`` and ``times.json``."""
+        """The stage that makes the files ``model``, ``fit.json`` and ``times.json``."""
         [params] = self.config.trials(row, number)
         task_key = self.key(self.task_stages[name])
         inputs = {"task": task_key, "model": row.model, "params": params}
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
-            self._groups(name)  # a query without one is told before anything is fitted
+            self._groups(name)  # raises for a query without a group, before anything is fitted
             kind, task = get_model(row.model), self.task(name)
             model = kind(**{**params, "threads": self.threads})
             Q, _, D = task.matrices(kind.inputs)
@@ -140,8 +140,8 @@ class ClickthroughStudy(TaskStudy):
             fitted = self.done(self._fit_stage(name, row, number))
             ranked = self.done(self._row_stage(name, row, number))
             values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
-            told = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
-            fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **told))
+            facts = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
+            fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **facts))
         return RowResult(fits)
 
     def report(self) -> Contents:
@@ -149,15 +149,15 @@ class ClickthroughStudy(TaskStudy):
         facts, groups = {}, {}
         for name in self.config.tasks:
             facts[name] = self.facts(name)
-            if (of := self._groups(name)) is not None:
-                groups[name] = of
-                facts[name]["groups of test queries"] = len(set(of.values()))
+            if (by_query := self._groups(name)) is not None:
+                groups[name] = by_query
+                facts[name]["groups of test queries"] = len(set(by_query.values()))
         results = ClickthroughResults(self.config, rows, facts, groups)
         return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 
 
 def _evaluations(model: Any) -> list[float]:
-    """Gradients per pair and iteration of EM, of models that project; else none."""
+    """Gradient evaluations per pair, by iteration of EM; empty for models without projection."""
     if not hasattr(model, "max_evaluations"):
         return []
     return [float(line.evaluations) for line in model.history_]

@@ -1,8 +1,7 @@
-"""The description of a clickthrough experiment: one TOML file, checked as a whole before anything
-runs.
+"""The typed configuration of a clickthrough experiment, checked as a whole before anything runs.
 
 An experiment has tasks (titles, training pairs, test queries) and tables whose rows are models on a
-task, alone or mixed with word matching, beside the numbers of a paper.
+task, alone or mixed with word matching, compared with the numbers of a paper.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ class TaskConfig(Section):
     """Titles, training pairs and test queries of a BEIR folder.
 
     Attributes:
-        folder: relative to the folder of data sets.
-        train, test: judgement files (of ``qrels``, without ``.tsv``). Without ``train``, the
-            queries of ``test`` are dealt at random: ``train_share`` of them train.
-        field: the text of a document that models read and rank by.
-        groups: a file, query id, tab, group, relative to the folder of data sets: test queries that
-            belong together and are tested together.
-        seed: of the dealing, and of the two halves that tune the mixtures for each other.
+        folder: relative to the data folder.
+        train, test: judgement files (in ``qrels``, without ``.tsv``). Without ``train``, the
+            queries of ``test`` are split at random: ``train_share`` of them are used for training.
+        field: text field of a document that models read and rank by.
+        groups: file of query id, tab, group, relative to the data folder; test queries of one group
+            are tested together.
+        seed: of that split, and of the two halves on which mixtures are tuned for each other.
     """
 
     former_keys: ClassVar[Mapping[str, str]] = FORMER_KEYS
@@ -59,9 +58,10 @@ class RowConfig(RowSection):
     """A model on a task, alone or mixed.
 
     Attributes:
-        mixed: with the title's own words: the unigram model for models of counts (lambda2 of eq.
-            16), the tf-idf cosine for the others. Weights are tuned on the other half.
-        paper: what the paper reports for each measure.
+        mixed: whether it is mixed with matching of the title's own words: by the unigram model for
+            models of counts (lambda2 of eq. 16), by the tf-idf cosine for other models. Weights are
+            tuned on the other half of the test queries.
+        paper: the paper's number for each measure.
     """
 
     model: str
@@ -70,11 +70,11 @@ class RowConfig(RowSection):
 
 
 class TableConfig(TableSection):
-    """Rows in the paper's order.
+    """A table with its rows in the paper's order.
 
     Attributes:
-        expectations: (label, relation, label): "<": the second is better, "<=": the second is not
-            worse, "~": they do not differ (all: significantly).
+        expectations: (label, relation, label): "<": the second is significantly better, "<=": not
+            significantly worse, "~": not significantly different.
         evaluations: labels of rows whose projection's work per iteration is drawn (Figure 2).
     """
 
@@ -93,8 +93,8 @@ class ClickthroughConfig(TablesSection):
 
     Attributes:
         cutoffs: of NDCG; weights are tuned for the last one, which also decides expectations.
-        lambda1, lambda2: weights of the collection and of the title's own words that are tried.
-        weights: of the tf-idf cosine, for models of tf-idf rows.
+        lambda1, lambda2: tried weights of the collection and of the title's own words.
+        weights: tried weights of the tf-idf cosine, for models of tf-idf rows.
         alpha: level of significance, after Holm's correction over a table's expectations.
     """
 
@@ -114,7 +114,7 @@ class ClickthroughConfig(TablesSection):
     def trials(self, row: RowConfig, fit: int = 0) -> list[dict[str, Any]]:
         kind = get_model(row.model)
         known = inspect.signature(kind).parameters
-        # Mixtures with word matching are made, and cross-validated, here.
+        # Models are fitted without word matching: the study mixes and cross-validates them itself.
         alone = {"seed": self.seed, "word_weight": 0.0, "lambda2": 0.0}
         params = {**{k: v for k, v in alone.items() if k in known}, **row.params}
         return [refitted(kind, params, fit)]

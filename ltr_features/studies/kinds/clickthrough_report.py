@@ -1,5 +1,5 @@
-"""What the report of a clickthrough experiment shows: our numbers beside the paper's, expectations
-and their outcome."""
+"""The report of a clickthrough experiment: our numbers and the paper's, expectations and their
+outcomes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class RowFit(Fit):
     """One fit of a row.
 
     Attributes:
-        weights: what each half was scored with.
-        evaluations: gradients per pair of the projection, by iteration of EM; empty without one.
+        weights: weights with which each half of the test queries was scored.
+        evaluations: gradients of the projection per pair, by iteration of EM; may be empty.
     """
 
     weights: Sequence[Sequence[float]]
@@ -45,7 +45,7 @@ class RowResult(Row[RowFit]):
 
     @cached_property
     def spread(self) -> pd.Series:
-        """Of each measure, the standard deviation of its mean over the fits; NaN for one fit."""
+        """Standard deviation of each measure's mean over the fits; NaN for one fit."""
         return spreads([fit.per_query for fit in self.fits])
 
 
@@ -54,7 +54,7 @@ class ClickthroughResults(Results[RowResult]):
     """Everything that a report shows.
 
     Attributes:
-        groups: of tasks that name them, those of the test queries.
+        groups: groups of the test queries, for tasks that name them.
     """
 
     config: ClickthroughConfig
@@ -62,7 +62,7 @@ class ClickthroughResults(Results[RowResult]):
 
 
 def document(results: ClickthroughResults) -> Document:
-    """Every table with what was expected of it."""
+    """Every table with the checks of its expectations."""
     config = results.config
     sections = [
         Section(
@@ -117,7 +117,7 @@ def _cells(results: ClickthroughResults, table: TableConfig, row: RowConfig) -> 
 
 
 def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
-    """Work of the projection by iteration of EM, in numbers."""
+    """Work of the projection by iteration of EM, as text."""
     return [
         (
             f"{label}, function and gradient evaluations by iteration",
@@ -128,7 +128,7 @@ def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, s
 
 
 def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, Drawing]]:
-    """Work of the projection by iteration of EM (Figure 2 of the paper)."""
+    """Chart of the work of the projection by iteration of EM (Figure 2 of the paper)."""
     series = {}
     for label in table.evaluations:
         values = list(results.rows[table.name, label].first.evaluations)
@@ -162,13 +162,13 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Check:
-    """An expectation and what became of it.
+    """An expectation and its outcome.
 
     Attributes:
         low, relation, high: see :class:`clickthrough_config.TableConfig`.
-        differences, p, p_corrected: per measure: high minus low, the paired t-test (of the means
-            of groups of queries where there are any; with several fits the larger of its p and of
-            that over fits, see :func:`significance.compare`), and Holm's correction over the
+        differences, p, p_corrected: per measure: high minus low, p of the paired t-test (of the
+            means of groups of queries if there are any; with several fits the larger of it and the
+            p over fits, see :func:`significance.compare`), and p after Holm's correction over the
             expectations of the table.
         design_effect: of the groups, in the last measure; None without groups.
         outcome: decided by the last measure.
@@ -241,13 +241,13 @@ def check_text(check: Check, measures: Sequence[str]) -> str:
 
 
 def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
-    """The sizes of a table's task, and how often its models were fitted."""
+    """Sentences on the sizes of a table's task, and on repeated fits."""
     sizes = "; ".join(
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
         for name, value in results.facts[table.task].items()
     )
-    told = repeats_told(results.config.repeats)
-    return f"{sizes}. {told}" if told else sizes
+    note = repeats_told(results.config.repeats)
+    return f"{sizes}. {note}" if note else sizes
 
 
 def csv_rows(results: ClickthroughResults) -> pd.DataFrame:

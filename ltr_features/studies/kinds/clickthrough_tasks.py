@@ -1,5 +1,5 @@
-"""Tasks: titles, training pairs of queries and titles, test queries in two halves; and rankings of
-a fitted model, by weights tuned on one half of the test queries for the other."""
+"""Tasks (titles, training pairs of queries and titles, test queries in two halves), and rankings by
+a fitted model, with weights for each half of the test queries tuned on the other half."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ssi_models.weighting import TfIdf
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task; words are those of the titles and training queries.
+    """A task; its vocabulary consists of the words of titles and training queries.
 
     Attributes:
         Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
@@ -41,7 +41,7 @@ class Task:
         train: pairs of training queries and titles of relevant documents.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
-        query_ids: of the test queries.
+        query_ids: ids of the test queries.
         vocabulary: the words.
     """
 
@@ -58,7 +58,7 @@ class Task:
 
     @cached_property
     def weighting(self) -> TfIdf:
-        """Of titles and training queries together."""
+        """Tf-idf weighting fitted on titles and training queries together."""
         return TfIdf().fit(sp.vstack([self.D, self.Q], format="csr"))
 
     def matrices(self, inputs: str) -> tuple[sp.csr_matrix, sp.csr_matrix, sp.csr_matrix]:
@@ -69,7 +69,7 @@ class Task:
         return weigh(self.Q), weigh(self.T), weigh(self.D)
 
     def facts(self) -> dict[str, float]:
-        """Sizes, for the report."""
+        """Sizes of the task, for the report."""
         return {
             "training queries": self.Q.shape[0],
             "training pairs": len(self.train),
@@ -113,10 +113,10 @@ class Task:
 
 
 def task_files(config: TaskConfig, data: Path) -> list[Path]:
-    """The files of a task.
+    """The input files of a task.
 
     Raises:
-        InputError: the folder or one of its judgement files is not there.
+        InputError: the folder or one of its judgement files is missing.
     """
     folder = data / config.folder
     if not folder.is_dir():
@@ -132,10 +132,10 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
-    """Read a collection and make a task of it.
+    """Read a collection and make a task from it.
 
     Raises:
-        InputError: a file is missing or has another form, the documents lack the field, or there
+        InputError: a file is missing or has another format, the documents lack the field, or there
             are fewer than two queries for training or testing.
     """
     test = read_beir(data / config.folder, splits=[config.test])
@@ -186,7 +186,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
 def _judged(
     collection: Collection, queries: NDArray[np.int64], place: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Positive judgements of the given queries (which become rows 0, 1, ...)."""
+    """Query, document and grade of positive judgements of the queries, renumbered from 0."""
     judged = collection.judgements
     row = np.full(collection.n_queries, -1)
     row[queries] = np.arange(len(queries))
@@ -196,7 +196,7 @@ def _judged(
 
 @dataclass(frozen=True)
 class Grids:
-    """The weights that are tried, see :class:`clickthrough_config.ClickthroughConfig`."""
+    """The weights to try, see :class:`clickthrough_config.ClickthroughConfig`."""
 
     lambda1: Sequence[float]
     lambda2: Sequence[float]
@@ -207,7 +207,7 @@ class NDCG:
     """NDCG of rankings of all documents, per query.
 
     Gain 2^grade - 1, discount 1 / log2(rank + 1); unjudged documents have grade 0, queries without
-    relevant documents 0; equal scores (to 1e-10) go by ascending document row.
+    relevant documents NDCG 0; equal scores (to 1e-10) are ordered by document row.
 
     Args:
         n_queries, n_documents: the shape of the scores.
@@ -231,7 +231,7 @@ class NDCG:
         self._ideal = self._sums(-np.sort(-self._gain, axis=1)[:, : self._depth])
 
     def all(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n_queries, cutoffs] of scores, float64 [n_queries, n_documents] or flat."""
+        """float64 [n_queries, cutoffs] for scores, float64 [n_queries, n_documents] or flat."""
         key = scores.reshape(self._gain.shape) - 1e-10 * np.arange(self._gain.shape[1])
         best = np.argpartition(-key, self._depth - 1, axis=1)[:, : self._depth]
         order = np.argsort(-np.take_along_axis(key, best, axis=1), axis=1, kind="stable")
@@ -240,7 +240,7 @@ class NDCG:
         return np.divide(gained, self._ideal, out=np.zeros_like(gained), where=self._ideal > 0)
 
     def last(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n_queries] at the last cutoff."""
+        """float64 [n_queries]: NDCG at the last cutoff."""
         return self.all(scores)[:, -1]
 
     def _sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -254,7 +254,7 @@ def ranked(
     """Rank all titles for the test queries.
 
     Returns:
-        NDCG per query (rows) and cutoff; the weights that each half was scored with: (lambda1,
+        NDCG per query (rows) and cutoff; and the weights with which each half was scored: (lambda1,
         lambda2), or the weight of the tf-idf cosine, or none.
     """
     m, n = task.T.shape[0], task.D.shape[0]
@@ -274,10 +274,10 @@ def ranked(
         scores = model.cache(D).scores(T).astype(np.float64).ravel()
         if mixed:
             plain = VSM().fit(Q, D, task.train).cache(D).scores(T).astype(np.float64).ravel()
-            own = scores
+            learned = scores
             mixture = cross_validated(
                 grids.weights,
-                lambda alpha: alpha * plain + (1 - alpha) * own,
+                lambda alpha: alpha * plain + (1 - alpha) * learned,
                 ndcg.last,
                 query,
                 task.half,

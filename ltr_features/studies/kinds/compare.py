@@ -44,26 +44,26 @@ from ltr_features.studies.study import Study
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 RECALL_SYSTEMS = 5
-"""Systems whose precision is drawn against recall: those of the headline and the first others."""
+"""Maximum number of systems in the precision-recall chart; those of the headline come first."""
 
 
 class CompareConfig(Section):
-    """Runs to compare; paths are relative to the folder of data.
+    """Runs to compare; paths are relative to the data folder.
 
     Attributes:
-        runs: files, two or more: TREC runs, tables, or scores of the rows of ``data``: a line per
-            row, the score last (LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
+        runs: two or more files: TREC runs, tables, or scores of the rows of ``data`` (a line per
+            row, the score last: LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
         qrels: judgements, see :func:`~ltr_features.sources.files.read_judgements`.
-        data: LETOR file, whose labels judge if ``qrels`` is not given.
+        data: LETOR file, whose labels serve as judgements if ``qrels`` is not given.
         queries: texts of the queries, see :func:`~ltr_features.sources.files.read_queries`.
-        documents: their titles, see :func:`~ltr_features.sources.files.read_titles`.
+        documents: titles of documents, see :func:`~ltr_features.sources.files.read_titles`.
         groups: of the queries (id, tab, group); queries of one group are tested together.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
         measures: names as in :func:`letor.measures.run_measure`; the first is the primary one.
-        hard_measure: measure that says which queries are hard; the primary one by default.
-        hard_by: name of the run that says it; it is no baseline, and its own gain on hard queries
-            is not estimated.
+        hard_measure: measure that decides which queries are hard; the primary one by default.
+        hard_by: name of the run that chooses hard queries; it must not be a baseline, and its own
+            gain on hard queries is not estimated.
         test: settings of the statistical tests.
     """
 
@@ -84,7 +84,7 @@ class CompareConfig(Section):
 
     @property
     def files(self) -> list[Path]:
-        """All that are read."""
+        """All input files."""
         given = (self.qrels, self.data, self.queries, self.documents, self.groups)
         return [*self.runs, *(path for path in given if path is not None)]
 
@@ -100,7 +100,7 @@ class CompareConfig(Section):
 
     @property
     def others(self) -> list[str]:
-        """Names of the systems that are no baseline."""
+        """Names of the systems that are not baselines."""
         return [name for name in self.systems if name not in self.against]
 
     @property
@@ -111,17 +111,17 @@ class CompareConfig(Section):
 
     @property
     def hard(self) -> str:
-        """The measure that says which queries are hard."""
+        """The measure that decides which queries are hard."""
         return self.hard_measure or self.measures[0]
 
 
 @dataclass(eq=False)
 class Given:
-    """What the files say.
+    """The content of the input files.
 
     Attributes:
-        rankings: of each system, columns ``qid``, ``docno``, ``score``, or an object of ranx.
-        qrels: columns ``qid``, ``docno``, ``label``, or an object of ranx.
+        rankings: run of each system, columns ``qid``, ``docno``, ``score``, or a ranx object.
+        qrels: columns ``qid``, ``docno``, ``label``, or a ranx object.
         texts: of queries. titles: of documents. groups: of queries, if there are any.
         notes: further facts, by label.
     """
@@ -139,14 +139,14 @@ class Given:
 
 
 class CompareStudy(Study):
-    """Rankings that were made elsewhere: there is nothing to make but the report."""
+    """A study of rankings made elsewhere, which makes nothing but the report."""
 
     described = CompareConfig
     config: CompareConfig
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Without paths: files are known by their content, and by what they were given as."""
+        """The configuration without paths, as ``files`` identifies files by their content."""
         found = self.config.model_dump(mode="json")
         for name in ("qrels", "data", "queries", "documents", "groups"):
             found[name] = found[name] is not None
@@ -168,10 +168,10 @@ class CompareStudy(Study):
         return comparison_report(self.config, self._given())
 
     def _given(self) -> Given:
-        """What the files say, and how many queries and documents have no text."""
+        """Read the input files, and count the queries and documents without text."""
         c, notes = self.config, {}
         rows = None if c.data is None else read_rows(self.data / c.data, threads=self.threads)
-        # One of both is there, see ``_check``.
+        # ``_check`` ensures that one of the two is given.
         qrels = judgements_of(rows) if c.qrels is None else read_judgements(self.data / c.qrels)  # type: ignore[arg-type]
         rankings = {
             name: read_ranking(self.data / path, rows)
@@ -218,7 +218,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     """The report on rankings of the same queries.
 
     Raises:
-        InputError: a judged query without a group.
+        InputError: a judged query has no group.
     """
     every = list(dict.fromkeys([*config.measures, config.hard]))
     values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
@@ -286,7 +286,7 @@ def _hard(
 
 
 def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
-    """What moved; no columns, as no ranker is known here."""
+    """Both rankings by query, without columns, since rankers are unknown here."""
     by_query = given.qrels.groupby("qid")
     labels = {str(query): rows.set_index("docno")["label"].to_dict() for query, rows in by_query}
     runs = [given.rankings[name] for name in pair]
@@ -296,7 +296,7 @@ def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[
 
 
 def _check(config: CompareConfig, data: Path) -> None:
-    """Raise InputError for all that is wrong at once."""
+    """Raise InputError with all mistakes at once."""
     names, against, hard_by = config.systems, config.against, config.hard_by
     problems = [f"there is no file {p}" for p in config.files if not (data / p).is_file()]
     if len(config.runs) < 2:
@@ -304,7 +304,7 @@ def _check(config: CompareConfig, data: Path) -> None:
     if len(names) != len(config.runs):
         problems.append(f"{len(names)} names for {len(config.runs)} runs")
     if len(set(names)) < len(names):
-        problems.append(f"two runs share a name: {', '.join(names)}; give others by --name")
+        problems.append(f"two runs share a name: {', '.join(names)}; give other names by --name")
     if len(set(config.baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")
     if config.qrels is None and config.data is None:
@@ -313,7 +313,7 @@ def _check(config: CompareConfig, data: Path) -> None:
     if hard_by is not None and hard_by not in names:
         problems.append(f"--hard-by: no run {hard_by!r}; {nearest(hard_by, names)}")
     if hard_by in against:
-        problems.append(f"--hard-by {hard_by}: a baseline cannot say which queries are hard")
+        problems.append(f"--hard-by {hard_by}: a baseline cannot choose the hard queries")
     elif hard_by is not None and not {*names} - {*against, hard_by}:
         problems.append(f"--hard-by {hard_by}: besides it and the baselines no run is left")
     if config.test.correction not in CORRECTIONS:
@@ -329,7 +329,7 @@ def _check(config: CompareConfig, data: Path) -> None:
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """The files' names without suffixes, with the folders' where those are the same."""
+    """File names without suffixes, prefixed by the folder names if they are not unique."""
     short = [path.name.split(".")[0] or path.name for path in runs]
     if len(set(short)) == len(short):
         return short
@@ -337,7 +337,7 @@ def _names(runs: Sequence[Path]) -> list[str]:
 
 
 def _missing(rankings: Mapping[str, pd.DataFrame], judged: pd.Index) -> Iterator[str]:
-    """What a verdict on runs of other queries than the judged ones is not worth."""
+    """A remark on each run that lacks some of the judged queries."""
     for name, run in rankings.items():
         n = len(judged.difference(pd.Index(run["qid"].unique())))
         if n:

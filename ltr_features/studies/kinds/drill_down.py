@@ -1,4 +1,4 @@
-"""What happened to single queries: both rankings, documents that moved, columns that moved them."""
+"""Single queries in detail: both rankings, documents that moved, and columns that moved them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ltr_features.studies.statistics.contributions import column_contributions, 
 
 QUERIES = 2000
 EXPLAINED = 100
-"""Queries whose columns are told where a ranker's contributions must be sampled, which is slow."""
+"""Number of queries explained by columns if contributions must be sampled, which is slow."""
 COLUMNS = 3
 TOP = 10
 
@@ -35,8 +35,8 @@ def drill_down(
     pair: tuple[SystemConfig, SystemConfig],
     differences: pd.Series,
 ) -> list[QueryRankings]:
-    """Both rankings of the first fit, see :func:`query_rankings`, with the columns that moved the
-    documents.
+    """Both rankings of the first fit, see :func:`query_rankings`, with the columns that moved each
+    document.
 
     Args:
         pair: system and baseline.
@@ -46,7 +46,7 @@ def drill_down(
     runs = [read_run(folder / "run.txt.gz") for folder in folders]
     found = query_rankings(differences, runs, experiment.labels, experiment.title)
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
-    first = {one.query for one in found[:EXPLAINED]}
+    first = {ranking.query for ranking in found[:EXPLAINED]}
 
     def explained(fold: Fold) -> list[QueryRankings]:
         test = set(fold.test)
@@ -54,12 +54,12 @@ def drill_down(
             _Side(system, folder / fold.name) for system, folder in zip(pair, folders, strict=True)
         ]
         wanted = test if all(side.exact for side in sides) else test & first
-        rankings = [one for one in found if one.query in wanted]
+        rankings = [ranking for ranking in found if ranking.query in wanted]
         return _with_columns(rankings, parts[fold.name], sides)
 
     folds = map_blocks(explained, output.folds, experiment.threads)
-    by_query = {one.query: one for fold in folds for one in fold}
-    return [by_query.get(one.query, one) for one in found]
+    by_query = {ranking.query: ranking for fold in folds for ranking in fold}
+    return [by_query.get(ranking.query, ranking) for ranking in found]
 
 
 def query_rankings(
@@ -68,13 +68,14 @@ def query_rankings(
     labels: Callable[[str], Mapping[str, int]],
     title: Callable[[str], str],
 ) -> list[QueryRankings]:
-    """Of each query the documents that are among the first ``TOP`` of either ranking, the queries
-    with the largest differences first, at most ``QUERIES``.
+    """For each query the documents among the first ``TOP`` of either ranking; the queries with the
+    largest differences first, at most ``QUERIES``.
 
     Args:
         differences: per-query differences of a measure, index = query ids.
         runs: of system and baseline, columns ``qid``, ``docno``, ``score``.
-        labels: the judged documents of a query and their grades. title: of a document, or "".
+        labels: returns the grades of a query's judged documents. title: returns the title of a
+            document, or "".
     """
     largest = differences.abs().sort_values(ascending=False, kind="stable")
     chosen = [str(query) for query in largest.index[:QUERIES]]
@@ -86,7 +87,7 @@ def query_rankings(
 
 
 def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Rank from 1 of each document, by query."""
+    """Rank of each document, from 1, by query."""
     run = best_first(run[run["qid"].isin(set(queries))])
     return {
         str(query): {str(docno): rank for rank, docno in enumerate(rows, start=1)}
@@ -100,8 +101,8 @@ def _first(
     labels: Mapping[str, int],
     title: Callable[[str], str],
 ) -> list[RankedDocument]:
-    """The documents that are among the first of either ranking, in the system's order."""
-    seen = {d: None for of in (after, before) for d, rank in of.items() if rank <= TOP}
+    """The documents among the first of either ranking, in the system's order."""
+    seen = {d: None for ranks in (after, before) for d, rank in ranks.items() if rank <= TOP}
     return [
         RankedDocument(d, title(d), int(labels.get(d, 0)), before.get(d), after.get(d))
         for d in sorted(seen, key=lambda d: (after.get(d, np.inf), before.get(d, np.inf)))
@@ -109,7 +110,7 @@ def _first(
 
 
 class _Side:
-    """A system in one fold, and what its columns add to its scores."""
+    """A system in one fold, and the contributions of its columns to its scores."""
 
     def __init__(self, system: SystemConfig, folder: Path) -> None:
         self._score, self._folder = system.score, folder
@@ -117,8 +118,8 @@ class _Side:
         self.exact = self._ranker is None or is_exact(self._ranker)
 
     def contributions(self, rows: RankingData, wanted: NDArray[np.bool_]) -> pd.DataFrame:
-        """float64 [wanted rows, columns]: against the mean of the query's wanted rows and in units
-        of their scores' spread."""
+        """float64 [wanted rows, columns]: contributions to the scores, relative to the mean of the
+        query's wanted rows and in units of their scores' spread."""
         if self._ranker is None:
             names = [str(self._score)]
             parts = rows.column(names[0])[wanted].astype(np.float64)[:, None]
@@ -126,18 +127,18 @@ class _Side:
             names = self._ranker.feature_names_
             parts = column_contributions(self._ranker, self._folder, rows, wanted)
         query = rows.query_index[wanted]
-        for of in (query == q for q in np.unique(query)):
-            parts[of] -= parts[of].mean(axis=0)
-            spread = parts[of].sum(axis=1).std()
-            parts[of] /= spread if spread > 0 else 1.0
+        for mask in (query == q for q in np.unique(query)):
+            parts[mask] -= parts[mask].mean(axis=0)
+            spread = parts[mask].sum(axis=1).std()
+            parts[mask] /= spread if spread > 0 else 1.0
         return pd.DataFrame(parts, columns=names)
 
 
 def _with_columns(
     rankings: Sequence[QueryRankings], rows: RankingData, sides: Sequence[_Side]
 ) -> list[QueryRankings]:
-    """The rankings with the columns that pushed the documents the way they moved."""
-    shown = {(one.query, of.document) for one in rankings for of in one.documents}
+    """The rankings with the columns that pushed each document in the direction of its move."""
+    shown = {(ranking.query, doc.document) for ranking in rankings for doc in ranking.documents}
     keys = _keys(rows)
     wanted = np.array([key in shown for key in keys], dtype=bool)
     system, baseline = (side.contributions(rows, wanted) for side in sides)
@@ -145,14 +146,14 @@ def _with_columns(
     names, values = [str(name) for name in shifts.columns], shifts.to_numpy()
     shift = dict(zip((keys[i] for i in np.flatnonzero(wanted)), values, strict=True))
 
-    def pushed(query: str, of: RankedDocument) -> RankedDocument:
-        if of.before == of.after or (query, of.document) not in shift:
-            return of
-        return replace(of, columns=_movers(names, shift[query, of.document], up=of.up))
+    def pushed(query: str, doc: RankedDocument) -> RankedDocument:
+        if doc.before == doc.after or (query, doc.document) not in shift:
+            return doc
+        return replace(doc, columns=_movers(names, shift[query, doc.document], up=doc.up))
 
     return [
-        QueryRankings(one.query, [pushed(one.query, of) for of in one.documents])
-        for one in rankings
+        QueryRankings(ranking.query, [pushed(ranking.query, doc) for doc in ranking.documents])
+        for ranking in rankings
     ]
 
 
@@ -165,7 +166,7 @@ def _keys(rows: RankingData) -> list[tuple[str, str]]:
 def _movers(
     names: Sequence[str], shift: NDArray[np.float64], *, up: bool
 ) -> list[tuple[str, float]]:
-    """The columns that pushed a document the way it moved, with their shift."""
+    """The columns that pushed a document in the direction of its move, with their shift."""
     pushed = shift if up else -shift
     order = np.argsort(-pushed, kind="stable")[:COLUMNS]
     return [(names[i], float(shift[i])) for i in order if pushed[i] > 0]

@@ -1,5 +1,4 @@
-"""Groups and times of queries from files, whether files are about what is compared, and digests of
-rows."""
+"""Read groups and times of queries from files, check files for known ids, and digest rows."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from ltr_features.text.collection import examples
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:
-    """Group by query id: id, tab, group. Queries of one group (made from one article, say, or asked
-    by one person) are not independent and are tested together.
+    """Read a file of query id, tab, group; return the group by query id. Queries of one group (made
+    from one article, say, or asked by one person) are not independent and are tested together.
 
     Args:
-        queries: that must have a group.
+        queries: ids of the queries that must have a group.
 
     Raises:
-        InputError: the file cannot be read, a line is something else, or a query has two groups or
-            none.
+        InputError: the file cannot be read, a line has another format, or a query has no group or
+            several.
     """
     groups = {query: group for _, query, group in _of_queries(path, "group")}
     try:
@@ -37,13 +36,14 @@ def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]
 
 
 def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float]:
-    """Time by query id: id, tab, a number or ISO 8601 (UTC where no zone is named).
+    """Read a file of query id, tab, time (a number, or ISO 8601, in UTC if it names no zone);
+    return the time by query id.
 
     Args:
-        queries: that must have a time.
+        queries: ids of the queries that must have a time.
 
     Raises:
-        InputError: as of :func:`read_query_groups`.
+        InputError: as in :func:`read_query_groups`.
     """
     times: dict[str, float] = {}
     for number, query, text in _of_queries(path, "time"):
@@ -54,45 +54,45 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
             )
     without = [query for query in queries if query not in times]
     if without:
-        raise InputError(f"{path}: {len(without)} queries have no time, {without[0]!r} for one")
+        raise InputError(f"{path}: {len(without)} queries have no time, e.g. {without[0]!r}")
     return times
 
 
 def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
-    """Line, query and what a file of two columns says of it; once for each query."""
-    said: dict[str, str] = {}
+    """Line number, query and value in a file of two columns, once for each query."""
+    values: dict[str, str] = {}
     for number, line in text_lines(path):
         if not line.strip():
             continue
         query, _, value = (part.strip() for part in line.partition("\t"))
         if not query or not value:
             raise InputError(f"{path}, line {number}: expected query id, tab, {what}")
-        if query not in said:
+        if query not in values:
             yield number, query, value
-        if said.setdefault(query, value) != value:
+        if values.setdefault(query, value) != value:
             raise InputError(
-                f"{path}, line {number}: query {query!r} is of {what} {value!r} here, of "
-                f"{said[query]!r} before"
+                f"{path}, line {number}: query {query!r} has the {what} {value!r} here, but "
+                f"{values[query]!r} before"
             )
 
 
 def not_found(path: Path, option: str, known: Collection[str], wanted: Collection[str]) -> int:
-    """How many of the wanted ids a file does not know.
+    """Number of wanted ids that a file lacks.
 
     Raises:
-        InputError: all of them.
+        InputError: the file lacks all of them.
     """
     missing = len(set(wanted).difference(known))
     if missing and missing == len(set(wanted)):
         raise InputError(
-            f"{option} {path}: none of its ids ({examples(list(known))}) is among those that are "
-            f"compared ({examples(list(wanted))}); do both use the same ids?"
+            f"{option} {path}: none of its ids ({examples(list(known))}) is among those compared "
+            f"({examples(list(wanted))}); do both use the same ids?"
         )
     return missing
 
 
 def digest_of_rows(rows: RankingData) -> str:
-    """Says that rows are the same."""
+    """Digest of rows, equal for equal rows."""
     missing = None if rows.missing is None else rows.missing.to_json()
     named = [list(rows.query_ids), list(rows.column_names), missing]
     digest = hashlib.sha256(json.dumps(named).encode())

@@ -1,7 +1,7 @@
 """Studies of the kind "letor": rankers on the folds of a LETOR data set.
 
-In each fold every ranker's parameters are chosen on the validation queries, and the ranker that was
-chosen scores the test queries once.
+In each fold the parameters of every ranker are chosen on the validation queries, and the chosen
+ranker scores the test queries once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ltr_features.studies.kinds.letor_report import Results, document, make_tabl
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 
-#: What the numbers of a ranker come from; a new layout of tables trains nothing again.
+#: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
 _CODE = ("letor", f"{__name__}:_train")
 
 
 class LetorStudy(Study):
-    """Writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard errors),
-    ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` beside the page.
+    """A study that writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard
+    errors), ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` with the page.
     Rankers train on one thread."""
 
     timed = ("times.csv",)
@@ -74,7 +74,7 @@ class LetorStudy(Study):
 
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
-        """For each scheme, fit, fold and ranker: which they are, and their stage."""
+        """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
         rows, official, _ = self._data
         digest = digest_of_rows(rows)
         found = []
@@ -114,7 +114,7 @@ class LetorStudy(Study):
         )  # fmt: skip
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
-        """Training, validation and test rows; those of the last fold are kept."""
+        """Training, validation and test rows of a fold; those of the last fold used are cached."""
         if self._split is None or self._split[0] is not fold:
             self._split = fold, fold.split(self._data[0])
         return self._split[1]
@@ -147,7 +147,7 @@ def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
 
 
 def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:
-    """Whether another fit differs from the first."""
+    """Whether further fits of a ranker differ from the first."""
     return not scheme.official or _params(ranker, 1) != ranker.params
 
 

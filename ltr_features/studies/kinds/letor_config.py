@@ -1,4 +1,4 @@
-"""What the file of a comparison of rankers may say."""
+"""The typed configuration of a comparison of rankers on a LETOR data set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ltr_features.studies.config import Section
 
 
 class SchemeConfig(Section):
-    """Folds.
+    """A way to make folds.
 
     Attributes:
-        official: those of the data set.
-        k: seeded parts by query in the same rotation, queries without relevant rows evenly spread.
-        seed: of the parts.
+        official: use the folds of the data set.
+        k: otherwise, number of random parts, in the same rotation as the official ones; queries
+            without relevant rows are spread evenly. seed: of the random parts.
     """
 
     name: str
@@ -32,8 +32,8 @@ class RankerConfig(Section):
     """A ranker.
 
     Attributes:
-        ranker: a name of :mod:`letor.rankers.registry`. params: its fixed parameters.
-        grid: what validation rows choose from, parameter -> values; by default the ranker's own.
+        ranker: a name in :mod:`letor.rankers.registry`. params: its fixed parameters.
+        grid: parameter -> values to choose from on validation rows; by default the ranker's grid.
     """
 
     label: str
@@ -51,7 +51,7 @@ class RankerConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """A row of numbers from elsewhere, shown below ours: values by name of a measure."""
+    """A row of numbers published elsewhere, shown below ours; ``values`` by name of a measure."""
 
     scheme: str
     label: str
@@ -59,7 +59,7 @@ class ReferenceConfig(Section):
 
 
 class ExpectedConfig(Section):
-    """The mean that a ranker should have; the report says where it has not."""
+    """The mean that a ranker should reproduce within a tolerance; the report checks it."""
 
     scheme: str
     ranker: str
@@ -72,14 +72,14 @@ class StudyConfig(Section):
     """A file of the kind "letor".
 
     Attributes:
-        folder: LETOR files with folds, see :func:`letor.fold_files.read_folds`. n_columns: theirs.
-        groups: a file in the folder of data sets, query id, tab, group: queries that belong
-            together and are tested together.
-        repeats: how often each ranker is fitted, with other seeds and, where a scheme deals them,
-            on other folds; a ranker without a seed on official folds is the same in every fit.
-        tune_measure: of validation rows. measures: what the report calls each, and its name.
+        folder: LETOR files, see :func:`letor.fold_files.read_folds`. n_columns: of these files.
+        groups: file of query id, tab, group in the data folder; queries of one group are tested
+            together.
+        repeats: number of fits of each ranker, with different seeds and, unless the folds are
+            official, different folds; a ranker without a seed on official folds is fitted once.
+        tune_measure: measure on validation rows. measures: label in the report -> measure.
         baseline: label of the ranker that others are compared with.
-        compare_measures: those that are tested.
+        compare_measures: labels of the measures that are tested.
     """
 
     kind: Literal["letor"]
@@ -108,23 +108,23 @@ class StudyConfig(Section):
         if len(set(labels)) < len(labels):
             raise ValueError("rankers: labels must differ")
         if self.baseline not in labels:
-            raise ValueError(f"baseline {self.baseline!r} is no ranker; there are {labels}")
+            raise ValueError(f"baseline {self.baseline!r} is not a ranker; there are {labels}")
         unknown = [name for name in self.compare_measures if name not in self.measures]
         if unknown:
             raise ValueError(f"compare_measures: {unknown[0]!r} is not among the measures")
         for where, names in self._mentioned():
             for name, known in names:
                 if name not in known:
-                    raise ValueError(f"{where}: {name!r} is none of {list(known)}")
+                    raise ValueError(f"{where}: {name!r} is not one of {list(known)}")
         return self
 
     def _mentioned(self) -> Iterator[tuple[str, list[tuple[str, Collection[str]]]]]:
-        """Names in references and expected numbers, each with those that there are."""
+        """Names used in references and expected numbers, each with the known names."""
         schemes = [scheme.name for scheme in self.schemes]
         labels = [ranker.label for ranker in self.rankers]
         for i, row in enumerate(self.references):
             measures = [(name, self.measures) for name in row.values]
             yield f"references.{i}", [(row.scheme, schemes), *measures]
-        for i, one in enumerate(self.expected):
-            names = [(one.scheme, schemes), (one.ranker, labels), (one.measure, self.measures)]
+        for i, e in enumerate(self.expected):
+            names = [(e.scheme, schemes), (e.ranker, labels), (e.measure, self.measures)]
             yield f"expected.{i}", names

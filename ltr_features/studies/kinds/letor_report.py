@@ -1,4 +1,4 @@
-"""What the report of a comparison of rankers shows, on its page and as CSV and JSON."""
+"""The report of a comparison of rankers, as page, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _KEYS = ["scheme", "fold", "ranker"]
 
 @dataclass(frozen=True)
 class Results:
-    """What the stages made.
+    """Results of all stages.
 
     Attributes:
-        trained: for each scheme, fold and ranker: what was chosen, validation value, seconds.
+        trained: chosen parameters, validation value and seconds by scheme, fit, fold and ranker.
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
-        groups: of the queries, if the study names them.
+        groups: group of each query, if the study names a file of them.
     """
 
     trained: list[dict[str, Any]]
@@ -39,14 +39,14 @@ class Results:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a report shows of the results.
+    """The results as tables.
 
     Attributes:
-        folds: means of each scheme, fold and ranker, of the first fit. means: means over folds, as
-            LETOR's tables give them, and over fits, and ``validation``. errors: standard errors of
-            the first fit's over queries.
-        times: seconds of a trial. comparisons: every ranker against the baseline.
-        checks: whether each expected number came, and what it is.
+        folds: means of each scheme, fold and ranker in the first fit.
+        means: means over folds (as in LETOR's tables) and fits, with ``validation``.
+        errors: standard errors over queries of the first fit's means.
+        times: seconds per trial. comparisons: every ranker against the baseline.
+        checks: whether each expected number was met, and a sentence on it.
         settings: of the tests.
     """
 
@@ -101,7 +101,7 @@ def summary(config: StudyConfig, results: Results, tables: Tables) -> str:
 
 
 def _choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
-    """Which parameters each ranker got in the first fit, and in how many folds."""
+    """The chosen parameters of each ranker in the first fit, with the number of folds."""
     lines = []
     for ranker in dict.fromkeys(r["ranker"] for r in trained):
         counts = Counter(
@@ -116,13 +116,13 @@ def _choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
 def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
     table = means.set_index(["scheme", "ranker"])
     checks = []
-    for one in config.expected:
-        found = float(table.at[(one.scheme, one.ranker), one.measure])
+    for e in config.expected:
+        found = float(table.at[(e.scheme, e.ranker), e.measure])
         text = (
-            f"{one.ranker}, {one.measure}, {one.scheme}: {found:.4f}, "
-            f"expected {one.value:.4f} ± {one.tolerance:.4f}"
+            f"{e.ranker}, {e.measure}, {e.scheme}: {found:.4f}, "
+            f"expected {e.value:.4f} ± {e.tolerance:.4f}"
         )
-        checks.append((abs(found - one.value) <= one.tolerance, text))
+        checks.append((abs(found - e.value) <= e.tolerance, text))
     return checks
 
 
@@ -142,13 +142,13 @@ def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) 
         }
         pairs = [(name, config.baseline) for name in others]
         table = compare(
-            {name: mean_values(of) for name, of in fits.items()},
+            {name: mean_values(frames) for name, frames in fits.items()},
             pairs,
             config.compare_measures,
             settings,
             groups=results.groups,
-            # A ranker that was fitted once of several times is the same in every fit.
-            fits={n: of for n, of in fits.items() if config.repeats > 1 and len(of) > 1},
+            # A ranker that was fitted only once, despite repeats, is the same in every fit.
+            fits={n: f for n, f in fits.items() if config.repeats > 1 and len(f) > 1},
         )
         table.insert(0, "scheme", scheme)
         tables.append(table)
@@ -156,7 +156,7 @@ def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) 
 
 
 def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
-    """Means and comparisons under each scheme of folds, then what was expected."""
+    """Means and comparisons under each scheme of folds, then the expectations."""
     sections = [
         Section(
             name=slug(scheme.name),
@@ -188,7 +188,7 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
 
 
 def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
-    """Ours with standard errors, then the references."""
+    """Our means with standard errors, then the references."""
     errors = tables.errors.set_index(["scheme", "ranker"])
     ours = tables.means[tables.means["scheme"] == scheme]
     best = ours[list(config.measures)].max()
@@ -218,7 +218,7 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
 def _difference_tables(
     config: StudyConfig, tables: Tables, scheme: str, *, grouped: bool
 ) -> list[Table]:
-    """Every ranker against the baseline."""
+    """The comparisons of every ranker with the baseline, if there are any."""
     if not len(tables.comparisons):
         return []
     table = tables.comparisons[tables.comparisons["scheme"] == scheme]
@@ -243,8 +243,8 @@ def _difference_tables(
         "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
         "p corrected", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
-    told = ""
+    caption = ""
     if grouped:
         n = int(table["n_groups"].max())
-        told = f"The queries belong to {n:,} groups and are tested by group."
-    return [Table(f"Differences against {config.baseline}, {scheme}", columns, rows, told)]
+        caption = f"The queries belong to {n:,} groups and are tested by group."
+    return [Table(f"Differences against {config.baseline}, {scheme}", columns, rows, caption)]

@@ -1,8 +1,8 @@
-"""Studies of the kind "matching": models by themselves on links or sentences, as in the papers on
-SSI and PSI.
+"""Studies of the kind "matching": matching models without rankers on links or sentences, as in the
+papers on SSI and PSI.
 
-Every model is trained once and kept as a small folder; rows of several tables that are equal are
-trained once.
+The results of every model are saved in a small folder; a row that occurs in several tables is
+trained only once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ltr_features.studies.kinds.task_tables import TaskStudy
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents
 
-#: What the numbers of a row come from; a new layout of tables trains nothing again.
+#: Code that computes the numbers of a row; changes to the layout of tables do not retrain models.
 _CODE = (
     "ssi_models",
     "ltr_features.text.analyzer",
@@ -45,8 +45,8 @@ _CODE = (
 
 
 class MatchingStudy(TaskStudy):
-    """Writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of training) beside the page.
-    Seconds depend on the threads, and results where ``max_seconds`` limits training."""
+    """A study that writes ``tables.txt``, ``rows.csv`` and ``times.csv`` (seconds of training) with
+    the page. Seconds depend on ``threads``; results only if ``max_seconds`` limits training."""
 
     described = MatchingConfig
     config: MatchingConfig
@@ -55,7 +55,7 @@ class MatchingStudy(TaskStudy):
 
     @property
     def rows(self) -> list[tuple[TableConfig, RowConfig, str]]:
-        """Task by task: only one is held in memory."""
+        """Rows sorted by task, since only one task is held in memory."""
         return sorted(super().rows, key=lambda item: item[2])
 
     def row_stages(self, task: str, row: RowConfig) -> list[Planned]:
@@ -72,8 +72,8 @@ class MatchingStudy(TaskStudy):
             "trials": trials,
             "choose_on": row.choose_on,
         }
-        told = json.dumps([row.model, trials, row.choose_on], sort_keys=True)
-        name = f"{row.model}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+        text = json.dumps([row.model, trials, row.choose_on], sort_keys=True)
+        name = f"{row.model}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
         def make(folder: Path) -> None:
             data, inner = self.task(task), None

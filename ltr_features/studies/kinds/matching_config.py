@@ -1,7 +1,7 @@
-"""The description of a matching experiment: one TOML file, checked as a whole before anything runs.
+"""The typed configuration of a matching experiment, checked as a whole before anything runs.
 
-An experiment has tasks (queries, documents, relevant pairs of training and of testing) and tables
-whose rows are models on a task, beside the numbers of a paper.
+An experiment has tasks (queries, documents, relevant pairs for training and testing) and tables
+whose rows are models on a task, compared with the numbers of a paper.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class TaskConfig(Section):
     translation of line i in the other language, for the parts train, dev and test.
 
     Attributes:
-        split: "links": links are dealt to training and testing; "documents": articles are, and
-            links between the two parts are removed.
-        train_share: share of the links, or of the articles, that train.
+        split: what is divided at random into training and testing: "links", or "documents", in
+            which case links between the two parts are removed.
+        train_share: share of the links, or of the articles, used for training.
         use_share: share of the training links that is used.
-        n_words: the most frequent words make the dictionary; None = all of them.
-        min_documents: words of fewer documents are left out.
-        heaviest: a text keeps so many words of the largest tf-idf weights; None = all.
-        query_words: queries are so many random words of the source article; None = all its words.
-        queries_per_article: random queries drawn of an article for training (one for testing).
-        n_documents: for "pairs", the training sentences that are ranked beside the test ones.
-        n_test_queries, n_triples: what MAP and P@10, and what rank loss, are measured on.
+        n_words: number of most frequent words in the dictionary; None for all words.
+        min_documents: words that occur in fewer documents are left out.
+        heaviest: number of words with the largest tf-idf weights that a text keeps; None for all.
+        query_words: number of random words of the source article in a query; None for all.
+        queries_per_article: random queries per article for training (one for testing).
+        n_documents: for "pairs", number of training sentences ranked along with the test ones.
+        n_test_queries, n_triples: sample sizes for MAP and P@10, and for rank loss.
         seed: of the split and of all draws.
     """
 
@@ -69,7 +69,7 @@ class TaskConfig(Section):
 
 
 class PaperNumbers(Section):
-    """What the paper reports: rank loss in per cent, MAP, P@10; with their standard errors."""
+    """Numbers reported in the paper: rank loss in per cent, MAP, P@10; with standard errors."""
 
     rank_loss: float | None = None
     map: float | None = None
@@ -83,13 +83,13 @@ class RowConfig(RowSection):
 
     Attributes:
         model: None for a row that only shows the paper's numbers.
-        params: over those of ``settings``.
-        choose: parameter -> values, instead of that of the experiment: every combination is
+        params: parameters that override ``settings``.
+        choose: parameter -> values, instead of the experiment's ``choose``: every combination is
             trained, and the one with the best validation measure is reported.
-        choose_on: what that measure is taken on: "pairs", the model's own held-out pairs or
-            queries; "documents", links among training documents that are held out as the documents
-            of testing are (the model is then trained again on all of them).
-        task: where it is not the table's.
+        choose_on: data of the validation measure: "pairs", the model's own held-out pairs or
+            queries; "documents", links among training documents held out in the same way as test
+            documents (the reported model is trained on all training documents).
+        task: name of the task; the table's by default.
     """
 
     choose: dict[str, list[Any]] | None = None
@@ -99,10 +99,10 @@ class RowConfig(RowSection):
 
 
 class TableConfig(TableSection):
-    """Rows in the paper's order.
+    """A table with its rows in the paper's order.
 
     Attributes:
-        order: chains of labels that the paper (or DESIGN) puts in ascending order of MAP; each
+        order: chains of labels in ascending order of MAP according to the paper (or DESIGN); each
             neighbouring pair is checked.
     """
 
@@ -115,7 +115,7 @@ class TableConfig(TableSection):
 
 
 class ScatterConfig(Section):
-    """Average precision of single queries: one row of a table against others (a figure each)."""
+    """Scatter plots of average precision by query: one row of a table against each of others."""
 
     table: str
     model: str
@@ -124,7 +124,7 @@ class ScatterConfig(Section):
 
 
 class CurvesConfig(Section):
-    """Rank loss of training and test links over epochs, for sizes of training set and of N."""
+    """Rank loss of training and test links over epochs, for several training set sizes and N."""
 
     task: str
     model: str
@@ -140,7 +140,7 @@ class MatchingConfig(TablesSection):
     """A whole experiment.
 
     Attributes:
-        settings: parameters of every trained model that has them.
+        settings: parameters of every trained model that accepts them.
         choose: see :class:`RowConfig`, for every trained model.
     """
 
@@ -171,7 +171,7 @@ class MatchingConfig(TablesSection):
             yield "parameters without a model"
         split = self.tasks[task].split if task in self.tasks else "documents"
         if row.choose_on == "documents" and split != "documents":
-            yield "choose_on = 'documents' is for tasks that split documents"
+            yield "choose_on = 'documents' needs a task with split = 'documents'"
         yield from super().row_problems(row, task)
 
     def problems(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
-MAX_DOCUMENTS = 5000  # that training queries are ranked over
+MAX_DOCUMENTS = 5000  # drawn for the ranking of training queries, in addition to relevant ones
 
 
 def training_curve(
@@ -35,7 +35,7 @@ def training_curve(
     """Train on all training pairs without early stopping, and rank after every epoch.
 
     Returns:
-        For each epoch from 0 on: "epoch", and the mean rank loss of ``n_queries`` training queries
+        For each epoch from 0: "epoch", and the mean rank loss of ``n_queries`` training queries
         ("train") and of as many test queries ("test").
     """
     model = new_model(name, params, threads)
@@ -60,8 +60,8 @@ def training_curve(
 
 @dataclass(frozen=True, eq=False)
 class _Ranking:
-    """Queries [m] and documents [p] (rows, ascending), and which are relevant or not ranked,
-    bool [m, p]."""
+    """Queries [m] and documents [p] (rows, ascending), and which documents are relevant or not
+    ranked (hidden), bool [m, p]."""
 
     queries: NDArray[np.int64]
     documents: NDArray[np.int64]
@@ -85,7 +85,7 @@ class _Ranking:
 
 
 def _training_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:
-    """Training queries over documents that may be negatives; test pairs are not ranked."""
+    """Training queries with documents that may be negatives; test pairs are not ranked."""
     queries = np.sort(rng.permutation(task.train.queries)[:n_queries])
     pool = rng.permutation(task.candidates)[:MAX_DOCUMENTS]
     documents = np.union1d(pool, task.train.only(queries).document)
@@ -100,7 +100,7 @@ def _training_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _
 
 
 def _test_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:
-    """Test queries over the database."""
+    """Test queries with the documents of the database."""
     queries = np.sort(rng.permutation(task.test.queries)[:n_queries])
     documents = task.database
     hidden = np.stack([~ranked_documents(task, int(q))[documents] for q in queries])

@@ -1,5 +1,5 @@
-"""What the report of a matching experiment shows: our numbers beside the paper's, and whether the
-order holds."""
+"""The report of a matching experiment: our numbers and the paper's, and whether their order
+holds."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
 
 @dataclass(frozen=True, eq=False)
 class RowFit(Fit):
-    """One fit of a row: its ``result`` as its stage wrote it; values per query have the columns
-    ``group``, ``ap`` and ``p10``, ``tuning_seconds`` are those of training all that were tried."""
+    """One fit of a row: ``result`` is the content of ``result.json``; per-query values have the
+    columns ``group``, ``ap`` and ``p10``; ``tuning_seconds`` is the training time of all trials."""
 
     result: Mapping[str, Any]
 
@@ -70,7 +70,7 @@ class RowResult(Row[RowFit]):
 
     @property
     def spread(self) -> pd.Series:
-        """Of each measure, its standard deviation over the fits; NaN for one fit."""
+        """Standard deviation of each measure over the fits; NaN for one fit."""
         return self._measures.std(ddof=1)
 
 
@@ -79,7 +79,7 @@ class MatchingResults(Results[RowResult]):
     """Everything that a report shows.
 
     Attributes:
-        curves: by share of the training links and N: loss after each epoch.
+        curves: loss after each epoch, by share of the training links and N.
     """
 
     config: MatchingConfig
@@ -87,7 +87,7 @@ class MatchingResults(Results[RowResult]):
 
 
 def document(results: MatchingResults) -> Document:
-    """Every table with what was expected of it, then the figures."""
+    """Every table with the checks of its expected order, then the figures."""
     config = results.config
     sections = [
         Section(
@@ -173,10 +173,10 @@ def _scatters(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
     drawn = results.config.scatter
     if drawn is None:
         return
-    own = results.rows[drawn.table, drawn.model].per_query["ap"][: drawn.n_queries]
+    model = results.rows[drawn.table, drawn.model].per_query["ap"][: drawn.n_queries]
     for label in drawn.against:
         other = results.rows[drawn.table, label].per_query["ap"][: drawn.n_queries]
-        values = other.to_numpy(), own.to_numpy()
+        values = other.to_numpy(), model.to_numpy()
         drawing = scatter(*values, label, drawn.model, "Average precision")
         yield f"{drawing.title}; {drawing.description}", drawing
 
@@ -199,11 +199,11 @@ class OrderCheck:
     """One claim of an order: the MAP of ``high`` is above that of ``low``.
 
     Attributes:
-        difference: mean over the shared test queries, NaN where they have different ones.
+        difference: of MAP, high minus low.
         p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
-            with several fits the larger of that and of the test over fits, see
-            :func:`significance.compare`.
-        n_groups: of the queries, if there are fewer than queries.
+            with several fits the larger of that and the p-value of the test over fits, see
+            :func:`significance.compare`. NaN if the rows have different test queries.
+        n_groups: number of groups of queries; None if every query is a group.
     """
 
     low: str
@@ -231,14 +231,14 @@ def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderChec
 
 def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
     a, b = rows[low].first.per_query, rows[high].first.per_query
-    if not a.index.equals(b.index):  # of different tasks
+    if not a.index.equals(b.index):  # the rows are on different tasks
         difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
         return OrderCheck(low, high, float(difference), float("nan"))
     groups = dict(zip(b.index.astype(str), b["group"], strict=True))
     found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
-    told = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
+    n_groups = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
     p = float(np.fmax(found["p"], found["p_refits"]))
-    return OrderCheck(low, high, float(found["difference"]), p, told)
+    return OrderCheck(low, high, float(found["difference"]), p, n_groups)
 
 
 def check_text(check: OrderCheck) -> str:
@@ -249,7 +249,7 @@ def check_text(check: OrderCheck) -> str:
 
 
 def task_line(results: MatchingResults, table: TableConfig) -> str:
-    """The sizes of a table's task."""
+    """Sentences on the sizes of a table's task, and on repeated fits."""
     facts = results.facts[table.task]
     n = {name: f"{value:,.0f}" for name, value in facts.items()}
     return (

@@ -1,5 +1,5 @@
-"""One row of a matching study: models are trained, the one that validates best is kept and measured
-by rank loss on triples, MAP and P@10, with standard errors."""
+"""One row of a matching study: train models, keep the one that validates best, and measure its rank
+loss on triples, MAP and P@10, with standard errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ssi_models.training.held_out import Validation, hold_out_pairs
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.trainable import TrainableModel
 
-#: Fitted values that a row shows.
+#: Fitted attributes that are recorded for each trial.
 _SHOWN = ("alpha_", "beta_", "n_expansion_", "learning_rate_", "scale_")
 
 
@@ -38,11 +38,11 @@ def make_row(
     threads: int | None = None,
     reporter: Reporter | None = None,
 ) -> None:
-    """Fit a model with each of the parameters and write how the best one ranks.
+    """Fit a model for each set of parameters, and evaluate the best one.
 
-    The best one has the highest validation measure on pairs that were held out of the training
-    pairs, or the highest MAP on the task ``inner``, which is made of training pairs; test pairs
-    are looked at once, for it alone.
+    The best one has the highest validation measure on pairs held out of the training pairs, or the
+    highest MAP on the task ``inner``, which is made of training pairs; only this model is
+    evaluated on the test pairs, once.
 
     Writes ``result.json`` (measures, parameters, all trials), ``times.json`` (seconds of training
     each trial and of ranking) and ``per_query.csv``.
@@ -83,7 +83,7 @@ def _best_of(
     threads: int | None,
     reporter: Reporter,
 ) -> tuple[MatchingModel, int, list[dict[str, Any]], list[float]]:
-    """The model that validates best and its number, what became of each trial, and its seconds."""
+    """The model that validates best and its number; record and training seconds of each trial."""
     models: list[MatchingModel] = []
     tried: list[dict[str, Any]] = []
     seconds, kept = [], 0
@@ -107,7 +107,7 @@ def _best_of(
 
 
 def warm_up(task: Task, name: str, params: dict[str, Any], threads: int | None) -> None:
-    """Fit a model for one epoch on a few pairs, so that compiling is not part of its seconds."""
+    """Fit a model for one epoch on a few pairs, so that measured seconds exclude compilation."""
     short = {"max_epochs": 1} if "max_epochs" in get_model(name).default_params() else {}
     model = new_model(name, {**params, **short}, threads)
     few = task.train.pairs(np.arange(min(len(task.train), 400)))
@@ -115,7 +115,7 @@ def warm_up(task: Task, name: str, params: dict[str, Any], threads: int | None) 
 
 
 def fit_options(task: Task, params: dict[str, Any]) -> dict[str, Any]:
-    """What ``fit`` is told of a task."""
+    """Arguments of ``fit`` that depend on the task."""
     options: dict[str, Any] = {"excluded": task.excluded, "candidates": task.candidates}
     if params.get("hold_out", "queries") == "queries":
         options["groups"] = task.groups
@@ -123,8 +123,8 @@ def fit_options(task: Task, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def n_parameters(model: MatchingModel) -> int:
-    """Number of fitted weights (floats) of a model; a matrix that serves queries and documents
-    counts once, and the documents that a model holds do not count."""
+    """Number of fitted weights (floats) of a model; a matrix shared by queries and documents counts
+    once, and documents that a model stores do not count."""
     names = [name for name in model.tensors if not name.startswith("D_")]
     arrays = [getattr(model, f"{name}_") for name in names]
     different = {a.tobytes(): a.size for a in arrays if a.dtype == np.float32}
@@ -140,7 +140,7 @@ def new_model(name: str, params: dict[str, Any], threads: int | None) -> Matchin
 
 
 def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> bool:
-    """Whether training diverged."""
+    """Fit the model; return whether training diverged."""
     options = fit_options(task, params)
     if isinstance(model, TrainableModel):
         options["callback"] = lambda epoch: reporter.tick("epochs")
@@ -151,8 +151,8 @@ def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Rep
 
 
 def _validated(name: str, params: dict[str, Any], task: Task, threads: int | None) -> float:
-    """MAP on a tenth of the training pairs of a model fitted on the others, for models that hold
-    out no pairs themselves."""
+    """MAP on a tenth of the training pairs after fitting on the others, for models that do not hold
+    out pairs themselves."""
     kept, held_out = hold_out_pairs(task.train, 0.1, seed=0)
     model = new_model(name, params, threads)
     model.fit(task.Q, task.D, kept, **fit_options(task, params))
@@ -191,8 +191,8 @@ class Evaluation:
 
     Attributes:
         queries: int64 [m], the test queries.
-        average_precision, precision_at_10: float64 [m]; of documents with equal scores the
-            irrelevant ones come first.
+        average_precision, precision_at_10: float64 [m]; among documents with equal scores,
+            irrelevant ones are ranked first.
         rank_loss: share of the triples that are ordered wrongly; ties count half.
         rank_loss_error: its standard error over queries (triples of one query are not independent).
     """
@@ -204,7 +204,7 @@ class Evaluation:
     rank_loss_error: float
 
     def means(self) -> dict[str, float]:
-        """Every measure and its standard error."""
+        """Mean of every measure, and its standard error."""
         root = np.sqrt(len(self.queries))
         return {
             "rank_loss": self.rank_loss,
@@ -226,10 +226,10 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
     for start in range(0, len(queries), _BLOCK):
         block = queries[start : start + _BLOCK]
         scores = cached.scores(task.Q[block], excluded=task.excluded[block])
-        at = np.flatnonzero((query >= block[0]) & (query <= block[-1]))
-        row = np.searchsorted(block, query[at])
-        difference = scores[row, positive[at]] - scores[row, negative[at]]
-        wrong[at] = np.where(difference == 0, 0.5, difference < 0)
+        triple = np.flatnonzero((query >= block[0]) & (query <= block[-1]))
+        row = np.searchsorted(block, query[triple])
+        difference = scores[row, positive[triple]] - scores[row, negative[triple]]
+        wrong[triple] = np.where(difference == 0, 0.5, difference < 0)
         for i, asked in enumerate(block):
             place = np.searchsorted(task.asked, asked)
             if place < len(task.asked) and task.asked[place] == asked:
@@ -245,8 +245,8 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
 
 
 def ranked_documents(task: Task, query: int) -> NDArray[np.bool_]:
-    """bool [n]: the documents that are ranked for a query: the database without the document that
-    the query was made of and without the known answers."""
+    """bool [n]: the documents that are ranked for a query: the database without the document from
+    which the query was made and without known answers."""
     ranked = np.zeros(task.D.shape[0], np.bool_)
     ranked[task.database] = True
     first, last = np.searchsorted(task.known_query, [query, query + 1])
@@ -257,10 +257,10 @@ def ranked_documents(task: Task, query: int) -> NDArray[np.bool_]:
 
 
 def ranks_of_relevant(task: Task, query: int, scores: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Ranks (from 1, ascending) of the relevant documents of a test query.
+    """Ranks, from 1 and ascending, of the relevant documents of a test query.
 
     Args:
-        scores: float32 [n], of all documents.
+        scores: float32 [n], scores of all documents.
     """
     relevant = np.zeros(len(scores), np.bool_)
     relevant[task.test.document[slice(*task.test.offsets[query : query + 2])]] = True

@@ -29,15 +29,15 @@ _ARRAYS = (
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task, all rows int64.
+    """A task; arrays have row numbers as int64.
 
     Attributes:
-        Q: float32 CSR [m, V_q], unit tf-idf rows. D: [n, V_d].
-        train, test: relevant pairs over their rows.
-        known_query, known_document: pairs that are not ranked in testing: training links of the
-            tested queries.
-        excluded: [m], the document that a query was made of (never its answer), or -1.
-        groups: [m], queries of one source.
+        Q: float32 CSR [m, V_q], unit tf-idf rows of queries. D: [n, V_d], likewise of documents.
+        train, test: relevant pairs of rows of Q and D.
+        known_query, known_document: pairs that are not ranked in testing: training links of test
+            queries.
+        excluded: [m], the document from which a query was made (never its answer), or -1.
+        groups: [m], the same number for all queries from one source.
         candidates: documents that may be negatives in training.
         database: documents that are ranked in testing, ascending.
         asked: the fixed test queries of MAP and P@10.
@@ -91,7 +91,7 @@ class Task:
         return cls(Q, D, train, test, **arrays)
 
     def facts(self) -> dict[str, float]:
-        """Sizes, for the report."""
+        """Sizes of the task, for the report."""
         return {
             "queries": self.Q.shape[0],
             "documents": self.D.shape[0],
@@ -108,10 +108,10 @@ class Task:
 
 
 def task_files(config: TaskConfig, data: Path) -> list[Path]:
-    """The files that a task is made of.
+    """The input files of a task.
 
     Raises:
-        InputError: one is not there.
+        InputError: a file is missing.
     """
     folder = data / config.folder
     if config.source == "links":
@@ -129,10 +129,10 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
-    """Read the texts and make a task of them.
+    """Read the texts and make a task from them.
 
     Raises:
-        InputError: a file is missing or has another form, or the data are too few.
+        InputError: a file is missing or has another format, or there is too little data.
     """
     paths = task_files(config, data)
     if config.source == "pairs":
@@ -208,7 +208,7 @@ def _finish(
     database: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> Task:
-    """Draw the test queries and the triples, and put all together."""
+    """Draw the test queries and the triples, and construct the task."""
     if not len(train) or not len(test):
         raise InputError(
             f"{config.folder}: {len(train)} training and {len(test)} test pairs; both are needed"
@@ -243,7 +243,7 @@ def _finish(
 def _split(
     links: NDArray[np.int64], n: int, config: TaskConfig, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], ...]:
-    """Links of training and of testing, the documents ranked in testing, those of training."""
+    """Training links, test links, documents ranked in testing, documents used in training."""
     everything = np.arange(n)
     if config.split == "links":
         chosen = rng.random(len(links)) < config.train_share
@@ -254,16 +254,16 @@ def _split(
 
 
 def _later(pairs: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """The pairs, their queries so many rows further down."""
+    """The pairs, with their queries moved down by a number of rows."""
     return np.stack([pairs[:, 0] + rows, pairs[:, 1]], axis=1)
 
 
 def unseen_documents(task: Task, config: TaskConfig) -> Task:
-    """A task within the training pairs of a documents split: its documents are split again, so
-    that parameters can be chosen for documents that training has not seen.
+    """A task made of the training pairs of a task that splits documents: the training documents are
+    split again, so that parameters can be chosen on documents unseen in training.
 
     Args:
-        config: that of the task.
+        config: of the given task.
 
     Raises:
         InputError: a part has no pairs.
@@ -281,8 +281,8 @@ def unseen_documents(task: Task, config: TaskConfig) -> Task:
 
 
 def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
-    """Unit rows of the n largest weights of each row (ties: the lower column), columns ascending;
-    the rows as they are if n is None."""
+    """Unit rows with the n largest weights of each row (for ties: lower columns), columns
+    ascending; X itself if n is None."""
     if n is None:
         return X
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -299,12 +299,12 @@ def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
 def draw_words(
     counts: sp.csr_matrix, rows: NDArray[np.int64], n: int, rng: np.random.Generator
 ) -> sp.csr_matrix:
-    """n different random words of each of the given rows (all of them where it has fewer), each
+    """n different random words of each of the given rows (all words if a row has fewer), each
     counted once."""
     words, indptr = [], [0]
     for row in rows:
-        own = counts.indices[counts.indptr[row] : counts.indptr[row + 1]]
-        chosen = own if len(own) <= n else rng.choice(own, n, replace=False, shuffle=False)
+        every = counts.indices[counts.indptr[row] : counts.indptr[row + 1]]
+        chosen = every if len(every) <= n else rng.choice(every, n, replace=False, shuffle=False)
         words.append(np.sort(chosen))
         indptr.append(indptr[-1] + len(chosen))
     indices = np.concatenate(words)
@@ -313,7 +313,7 @@ def draw_words(
 
 
 def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
-    """Counts of the words of the task's dictionary, columns in code point order."""
+    """Counts of the words in the task's dictionary, columns in code point order."""
     words, counts = count_terms(texts, Analyzer(min_length=1), threads=threads)
     frequency = np.bincount(counts.indices, weights=counts.data, minlength=len(words))
     documents = np.bincount(counts.indices, minlength=len(words))
@@ -333,14 +333,14 @@ def _read_corpus(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _read_links(path: Path, ids: Iterable[str]) -> NDArray[np.int64]:
-    """int64 [n, 2], distinct links between different known articles, ascending."""
+    """int64 [n, 2]: distinct links between different known articles, ascending."""
     row_of = {name: row for row, name in enumerate(ids)}
     found = []
     for number, line in text_lines(path):
         ends = line.split("\t")
         if len(ends) != 2:
             raise InputError(
-                f"{path}, line {number}: {len(ends)} columns; source and target are wanted"
+                f"{path}, line {number}: {len(ends)} columns; expected source and target"
             )
         source, target = row_of.get(ends[0]), row_of.get(ends[1])
         if source is not None and target is not None and source != target:

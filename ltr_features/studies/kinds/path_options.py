@@ -1,4 +1,4 @@
-"""Options of sources and families that name files: their paths, and what is in them."""
+"""Options of sources and families that name files: resolve their paths, or identify the files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def path_options(made: Callable[..., Any]) -> set[str]:
 
 
 def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path) -> dict[str, Any]:
-    """The options with paths under the folder of data (absolute ones stay); so are files there
-    that an option of another kind names, such as word vectors or the word "train"."""
+    """The options with paths resolved against the data folder (absolute ones stay). Values of other
+    options, such as word vectors, are resolved too if they name a file in that folder."""
     return _with_files(made, options, data, str)
 
 
 def with_content(
     made: Callable[..., Any], options: Mapping[str, Any], data: Path, digests: Digests
 ) -> dict[str, Any]:
-    """The options with the identity of each file or folder in the place of its path: what a stage
-    depends on, whatever the spelling of the paths."""
+    """The options with the identity of each file or folder in place of its path, as inputs of a
+    stage, which do not depend on the spelling of paths."""
     return _with_files(made, options, data, digests.identity)
 
 

@@ -14,7 +14,7 @@ from ltr_features.studies.runner import Planned
 
 
 class RankingStudy(RankingStages):
-    """Candidates of every query with their columns, models out of fold, rankers on folds."""
+    """A study of candidates with their columns, models scored out of fold, and rankers on folds."""
 
     described = ExperimentConfig
 
@@ -24,12 +24,12 @@ class RankingStudy(RankingStages):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Where the files of the collection lie does not matter; what they are does."""
+        """The configuration, with identities of the collection's files instead of their paths."""
         return super().settings | {"collection": dict(self.collection_stage.inputs)}
 
     @property
     def files(self) -> dict[str, Any]:
-        """What was read, and the runs that the report is of."""
+        """Identities of the input files and of the runs that the report is based on."""
         runs = {
             output.split.name: {
                 name: [
@@ -40,15 +40,15 @@ class RankingStudy(RankingStages):
             }
             for output in self.outputs
         }
-        of_queries = {name: self.identity(file) for name, file in self.query_files.items()}
-        return {"files": self.input_files(), "runs": runs, **of_queries}
+        query_files = {name: self.identity(file) for name, file in self.query_files.items()}
+        return {"files": self.input_files(), "runs": runs, **query_files}
 
     @property
     def seeds(self) -> dict[str, int]:
         return {"run": self.config.seed}
 
     def said_after(self, stage: Planned) -> str:
-        """The verdict on the first comparison, once, where its systems were just made."""
+        """The verdict on the first comparison, shown once, when its systems have just been made."""
         if stage.name != self.first_stages[-1].name or self.done(stage).reused:
             return ""
         return first_verdict(self)

@@ -1,5 +1,5 @@
-"""Check an experiment as a whole before anything runs: every mistake at once, by its place, with
-the nearest name that would have been right."""
+"""Check an experiment as a whole before anything runs, and report all mistakes at once, each with
+its place and, for unknown names, the nearest known one."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ def load_config(
         data: folder that its paths are relative to.
 
     Raises:
-        InputError: as :func:`read_config`; or names of what there is not, files that are missing,
-            parts that do not fit: all at once, a line each.
+        InputError: as in :func:`read_config`; or there are unknown names, missing files, or parts
+            that do not fit together: all mistakes are listed, one per line.
     """
     return read_config(path, ExperimentConfig, lambda config: _problems(config, Path(data)))
 
 
 def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
-    """The experiment that ``ltr-features demo`` runs, on another dump or with another seed if one
-    is given."""
+    """The experiment that ``ltr-features demo`` runs, optionally with another dump or seed."""
     experiments = resources.files("ltr_features.studies") / "experiments"
     config = load_config(Path(str(experiments / "demo.toml")))
     if seed is not None:
@@ -64,16 +63,16 @@ def demo_config(dump: Path | None = None, seed: int | None = None) -> Experiment
 
 
 def _problems(config: ExperimentConfig, data: Path) -> list[str]:
-    """What is wrong with names, options, files and how the parts fit together."""
+    """All mistakes in names, options, files and the way in which parts fit together."""
     return [
         *_collection_problems(config, data),
         *_query_file_problems(config, data),
         *_text_problems(config),
         *_candidate_problems(config, data),
-        *(said for part in config.columns for said in _family_problems(part, data)),
-        *(said for part in config.models for said in _model_problems(part)),
-        *(said for part in config.rankers for said in _ranker_problems(part)),
-        *_twice(config),
+        *(problem for part in config.columns for problem in _family_problems(part, data)),
+        *(problem for part in config.models for problem in _model_problems(part)),
+        *(problem for part in config.rankers for problem in _ranker_problems(part)),
+        *_duplicate_names(config),
         *_system_problems(config),
         *_evaluation_problems(config),
         *_hard_problems(config),
@@ -100,7 +99,7 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
 
 
 def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
-    """Of the files of groups and times."""
+    """Mistakes in the files of groups and times."""
     for name, read in (("groups", read_query_groups), ("times", read_query_times)):
         file = getattr(config, name)
         try:
@@ -109,7 +108,7 @@ def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         except InputError as error:
             yield f"{name}: {error}"
     if config.times is not None and all(split.by != "time" for split in config.splits):
-        yield 'times: no split is by time; say by = "time", or leave the times out'
+        yield 'times: no split is by time; set by = "time", or leave the times out'
 
 
 def _candidate_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
@@ -190,7 +189,7 @@ def _unknown(
 def _no_such(
     place: str, what: str, names: Iterable[str | None], known: Collection[str]
 ) -> Iterator[str]:
-    """Names that there are not, apart from None."""
+    """Problems for those of the names that are neither known nor None."""
     for name in names:
         if name is not None and name not in known:
             yield f"{place}: no {what} {name!r}; {nearest(name, known)}"
@@ -209,7 +208,7 @@ def _missing_files(
                 )
 
 
-def _twice(config: ExperimentConfig) -> Iterator[str]:
+def _duplicate_names(config: ExperimentConfig) -> Iterator[str]:
     for what, names in (
         ("systems", [slug(system.name) for system in config.all_systems]),
         ("splits", [split.name for split in config.splits]),
@@ -223,10 +222,10 @@ def _twice(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _names_of_columns(config: ExperimentConfig) -> dict[str, list[str]] | None:
-    """Columns of each family and model; None if that cannot be known yet."""
+    """Columns of each family and model; None if they cannot be determined here."""
     try:
         found = {part.family: _family_columns(part) for part in config.columns}
-    except Exception:  # said already by the check of families; or paths are not resolved here
+    except Exception:  # already reported by the check of families, or a file would be needed
         return None
     return {**found, **{model.name: [model.name] for model in config.models}}
 
@@ -251,7 +250,7 @@ def _system_problems(config: ExperimentConfig) -> Iterator[str]:
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
             yield f"{place}: name its ranker: {nearest('', rankers)}"
         if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
-            yield f"{place}: repeats: nothing of it is fitted, so there is nothing to repeat"
+            yield f"{place}: repeats: the system is not fitted, so there is nothing to repeat"
         if system.turn >= n_parts:
             yield (
                 f"{place}: turn is {system.turn}, but folds train and validate on {n_parts} parts; "
@@ -292,9 +291,9 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             run_measure(measure)
         except InputError as error:
             yield f"evaluation: {error}"
-    told = {name for pair in config.told_pairs for name in pair}
+    shown = {name for pair in config.told_pairs for name in pair}
     if evaluation.learning_curve and not any(
-        config.fits_of(s) for s in config.all_systems if s.name in told
+        config.fits_of(s) for s in config.all_systems if s.name in shown
     ):
         yield (
             "evaluation.learning_curve: no system of the first comparison learns from training "
@@ -307,16 +306,16 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _map_problems(config: ExperimentConfig) -> Iterator[str]:
-    for key, of, asked in (
+    for key, source, name in (
         ("word", WordVectorSource, config.word_map),
         ("document", Doc2VecSource, config.document_map),
     ):
         known = [model.name for model in config.models]
-        known += [part.family for part in config.columns if has_vectors(part, of)]
-        if asked is not None and asked not in known:
+        known += [part.family for part in config.columns if has_vectors(part, source)]
+        if name is not None and name not in known:
             yield (
                 f"{key}_map: no model, and no column family with {key} vectors, is called "
-                f"{asked!r}; {nearest(asked, known)}"
+                f"{name!r}; {nearest(name, known)}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The description of a ranking experiment: one TOML file, typed."""
+"""The typed configuration of a ranking experiment, read from a TOML file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class SplitConfig(Section):
     """One way to separate training from test queries; each becomes a study of the report.
 
     Attributes:
-        name: part of paths. title: of the study; its name by default.
-        by: what stays in one part, each query or each group; or "time": earlier queries train,
-            later ones are tested, see :func:`letor.folds.by_time`. folds: parts, 4 or more.
-        inner_parts: into how many parts the training queries are grouped for scores out of fold;
-            by default the training parts of the folds. Fewer parts need fewer models.
+        name: part of paths. title: of the study; the name by default.
+        by: unit that is kept in one part, "query" or "group"; or "time": train on earlier queries,
+            test on later ones, see :func:`letor.folds.by_time`. folds: number of parts, 4 or more.
+        inner_parts: number of parts into which the training queries are grouped for scores out of
+            fold; by default the training parts of the folds. Fewer parts need fewer models.
     """
 
     name: str = Field(pattern=r"^[\w-]+$")  # part of paths
@@ -55,12 +55,12 @@ class SplitConfig(Section):
 
     @property
     def n_folds(self) -> int:
-        """How many folds the parts give."""
+        """Number of folds that the parts give."""
         return self.folds - 3 if self.by == "time" else self.folds
 
     @property
     def train_parts(self) -> int:
-        """On how many parts each fold trains at least."""
+        """Smallest number of parts that a fold trains on."""
         return 2 if self.by == "time" else self.folds - 2
 
     @property
@@ -69,22 +69,22 @@ class SplitConfig(Section):
         return self._fit
 
     def refit(self, number: int) -> SplitConfig:
-        """The split once more, with folds dealt anew (those by time stay) and other seeds; 0 is the
+        """The split for another fit, with other seeds and (unless by time) other folds; for 0 the
         split itself."""
         if not number:
             return self
-        # No split of a file has a dot in its name.
+        # A dot cannot occur in the name of a split in the file.
         other = self.model_copy(update={"name": f"{self.name}.refit-{number}"})
         other._fit = number
         return other
 
     @property
     def share(self) -> float:
-        """Of the training queries, in (0, 1]."""
+        """Share of the training queries that is used, in (0, 1]."""
         return self._share
 
     def of_share(self, share: float) -> SplitConfig:
-        """The split with a share of the training queries."""
+        """The split with only a share of the training queries."""
         other = self.model_copy(update={"name": f"{self.name}.share-{share:g}"})
         other._share = share
         return other
@@ -94,17 +94,17 @@ class SystemConfig(Section):
     """A system: a single column as score, or a ranker on columns.
 
     Attributes:
-        label: what the report's verdict calls it, "the 46 word columns"; its name by default.
+        label: its name in the report's verdict, e.g. "the 46 word columns"; ``name`` by default.
         score: the column. columns: names of families, models or single columns.
-        ranker: the only one of the file by default.
-        rankers: makes one system of each, called "name, ranker".
-        seed: is added to the ranker's.
-        turn: the parts that a fold trains and validates on are rotated by so many places. The test
-            part stays, so that systems of different turns are rankers trained on different queries
+        ranker: by default the only one in the file.
+        rankers: several rankers; each makes a system of its own, called "name, ranker".
+        seed: added to the seed of the ranker.
+        turn: number of places by which the parts that a fold trains and validates on are rotated.
+            The test part stays, so systems with different turns are trained on different queries
             and tested on the same ones.
-        repeats: how often the system is fitted, each time on folds dealt anew and with other seeds
-            of folds, ranker and trained columns; its values are means over the fits. By default
-            that of the file. A score that learns from no judgement is the same in every fit.
+        repeats: how often the system is fitted, each time with other seeds of folds, ranker and
+            trained columns; its values are means over the fits. By default the file's ``repeats``.
+            A score that does not learn from judgements is the same in every fit.
     """
 
     name: str
@@ -129,7 +129,7 @@ class SystemConfig(Section):
         return self
 
     def each(self, usual: str) -> list[SystemConfig]:
-        """One system per ranker; the usual one goes without saying."""
+        """One system per ranker; labels do not mention the usual ranker."""
         label = self.label or self.name
         return [
             self.model_copy(
@@ -145,23 +145,23 @@ class SystemConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """Measures, comparisons, and hard queries if a baseline of them is named.
+    """Measures, comparisons, and analysis of hard queries if ``hard_baseline`` is given.
 
     Attributes:
         measures: the first is the primary one.
-        comparisons: pairs of systems; one of two with ``rankers`` is one for each ranker.
-        headline: the comparison that the report's first screen tells beside the first one.
-        hard_baseline: hard queries are those that it ranks badly. hard_systems: whose gain on them
-            is told. hard_selectors: systems that choose hard queries in the baseline's place.
-        hard_control: a refit of the baseline. hard_measure: what hard is judged by.
-        hard_thresholds: values of it below which a query is hard.
-        hard_quantiles: shares of the queries that are.
+        comparisons: pairs of systems; a pair of systems with ``rankers`` gives one per ranker.
+        headline: comparison that the report's first screen shows in addition to the first one.
+        hard_baseline: baseline of the gains on hard queries. hard_systems: systems whose gain on
+            them is estimated. hard_selectors: systems that choose hard queries independently.
+        hard_control: a refit of the baseline. hard_measure: measure that decides what is hard.
+        hard_thresholds: values of that measure below which a query is hard.
+        hard_quantiles: shares of the queries that are hard.
         n_permutations, n_resamples: of the randomisation test, and of the bootstrap.
-        alpha: level of significance. confidence: of intervals. correction: of several tests.
-        learning_curve: shares of the training queries, each in (0, 1). The systems of the first
-            comparison and of the headline are trained on so many of them too.
-        column_value: a system whose column groups are valued: it is trained anew without each of
-            them, and the first one is trained with each of the others.
+        alpha: level of significance. confidence: of intervals. correction: for multiple testing.
+        learning_curve: shares of the training queries, each in (0, 1), on which the systems of the
+            first comparison and of the headline are trained too.
+        column_value: system whose column groups are valued: it is trained anew without each group,
+            and the first group is used alone and with each of the others.
     """
 
     measures: tuple[str, ...] = Field(min_length=1)
@@ -190,13 +190,13 @@ class EvaluationConfig(Section):
 
     @property
     def all_measures(self) -> list[str]:
-        """Every measure that is computed."""
+        """All measures that are computed."""
         return list(dict.fromkeys([*self.measures, self.hard_measure]))
 
 
 class ExpectedConfig(Section):
-    """A number that the experiment should give: the mean of a measure, or its difference from a
-    baseline, up to a tolerance."""
+    """A number that the experiment should reproduce within a tolerance: the mean of a measure, or
+    its difference from a baseline."""
 
     split: str
     system: str
@@ -210,18 +210,18 @@ class ExperimentConfig(Section):
     """A whole experiment.
 
     Attributes:
-        title: the question. introduction: below it in the report. seed: of all that is drawn.
-        repeats: fits of each trained system.
-        groups: a file, query id, tab, group: queries that belong together are tested together, and
-            kept together by splits "by group"; by default the groups that the collection has.
-        times: a file, query id, tab, time (a number or ISO 8601), for splits "by time"; by default
-            the times that the collection has.
+        title: the question. introduction: below it in the report. seed: of all random draws.
+        repeats: number of fits of each trained system.
+        groups: file of query id, tab, group; queries of one group are tested together, and kept
+            together by splits "by group". By default the collection's groups.
+        times: file of query id, tab, time (a number or ISO 8601), for splits "by time". By default
+            the collection's times.
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
-            default BM25's best ``candidate_depth``.
+            default the best ``candidate_depth`` documents of BM25.
         nearest_words: words whose neighbours under each model the report lists.
-        word_map, document_map: a model, or a column family with vectors of words or of documents
-            (doc2vec), of which the report draws the most frequent words, or the documents that are
-            relevant to most queries, as a map.
+        word_map, document_map: name of a model, or of a column family with vectors of words or of
+            documents (doc2vec); the report draws a map of its vectors of the most frequent words,
+            or of the documents that are relevant to most queries.
     """
 
     kind: Literal["ranking"] = "ranking"
@@ -248,14 +248,14 @@ class ExperimentConfig(Section):
 
     @property
     def candidate_settings(self) -> dict[str, dict[str, Any]]:
-        """The sources of candidates by name."""
+        """Settings of the sources of candidates, by name."""
         return self.candidates or {"bm25": {"depth": self.candidate_depth}}
 
     @property
     def all_systems(self) -> list[SystemConfig]:
-        """The systems, one for each ranker of those with several, and those that say what the
-        column groups of one are worth."""
-        systems = [one for system in self.systems for one in system.each(self._usual_ranker)]
+        """All systems, with one per ranker of those with several, and with the variants that show
+        the value of column groups."""
+        systems = [each for system in self.systems for each in system.each(self._usual_ranker)]
         return [*systems, *(variant for variant, _, _ in self.variants)]
 
     @property
@@ -264,8 +264,8 @@ class ExperimentConfig(Section):
 
     @property
     def variants(self) -> list[tuple[SystemConfig, str, str]]:
-        """For the value of column groups: (system, the group, "left out" or "added")."""
-        named = [one for system in self.systems for one in system.each(self._usual_ranker)]
+        """Variants for the value of groups: (system, group, "left out", "alone" or "added")."""
+        named = [each for system in self.systems for each in system.each(self._usual_ranker)]
         whole = next((s for s in named if s.name == self.evaluation.column_value), None)
         if whole is None or len(whole.columns) < 2:
             return []
@@ -283,56 +283,56 @@ class ExperimentConfig(Section):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The comparisons of ``all_systems``, by name."""
+        """The comparisons as pairs of names of ``all_systems``."""
         return list(
             dict.fromkeys(chain.from_iterable(map(self._each, self.evaluation.comparisons)))
         )
 
     @property
     def headline(self) -> tuple[str, str] | None:
-        """The comparison that is told beside the first one, of the first ranker."""
+        """The ``headline`` comparison, with the first ranker if there are several; or None."""
         pair = self.evaluation.headline
         return None if pair is None else next(self._each(pair), None)
 
     @property
     def told_pairs(self) -> list[tuple[str, str]]:
-        """The comparisons that the first screen tells: the first one, and ``headline``."""
+        """The comparisons that the first screen shows: the first one, and ``headline``."""
         return list(dict.fromkeys([self.pairs[0], *([self.headline] if self.headline else [])]))
 
     def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
-        """A comparison, for every ranker of its two systems."""
+        """The comparison for every ranker that its two systems share."""
         rankers = {s.name: s.rankers for s in self.systems}
-        of = [rankers.get(name, ()) for name in pair]
-        if not any(of):
+        sides = [rankers.get(name, ()) for name in pair]
+        if not any(sides):
             yield pair
             return
-        if all(of):
-            common = [ranker for ranker in of[0] if ranker in of[1]]
+        if all(sides):
+            common = [ranker for ranker in sides[0] if ranker in sides[1]]
         else:
-            common = list(of[0] or of[1])
+            common = list(sides[0] or sides[1])
         for ranker in common:
             left, right = (
-                f"{name}, {ranker}" if own else name for name, own in zip(pair, of, strict=True)
+                f"{name}, {ranker}" if own else name for name, own in zip(pair, sides, strict=True)
             )
             yield left, right
 
     def fits_of(self, system: SystemConfig) -> int:
-        """How often a system is fitted; 0 where nothing learns from judgements."""
+        """How often a system is fitted; 0 if nothing in it learns from judgements."""
         if system.score is not None and system.score not in self._learned:
             return 0
         return system.repeats or self.repeats
 
     @property
     def _learned(self) -> set[str]:
-        """The columns of models that learn from judgements."""
+        """Names of the models that learn from judgements."""
         found = set()
         for model in self.models:
-            with suppress(InputError):  # the checks tell of a model that there is not
+            with suppress(InputError):  # the checks report unknown models
                 found |= {model.name} if model.recipe.looks_at_labels else set()
         return found
 
     def ranker_of(self, system: SystemConfig) -> RankerConfig | None:
-        """The ranker of a system; None for a score, and for a ranker that is not described."""
+        """The ranker of a system; None for a score, or if the file has no such ranker."""
         if system.score is not None:
             return None
         if system.ranker is None:
@@ -341,7 +341,7 @@ class ExperimentConfig(Section):
 
 
 def _variant(system: SystemConfig, name: str, columns: tuple[str, ...]) -> SystemConfig:
-    """The system on other columns."""
+    """The system with other columns."""
     text = f"For the value of columns: {', '.join(columns)}."
     return system.model_copy(
         update={"name": name, "label": "", "description": text, "columns": columns}

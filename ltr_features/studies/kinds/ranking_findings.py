@@ -1,5 +1,5 @@
-"""What a ranking study finds out beside its comparisons: hard queries, systems with fewer training
-queries, what columns are worth."""
+"""Findings of a ranking study in addition to its comparisons: precision by recall, hard queries,
+learning curves, value of columns."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ltr_features.studies.statistics.significance import TestSettings
 
 
 def values_of(result: StageResult) -> pd.DataFrame:
-    """Values by query of one fit of a system."""
+    """Per-query values of one fit of a system."""
     path = result.path / "per_query.csv"
     return pd.read_csv(path, dtype={"qid": str}, keep_default_na=False).set_index("qid")
 
 
 def settings_of(config: ExperimentConfig) -> TestSettings:
-    """How the systems are compared."""
+    """Settings of the statistical tests of an experiment."""
     names = {field.name for field in fields(TestSettings)}
     return TestSettings(**config.evaluation.model_dump(include=names), seed=config.seed)
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What is found out of a split.
+    """Findings on one split.
 
     Attributes:
-        per_query: of each system its values by query, means over its fits. fits: of each system
-            that learns from judgements those of every fit.
+        per_query: per-query values of each system, means over its fits.
+        fits: per-query values of every fit of each system that learns from judgements.
         test: settings of the statistical tests.
     """
 
@@ -51,7 +51,7 @@ class Findings:
 
     @classmethod
     def of(cls, experiment: RankingStages, output: SplitOutputs) -> Findings:
-        fitted = {name: [values_of(fit) for fit in of] for name, of in output.fits.items()}
+        fitted = {name: list(map(values_of, fits)) for name, fits in output.fits.items()}
         per_query = {
             name: mean_values(fitted[name]) if name in fitted else values_of(result)
             for name, result in output.systems.items()
@@ -60,7 +60,7 @@ class Findings:
 
     @property
     def measure(self) -> str:
-        """The primary one."""
+        """The primary measure."""
         return self.experiment.config.evaluation.measures[0]
 
     @property
@@ -70,7 +70,7 @@ class Findings:
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
-        """Of the systems that the first screen compares, over every fit."""
+        """Precision at levels of recall of the systems on the first screen, over all their fits."""
         pairs, output = self.experiment.config.told_pairs, self.output
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
         runs = {
@@ -83,7 +83,7 @@ class Findings:
         return precision_recall(self.experiment.test_qrels(output.split), runs)
 
     def hard_queries(self) -> pd.DataFrame | None:
-        """The gains on hard queries; None if the experiment asks for none."""
+        """The gains on hard queries; None if the experiment names no ``hard_baseline``."""
         evaluation = self.experiment.config.evaluation
         if evaluation.hard_baseline is None:
             return None
@@ -102,13 +102,13 @@ class Findings:
 
     def fewer_queries(self) -> pd.DataFrame | None:
         """The first screen's comparisons by the number of training queries; None if the experiment
-        asks for none."""
+        has no ``learning_curve``."""
         if not self.output.smaller:
             return None
         pairs = self.experiment.config.told_pairs
         names = {name for pair in pairs for name in pair}
         points = [
-            (folds, {name: [values_of(fit) for fit in of] for name, of in systems.items()})
+            (folds, {name: list(map(values_of, fits)) for name, fits in systems.items()})
             for folds, systems in self.output.smaller
         ]
         return learning_curve(
@@ -127,7 +127,7 @@ class Findings:
         )
 
     def value_of_columns(self) -> pd.DataFrame | None:
-        """What groups of columns are worth to a system; None if the experiment asks for none."""
+        """The value of groups of columns to a system; None if no system's columns are valued."""
         config, measure = self.experiment.config, self.measure
         valued = config.evaluation.column_value
         whole = next((s for s in config.all_systems if s.name == valued), None)
@@ -154,7 +154,7 @@ class Findings:
         return pd.concat([table, pd.DataFrame(shuffled)], ignore_index=True)
 
     def _lost_by_shuffling(self, system: SystemConfig) -> dict[str, float]:
-        """Of the groups of columns of a system."""
+        """Loss by shuffling each group of columns of a system."""
         output = self.output
         folder = output.systems[system.name].path
         parts = [self.experiment.part(output.split, fold.name, "test") for fold in output.folds]

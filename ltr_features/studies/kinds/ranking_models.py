@@ -1,4 +1,4 @@
-"""What a report shows of trained models: facts, training curves, nearest words, maps."""
+"""Parts of a report on trained models: facts, training curves, nearest words, maps."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ssi_models.training.trainable import TrainableModel
 MAP_WORDS = 600
 MAP_DOCUMENTS = 400
 MAP_TITLE = 60
-"""Characters of a document's title on the map."""
+"""Maximum number of characters of a document's title on the map."""
 
 
 def test_models(
     experiment: RankingStages, output: SplitOutputs, model: ModelConfig
 ) -> list[MatchingModel]:
-    """For each fold the model that scored its validation and test queries."""
+    """The model of each fold that scored its validation and test queries."""
     column = experiment.trained_column(output.split, model, output.models[model.name].path)
     collection, folds, n_parts = experiment.collection, output.folds, output.split.inner_parts
     return [column.fold_models(train_parts(collection, folds, fold, n_parts))[0] for fold in folds]
 
 
 def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:
-    """How far training came on the held-out training queries."""
+    """Facts on the progress of training, measured on held-out training queries; {} if untrained."""
     trained = [m for m in fitted if isinstance(m, TrainableModel)]
     if not trained:
         return {}
@@ -54,7 +54,7 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
 
 
 def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Curve | None:
-    """The first fold's training, if the model tells its history."""
+    """The first fold's training curve; None if the model has no history."""
     name = f"{model.name}, {title.lower()}, first fold"
     if isinstance(fitted, TrainableModel):
         history = fitted.history_
@@ -91,23 +91,23 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
 
 
 def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
-    """Whether a column family is of word vectors, or of document vectors (``Doc2VecSource``)."""
+    """Whether a column family has word vectors, or document vectors for ``Doc2VecSource``."""
     kind = families().get(part.family)
     return isinstance(kind, type) and issubclass(kind, of)
 
 
 def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:
-    """The map that the experiment asks for, of its ``nearest_words`` and the most frequent ones.
+    """The word map of the experiment, with its ``nearest_words`` and the most frequent words.
 
     Args:
-        fitted: the first split's and fold's model of that name; None where it is a family's
-            vectors.
+        fitted: the model of that name in the first fold of the first split; None if a column
+            family has the vectors.
     """
     config, context = experiment.config, experiment.context
     name, every = str(config.word_map), context.index.vocabulary
     order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
-    asked = [word for word in config.nearest_words if word in every]
-    words = list(dict.fromkeys([*asked, *(every[int(i)] for i in order)]))
+    chosen = [word for word in config.nearest_words if word in every]
+    words = list(dict.fromkeys([*chosen, *(every[int(i)] for i in order)]))
     if fitted is None:
         family = _family(experiment, name)
         assert isinstance(family, WordVectorSource)
@@ -125,12 +125,12 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Emb
 def map_of_documents(
     experiment: RankingStages, fitted: MatchingModel | None
 ) -> EmbeddingMap | None:
-    """The map that the experiment asks for, of the documents that are relevant to most queries,
-    then of others in the order of the collection.
+    """The document map of the experiment, with the documents that are relevant to most queries,
+    then others in the order of the collection.
 
     Args:
-        fitted: the first split's and fold's model of that name; None where it is a family's
-            vectors.
+        fitted: the model of that name in the first fold of the first split; None if a column
+            family has the vectors.
     """
     config, context, collection = experiment.config, experiment.context, experiment.collection
     name, judged = str(config.document_map), collection.judgements
@@ -159,7 +159,7 @@ def _of_model(
     try:
         title = f"{name}, {experiment.config.splits[0].title.lower()}, first fold"
         return embedding_map(title, of, labels, fitted.embed_documents(D))
-    except TypeError:  # it has no vectors of documents
+    except TypeError:  # the model has no document vectors
         return None
 
 
@@ -171,25 +171,25 @@ def _family(experiment: RankingStages, name: str) -> ColumnFamily:
 def nearest_words(
     title: str, model: ModelConfig, fitted: MatchingModel, words: Sequence[str]
 ) -> NearestWords | None:
-    """Neighbours of the words under the first fold's model; None if it has no words."""
+    """Neighbours of the words under the first fold's model; None if it has no vocabulary."""
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
     name = f"{model.name}, {title.lower()}, first fold"
-    told = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
+    remarks = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
     if fitted.only_same_words:
-        return NearestWords(name, f"{told}A query word matches itself alone in this model.", [])
+        return NearestWords(name, f"{remarks}A query word matches itself alone in this model.", [])
     rows = []
     for word in (w for w in words if w in vocabulary):
         row = int(vocabulary.rows([word])[0])
         try:
             near = fitted.nearest_words(row, 6)
-        except (TypeError, ValueError):  # scores documents, not words; or a word it leaves out
+        except (TypeError, ValueError):  # the model scores only documents, or omits the word
             continue
         rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
     return NearestWords(
         name,
-        description=f"{told}document words t with the largest score f(s, t) for query word s (for "
-        "low-rank models U_s . V_t); s itself is left out",
+        description=f"{remarks}document words t with the largest score f(s, t) for query word s "
+        "(for low-rank models U_s . V_t); s itself is left out",
         rows=rows,
     )

@@ -1,4 +1,4 @@
-"""What an experiment's rows, columns and rankers are made of: sections of its TOML file, typed."""
+"""Typed sections of an experiment's TOML file for the collection, text, columns and rankers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CollectionConfig(BaseModel):
     """Where documents, queries and judgements come from; further keys are the source's options.
 
     Attributes:
-        source: a name of :mod:`ltr_features.sources.registry`.
+        source: a name in :mod:`ltr_features.sources.registry`.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -28,7 +28,7 @@ class CollectionConfig(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the source is asked for; paths as they stand in the file."""
+        """The options of the source, with paths as in the file."""
         return dict(self.model_extra or {})
 
 
@@ -36,7 +36,7 @@ class TextConfig(Section):
     """How texts become words, see :class:`ltr_features.text.analyzer.Analyzer`.
 
     Attributes:
-        stopwords: words to leave out, or "english" for a list. stemmer: Snowball's, "english".
+        stopwords: words to leave out, or "english". stemmer: a Snowball stemmer, e.g. "english".
         min_length, max_length: of words that are kept. drop_numbers: leave out numbers.
     """
 
@@ -49,10 +49,10 @@ class TextConfig(Section):
 
 
 class FamilyConfig(Section):
-    """Columns of a family.
+    """The columns of a family.
 
     Attributes:
-        family: a name of :mod:`ltr_features.columns.registry`. options: its own.
+        family: a name in :mod:`ltr_features.columns.registry`. options: of the family.
     """
 
     family: str
@@ -63,10 +63,10 @@ class ModelConfig(Section):
     """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`.
 
     Attributes:
-        name: the column's. model: a name of :mod:`ssi_models.registry`. params: the model's.
-        field: the text that it reads. terms: what texts are counted in.
-        min_document_frequency: terms of fewer documents are left out.
-        word_weight: of the cosine of words beside the model's own score.
+        name: of the column. model: a name in :mod:`ssi_models.registry`. params: of the model.
+        field: text field that the model reads. terms: units in which texts are counted.
+        min_document_frequency: terms that occur in fewer documents are left out.
+        word_weight: weight of the cosine of words when combined with the model's own score.
     """
 
     former_keys: ClassVar[Mapping[str, str]] = FORMER_KEYS
@@ -81,15 +81,15 @@ class ModelConfig(Section):
 
     @field_validator("model")
     @classmethod
-    def _called_as_now(cls, model: str) -> str:
+    def _present_name(cls, model: str) -> str:
         return present_name(model)
 
     @property
     def recipe(self) -> LearnedColumn:
-        """What makes the column.
+        """The recipe that makes the column.
 
         Raises:
-            InputError: no such model, or a parameter that it does not have or take.
+            InputError: there is no such model, or it does not accept a parameter or its value.
         """
         return LearnedColumn(**self.model_dump())
 
@@ -98,7 +98,7 @@ class RankerConfig(Section):
     """A ranker with its parameters.
 
     Attributes:
-        name: what the file calls it. ranker: of :mod:`letor.rankers.registry`. params: its own.
+        name: in the file. ranker: a name in :mod:`letor.rankers.registry`. params: of the ranker.
     """
 
     name: str

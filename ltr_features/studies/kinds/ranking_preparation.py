@@ -1,4 +1,4 @@
-"""The stages that no split needs: collection, index, columns; and what is read back from them."""
+"""Stages that do not depend on a split (collection, index, columns), and their outputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CODE = ("letor", "ltr_features")
 
 
 class Preparation(Study):
-    """A ranking study's stages before any split."""
+    """The stages of a ranking study that do not depend on a split."""
 
     has_table = True
     config: ExperimentConfig
@@ -80,7 +80,7 @@ class Preparation(Study):
         self.runner.reporter.part(done / 1e6, total / 1e6)
 
     def input_files(self) -> dict[str, dict[str, Any]]:
-        """What was read: name, size and digest of every file, by the option that names it."""
+        """Name, size and digest of every input file, by the option that names it."""
         columns = {k: v for part in self.columns_stage.inputs["columns"] for k, v in part.items()}
         return dict(
             files_within({"collection": self.collection_stage.inputs["options"], **columns})
@@ -88,35 +88,35 @@ class Preparation(Study):
 
     @cached_property
     def collection(self) -> Collection:
-        """The collection, read back from its stage, with groups and times of queries from files
-        where the experiment names such.
+        """The collection, read back from its stage, with groups and times of queries from files if
+        the experiment names any.
 
         Raises:
-            InputError: a judged query without a group, or without a time.
+            InputError: a judged query has no group or no time.
         """
         collection = load_collection(self.done(self.collection_stage).path)
         ids = collection.query_ids
         judged = [ids[row] for row in np.unique(collection.judgements.query)]
         files = self.query_files
         if "groups" in files:
-            of = read_query_groups(files["groups"], judged)
-            collection = replace(collection, query_groups=[of.get(query, query) for query in ids])
+            groups = read_query_groups(files["groups"], judged)
+            collection = replace(collection, query_groups=[groups.get(id, id) for id in ids])
         if "times" in files:
-            times = read_query_times(files["times"], judged)
-            at = np.array([times.get(query, np.nan) for query in ids])
-            collection = replace(collection, query_times=at)
+            by_id = read_query_times(files["times"], judged)
+            times = np.array([by_id.get(id, np.nan) for id in ids])
+            collection = replace(collection, query_times=times)
         return collection
 
     @property
     def query_files(self) -> dict[str, Path]:
-        """The files that say which queries belong together ("groups"), and when each was asked
-        ("times"), of those that the experiment names."""
+        """The files with groups ("groups") and times ("times") of queries, as far as the experiment
+        names them."""
         given = {"groups": self.config.groups, "times": self.config.times}
         return {name: self.data / file for name, file in given.items() if file is not None}
 
     @property
     def groups(self) -> dict[str, str] | None:
-        """The group of each query; None where each stands alone."""
+        """The group of each query; None if there are no groups."""
         collection = self.collection
         if collection.query_groups is None:
             return None
@@ -139,7 +139,7 @@ class Preparation(Study):
         return ColumnContext(self.collection, index, threads=self.threads)
 
     def column_families(self) -> list[ColumnFamily]:
-        """The column families; what they train is kept in the folder ``vectors``."""
+        """The column families; vectors that they train are saved in the folder ``vectors``."""
         made = []
         for part in self.config.columns:
             kind = families()[part.family]
@@ -151,7 +151,7 @@ class Preparation(Study):
 
     @cached_property
     def candidate_inputs(self) -> dict[str, dict[str, Any]]:
-        """What the candidates depend on: settings, and the content of files that they name."""
+        """Everything that the candidates depend on: settings, with the identities of the files."""
         digests = self.runner.stages.digests
         return {
             name: with_content(source_kind(name, options), options, self.data, digests)
@@ -173,11 +173,11 @@ class Preparation(Study):
                 on_family=self._built,
             )
             recalls = found.recalls(self.collection.judgements, self.collection.n_queries)
-            told = {
+            facts = {
                 "recall": {name: recall.mean for name, recall in recalls.items()},
                 "remarks": found.remarks,
             }
-            (path / "candidates.json").write_text(json.dumps(told) + "\n", encoding="utf-8")
+            (path / "candidates.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
         settings = {
             name: with_paths(source_kind(name, options), options, self.data)
@@ -201,7 +201,7 @@ class Preparation(Study):
 
     @cached_property
     def base(self) -> RankingData:
-        """The candidates' rows with the columns that need no training, read back."""
+        """Rows of the candidates, with the columns that need no training."""
         path = self.done(self.columns_stage).path / "table.parquet"
         return read_parquet(path, memory=self.memory)
 
@@ -212,20 +212,20 @@ class Preparation(Study):
 
     @cached_property
     def judged(self) -> list[str]:
-        """Ids of the queries with at least one judgement; the others are in no fold."""
+        """Ids of the queries with at least one judgement; other queries are in no fold."""
         rows = set(self.collection.judgements.query.tolist())
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
     def folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of a split, of judged queries with candidates; as :meth:`whole_folds`."""
+        """The folds of :meth:`whole_folds`, without queries that have no candidates."""
         return [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of a split, of all judged queries.
+        """The folds of a split with all judged queries.
 
         Raises:
-            InputError: a split by group of a collection without groups, by time of one without
-                times, or too few queries.
+            InputError: the split is by group or by time and the collection has no groups or times,
+                or there are too few queries.
         """
         groups = self.groups
         seed = self.config.seed + split.fit
@@ -245,7 +245,7 @@ class Preparation(Study):
         return with_fewer_queries(folds, split.share, seed=seed, groups=together)
 
     def _times(self, split: SplitConfig) -> NDArray[np.float64]:
-        """When each judged query was asked."""
+        """The time when each judged query was asked."""
         times, collection = self.collection.query_times, self.collection
         if times is None:
             raise InputError(
@@ -256,8 +256,8 @@ class Preparation(Study):
         return times[rows_of(self.judged, collection.query_ids)]
 
     def test_qrels(self, split: SplitConfig) -> pd.DataFrame:
-        """The judgements of all queries that a fold of the split tests: all, but for splits by
-        time."""
+        """The judgements of all queries that a fold of the split tests: all judged queries, except
+        in splits by time."""
         tested = {query for fold in self.whole_folds(split) for query in fold.test}
         return self.qrels[self.qrels["qid"].isin(tested)]
 
@@ -283,7 +283,7 @@ class Preparation(Study):
         return {str(query): rows for query, rows in self.qrels.groupby("qid")}
 
     def title(self, document: str) -> str:
-        """A document's title, or the beginning of its text."""
+        """A document's title, or else the beginning of its text, or else its id."""
         row = self._document_rows[document]
         fields = self.collection.fields
         texts = (fields[s][row] for s in ("title", "body") if s in fields)
@@ -296,7 +296,7 @@ class Preparation(Study):
 
     @cached_property
     def told_of_candidates(self) -> dict[str, Any]:
-        """Of the candidates: ``recall``, the mean of each source, and ``remarks``."""
+        """Facts on the candidates: ``recall``, the mean recall of each source, and ``remarks``."""
         found: dict[str, Any] = self.done(self.columns_stage).json("candidates.json")
         return found
 

@@ -1,4 +1,4 @@
-"""The report of a ranking study, of what its stages left behind."""
+"""The report of a ranking study, made from the outputs of its stages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ssi_models.base import MatchingModel
 
 
 def make_report(experiment: RankingStages) -> Report:
-    """The report's data."""
+    """Make the report's data from the outputs of the stages."""
     config, collection, outputs = experiment.config, experiment.collection, experiment.outputs
     facts = {str(k): _fact(v) for k, v in collection.description.items()}
     facts |= _candidate_facts(experiment)
@@ -68,14 +68,14 @@ def make_report(experiment: RankingStages) -> Report:
         studies.append(_study(experiment, output, model_notes))
     warnings = check_expected(config, studies)
     maps = []
-    for of, asked, make in (
+    for items, name, make in (
         ("words", config.word_map, map_of_words),
         ("documents", config.document_map, map_of_documents),
     ):
-        found = make(experiment, drawn.get(asked)) if asked else None
+        found = make(experiment, drawn.get(name)) if name else None
         maps += [found] if found is not None else []
-        if asked and found is None:
-            warnings.append(f"There is no map of {of}: {asked} has no vectors of them.")
+        if name and found is None:
+            warnings.append(f"There is no map of {items}: {name} has no vectors of them.")
     return Report(
         title=config.title,
         introduction=config.introduction,
@@ -92,13 +92,13 @@ def make_report(experiment: RankingStages) -> Report:
 
 
 def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
-    """Where the candidates come from, and how many of the relevant documents are among them."""
+    """Facts on the sources of the candidates and their recall."""
     settings = experiment.config.candidate_settings
-    told = (
+    sources = (
         f"{name} ({options['depth']})" if options.get("depth") else name
         for name, options in settings.items()
     )
-    facts = {"candidates (at most, per query)": ", ".join(told)}
+    facts = {"candidates (at most, per query)": ", ".join(sources)}
     if len(settings) > 1:
         for name, recall in experiment.told_of_candidates["recall"].items():
             facts[f"mean recall of the candidates of {name}"] = f"{recall:.3f}"
@@ -107,7 +107,7 @@ def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
 
 
 def _left_out(experiment: RankingStages) -> dict[str, str]:
-    """Queries that are not tested, or tested without candidates, if any."""
+    """Facts on queries that are not tested, or tested without candidates, if any."""
     collection, judged = experiment.collection, experiment.judged
     empty = len(set(judged) - set(experiment.base.query_ids))
     facts = {}
@@ -153,8 +153,8 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         description=output.split.description,
         split_rule=_split_rule(experiment, output, found.fits),
         systems=[
-            _system(output, one, found.per_query[name], found.fits.get(name, []))
-            for name, one in systems.items()
+            _system(output, described, found.per_query[name], found.fits.get(name, []))
+            for name, described in systems.items()
         ],
         pairs=config.pairs,
         second=config.headline,
@@ -199,7 +199,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
 def _split_rule(
     experiment: RankingStages, output: SplitOutputs, fits: Mapping[str, Sequence[pd.DataFrame]]
 ) -> str:
-    """How training and test queries were separated."""
+    """Sentences on how training and test queries were separated."""
     if output.split.by == "time":
         return f"{_time_rule(output.folds, experiment.groups)} {fits_told(fits)}"
     config = experiment.config
@@ -214,25 +214,25 @@ def _split_rule(
 
 
 def _time_rule(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> str:
-    """The rule of a split by time, and how many test queries training has met before."""
+    """Sentences on a split by time, and on test queries of groups that are trained on too."""
     sizes = "; ".join(
         f"{len(fold.train):,} train, {len(fold.validation):,} later ones stop it, "
         f"{len(fold.test):,} still later ones test"
         for fold in folds
     )
-    told = f"Earlier queries train, later ones are tested, folds: {len(folds)} ({sizes})."
+    rule = f"Earlier queries train, later ones are tested, folds: {len(folds)} ({sizes})."
     if groups is None:
-        return told
+        return rule
     again = 0
     for fold in folds:
         trained = {groups.get(query, query) for query in fold.train}
         again += sum(groups.get(query, query) in trained for query in fold.test)
-    return f"{told} Of the test queries {again:,} are of a group that was trained on too."
+    return f"{rule} Of the test queries {again:,} are of a group that was trained on too."
 
 
 def first_verdict(experiment: RankingStages) -> str:
-    """What the first fit of the first split says of the first comparison: something to read while
-    the rest is made."""
+    """Verdict on the first comparison by the first fit of the first split, to be shown while the
+    rest is made."""
     config, pair = experiment.config, experiment.config.pairs[0]
     systems = [system for system in config.all_systems if system.name in pair]
     split = experiment.fits(config.splits[0])[0]
@@ -261,13 +261,13 @@ def first_verdict(experiment: RankingStages) -> str:
 def _provenance(
     experiment: RankingStages, output: SplitOutputs
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Of the columns in each fold."""
+    """Provenance of the columns, by fold."""
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
     return {name: rows.provenance for name, rows in parts.items()}
 
 
 def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, str]:
-    """The class of every tested query with a relevant document; which are missing, and why."""
+    """The classes of every tested query with a relevant document, and a note on missing classes."""
     source = entity_source(experiment.column_families())
     properties = query_properties(experiment.context, source)
     note = (
@@ -303,15 +303,15 @@ def _column_table(experiment: RankingStages, outputs: Sequence[SplitOutputs]) ->
     return [
         ColumnInfo(
             name=name,
-            family=told["family"],
-            description=told["description"] + (f" ({told['absent']})" if "absent" in told else ""),
-            reference=told["reference"],
-            trained_on=told["trained on"],
+            family=info["family"],
+            description=info["description"] + (f" ({info['absent']})" if "absent" in info else ""),
+            reference=info["reference"],
+            trained_on=info["trained on"],
             training_distance=max(
                 (fold[name][DISTANCE] for fold in folds if DISTANCE in fold[name]), default=None
             ),
         )
-        for name, told in folds[0].items()
+        for name, info in folds[0].items()
     ]
 
 
@@ -322,7 +322,7 @@ def _fact(value: Any) -> str:
 
 
 def check_expected(config: ExperimentConfig, studies: Sequence[Study]) -> list[str]:
-    """A sentence for each expected number that was not met, and one if some were."""
+    """A sentence for each expected number that was not met, and one on the others if some were."""
     by_split = dict(zip((split.name for split in config.splits), studies, strict=True))
     missed = []
     for expected in config.expected:

@@ -1,4 +1,4 @@
-"""The stages of an experiment's splits: models, their scores, a fold as LETOR text, systems."""
+"""Stages of the splits of an experiment: models, their scores, a fold as LETOR text, systems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.stages import STUDIES, StageResult
 
-#: Files of a fold's parts, and what the parts are.
+#: File name of each part of a fold, and name of the part in the fold's table.
 _PARTS = {"train": "train", "vali": "validation", "test": "test"}
 _TRAINING = ("ssi_models", "letor", "ltr_features")
 _RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
@@ -38,16 +38,16 @@ _RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
 
 @dataclass(frozen=True, eq=False)
 class SplitOutputs:
-    """What the stages of one split left behind.
+    """Outputs of the stages of one split.
 
     Attributes:
-        split: its description. folds: its folds.
-        models: folder of each model column's fitted models, by column.
-        systems: folder of each system's runs, values and rankers, by system name.
-        fits: of each system that learns from judgements the folder of every fit, the first of
-            which is that in ``systems``.
-        smaller: for each share of the learning curve the folds of the first fit, and the fits of
-            the systems that it is of.
+        split: its configuration. folds: its folds.
+        models: stage with the fitted models of each model column, by column.
+        systems: stage with the run, values and rankers of each system, by system name.
+        fits: stage of every fit of each system that learns from judgements; the first one is also
+            in ``systems``.
+        smaller: for each share of the learning curve, the folds of the first fit, and the fits of
+            the systems in it.
     """
 
     split: SplitConfig
@@ -59,7 +59,7 @@ class SplitOutputs:
 
 
 class RankingStages(Preparation):
-    """The stages of a ranking study, and what they left behind."""
+    """The stages of a ranking study and their outputs."""
 
     _parts: tuple[str, dict[tuple[str, str], RankingData]] = ("", {})
     _reading = Lock()
@@ -72,7 +72,7 @@ class RankingStages(Preparation):
 
     @property
     def first_stages(self) -> list[Planned]:
-        """What the first comparison needs of the first fit of the first split, its systems last."""
+        """Stages of the first split's first fit that the first comparison needs; systems last."""
         split, pair = self.fits(self.config.splits[0])[0], self.config.pairs[0]
         planned: list[Planned] = []
         for model in self.models_of(split):
@@ -81,7 +81,7 @@ class RankingStages(Preparation):
         return [*planned, *(self.system_stage(split, system) for system in systems)]
 
     def _split_plan(self, split: SplitConfig) -> list[Planned]:
-        """The stages of all fits."""
+        """The stages of all fits of a split."""
         planned: list[Planned] = []
         shares = self.config.evaluation.learning_curve
         smaller = [fit.of_share(share) for share in shares for fit in self.fits(split)]
@@ -93,28 +93,28 @@ class RankingStages(Preparation):
         return planned
 
     def fits(self, split: SplitConfig) -> list[SplitConfig]:
-        """The split, and once more for every further fit of a system."""
+        """The split itself, and its refits for every further fit of a system."""
         most = max(self.config.fits_of(system) for system in self.config.all_systems)
         return [split.refit(number) for number in range(max(most, 1))]
 
     def systems_of(self, split: SplitConfig) -> list[SystemConfig]:
-        """The systems of a fit: all of the first, those that are repeated of the others; with
-        fewer training queries those of the learning curve."""
+        """The systems of a fit: all in the first one, only the repeated ones in further fits; with
+        fewer training queries, those of the learning curve."""
         systems, fits_of = self.config.all_systems, self.config.fits_of
         if split.share < 1:
-            told = {name for pair in self.config.told_pairs for name in pair}
-            return [s for s in systems if s.name in told and split.fit < fits_of(s)]
+            shown = {name for pair in self.config.told_pairs for name in pair}
+            return [s for s in systems if s.name in shown and split.fit < fits_of(s)]
         return [s for s in systems if split.fit == 0 or split.fit < fits_of(s)]
 
     def models_of(self, split: SplitConfig) -> list[ModelConfig]:
-        """The models of a fit: all of the first, those that a system sees of the others."""
+        """The models of a fit: all in the first one, in others only those that a system uses."""
         seen = {name for system in self.systems_of(split) for name in _seen(system)}
         every = split.fit == 0 and split.share == 1
         return [m for m in self.config.models if every or m.name in seen]
 
     @cached_property
     def outputs(self) -> list[SplitOutputs]:
-        """What the stages of each split left behind."""
+        """Outputs of the stages of each split."""
         return [self._outputs(split) for split in self.config.splits]
 
     def _outputs(self, split: SplitConfig) -> SplitOutputs:
@@ -140,7 +140,7 @@ class RankingStages(Preparation):
         return SplitOutputs(split, self.folds(split), models, systems, fits, smaller)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
-        """A part ("train", "vali", "test") of a fold; those of the last split are kept."""
+        """A part ("train", "vali", "test") of a fold; parts of the last split used are cached."""
         with self._reading:
             name, kept = self._parts
             if name != split.name:
@@ -159,12 +159,12 @@ class RankingStages(Preparation):
             folder = self.done(self.scores_stage(split, model)).path
             values[:, position] = np.load(folder / f"{name}.npy")
             facts = read_json(folder / "facts.json")
-            # Scores may be those of an earlier run that called the column otherwise.
+            # An earlier run with another name for the column may have made the scores.
             provenance[model.name] = {**facts[name], **model.recipe.provenance}
         return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
     def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
-        """The split's folds with a model's column; the models are kept in the folder."""
+        """The split's folds with a model's column; the models are saved in the folder."""
         folds = self.folds(split)
         made = learned_columns(
             self.context,
@@ -185,14 +185,14 @@ class RankingStages(Preparation):
         """The recipe of a model's column in a split. Models that learn from documents alone are the
         same in every fit."""
         recipe = model.recipe
-        own = inspect.signature(recipe.kind).parameters
+        accepted = inspect.signature(recipe.kind).parameters
         run = {"seed": self.config.seed, "threads": self.threads}
-        params = {**{k: v for k, v in run.items() if k in own}, **recipe.params}
+        params = {**{k: v for k, v in run.items() if k in accepted}, **recipe.params}
         params = refitted(recipe.kind, params, split.fit)
         return replace(recipe, params=params)
 
     def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
-        """The models of a column and a split, kept in the folder."""
+        """The models of a column and a split, saved in the folder."""
         return TrainedColumn(
             self.context,
             self.learned_column(split, model),
@@ -203,7 +203,7 @@ class RankingStages(Preparation):
         )
 
     def rule(self, split: SplitConfig) -> dict[str, Any]:
-        """What the parts of a split depend on, seeds apart."""
+        """Everything that the parts of a split depend on, except seeds."""
         rule = split.model_dump(exclude={"name", "title", "description"})
         if split.share < 1:
             rule["share"] = split.share
@@ -230,7 +230,7 @@ class RankingStages(Preparation):
             "index": self.key(self.index_stage),
             "model": model.model_dump(mode="json", exclude={"name"}),
             "split": {} if unlabelled else self.rule(split),
-            # Folds hold the queries that have candidates.
+            # Folds contain only queries that have candidates.
             "candidates": {} if unlabelled else self.candidate_inputs,
             "seed": self.config.seed + (0 if unlabelled else split.fit),
         }
@@ -303,7 +303,7 @@ class RankingStages(Preparation):
             )
 
         seen = _seen(system)
-        told = system.model_dump(
+        described = system.model_dump(
             mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
         inputs = {
@@ -314,7 +314,7 @@ class RankingStages(Preparation):
                 if m.name in seen
             },
             "split": self.rule(split),
-            "system": told,
+            "system": described,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
             "measures": config.evaluation.all_measures,
             "seed": config.seed + split.fit,
@@ -324,11 +324,11 @@ class RankingStages(Preparation):
         kind = f"systems {'' if ranker is None else ranker.name}"
         return Planned(
             name, inputs, make, what, kind, split.n_folds, code=_RANKING, together=split.name,
-            # A fold's rows are read with all columns.
+            # A fold's rows are read with the columns of all models.
             after=[self.scores_stage(split, model).name for model in self.models_of(split)],
         )  # fmt: skip
 
 
 def _seen(system: SystemConfig) -> set[str | None]:
-    """Names of the columns, models and families that a system sees."""
+    """Names of the columns, models and families that a system uses."""
     return {*system.columns, system.score}

@@ -1,4 +1,4 @@
-"""Rank the candidates of every test query by one system, fold by fold, and evaluate it."""
+"""Rank the candidates of every test query by one system, fold by fold, and evaluate the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ltr_features.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_parts import RankerConfig
 
-#: Reads a part ("train", "vali", "test") of a fold, by their names.
+#: Reads a part of a fold, given the names of the fold and of the part ("train", "vali", "test").
 ReadPart = Callable[[str, str], RankingData]
 
 
@@ -44,11 +44,11 @@ def write_system(
     ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the folder ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
-    test rows are scored once. Folds are worked on side by side, which keeps all cores busy where
+    test rows are scored once. Folds are processed in parallel, which keeps all cores busy, while
     threads within one small ranker would wait for each other.
 
     Args:
-        core: held while a fold is worked on, which takes one thread.
+        core: context held while a fold is processed, in one thread.
         on_fold: called with the number of folds that are done.
     """
 
@@ -78,8 +78,8 @@ def write_system(
 
 
 def _in_evaluated_order(run: pd.DataFrame) -> pd.DataFrame:
-    """The rows in the order that ``evaluate`` ranks them in, ties included, so that the written
-    run is the ranking that the values are of."""
+    """The rows in the order in which ``evaluate`` ranks them, including ties, so that the written
+    run is exactly the ranking that is evaluated."""
     keyed = run.assign(query=pd.factorize(run["qid"])[0])
     by = ["query", "score", "docno"]
     return keyed.sort_values(by, ascending=[True, False, True], kind="stable")[run.columns]
@@ -108,7 +108,7 @@ def _rank(
         if c in system.columns or test.provenance[c]["family"] in system.columns
     ]
     train, validation = (read(fold.name, part).select_columns(names) for part in ("train", "vali"))
-    if set(fold.train) != set(train.query_ids):  # the parts were turned
+    if set(fold.train) != set(train.query_ids):  # the parts were rotated
         bare = [replace(part, document_ids=None, comments=None) for part in (train, validation)]
         known = concatenate(bare)
         train, validation = (known.select_queries(q) for q in (fold.train, fold.validation))

@@ -1,5 +1,5 @@
-"""Studies of tables whose rows are models on tasks: what the kinds "matching" and "clickthrough"
-share."""
+"""Studies with tables whose rows are models on tasks: the common part of the kinds "matching" and
+"clickthrough"."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RowSection(Section):
 
     Attributes:
         label: unique within the table.
-        model: a registered name. params: of its constructor.
+        model: a registered name. params: arguments of its constructor.
         note: a remark below the table.
     """
 
@@ -39,10 +39,10 @@ class RowSection(Section):
 
 
 class TableSection(Section):
-    """Rows in the paper's order.
+    """A table with its rows in the paper's order.
 
     Attributes:
-        notes: what was found out, printed below the table.
+        notes: findings, printed below the table.
     """
 
     name: str = Field(pattern=r"^[\w-]+$")
@@ -53,11 +53,11 @@ class TableSection(Section):
 
     @property
     def mentioned(self) -> set[str]:
-        """The labels that are named outside of the rows."""
+        """Labels of rows that are used elsewhere in the table's section."""
         return set()
 
     def task_of(self, row: Any) -> str:
-        """The name of the task of a row, which may name its own."""
+        """The name of a row's task: its own if it names one, else the table's."""
         return getattr(row, "task", None) or self.task
 
     @model_validator(mode="after")
@@ -76,8 +76,8 @@ class TablesSection(Section):
     """A whole experiment.
 
     Attributes:
-        repeats: how often each model that learns from judgements is fitted, with other seeds; its
-            values are means over the fits, query by query. Tasks are the same in every fit.
+        repeats: number of fits, with different seeds, of each model that learns from judgements;
+            its values are per-query means over the fits. Tasks are the same in every fit.
     """
 
     title: str
@@ -90,15 +90,15 @@ class TablesSection(Section):
 
     @abstractmethod
     def trials(self, row: Any, fit: int = 0) -> list[dict[str, Any]]:
-        """Parameters of the models that are fitted for a row, in the given fit; the best one of
-        several is reported."""
+        """Parameters of each model that is tried for a row in the given fit; the best model is
+        reported."""
 
     def fits_of(self, row: Any) -> int:
-        """How often a row is fitted: once if every fit would be the same."""
+        """How often a row is fitted: once if all fits would be the same."""
         return self.repeats if self.trials(row, 1) != self.trials(row) else 1
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the tables."""
+        """All mistakes in the tables."""
         for names in (self.tasks, [table.name for table in self.tables]):
             slugs = [slug(name) for name in names]
             if len(set(slugs)) < len(slugs):
@@ -113,7 +113,7 @@ class TablesSection(Section):
                     yield f"{where}: {problem}"
 
     def row_problems(self, row: Any, task: str) -> Iterator[str]:
-        """What is wrong with a row."""
+        """All mistakes in a row."""
         try:
             for params in self.trials(row):
                 model = get_model(row.model)(**params)
@@ -131,13 +131,12 @@ class TablesSection(Section):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What the stages of one fit of a row left.
+    """Results of one fit of a row.
 
     Attributes:
         per_query: index = query ids, a column per measure.
-        seconds: of fitting, and of what else was timed, by the names of the columns of
-            ``times.csv``.
-        remarks: what must be heard of it.
+        seconds: durations of fitting and other work, by column name in ``times.csv``.
+        remarks: important remarks on the fit.
     """
 
     per_query: pd.DataFrame
@@ -149,19 +148,19 @@ FitT = TypeVar("FitT", bound=Fit)
 
 
 class Row(Generic[FitT]):
-    """The fits of a row; what is no measure is that of the first."""
+    """The fits of a row; anything that is not a measure is taken from the first fit."""
 
     def __init__(self, fits: Sequence[FitT]) -> None:
         self.fits, self.first = fits, fits[0]
 
     @cached_property
     def per_query(self) -> pd.DataFrame:
-        """Values by query, means over the fits."""
+        """Per-query values, means over the fits."""
         return mean_values([fit.per_query for fit in self.fits])
 
     @property
     def remarks(self) -> list[str]:
-        """What must be heard of any of the fits."""
+        """The remarks on any of the fits, each once."""
         return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
 
 
@@ -170,10 +169,10 @@ RowT = TypeVar("RowT", bound=Row[Any])
 
 @dataclass(frozen=True, eq=False)
 class Results(Generic[RowT]):
-    """What the stages left.
+    """Results of all stages.
 
     Attributes:
-        rows: by names of tables and labels, those with a model. facts: sizes by task.
+        rows: the rows with a model, by names of tables and labels. facts: sizes by task.
     """
 
     config: Any
@@ -181,8 +180,8 @@ class Results(Generic[RowT]):
     facts: Mapping[str, Mapping[str, float]]
 
     def remarks(self, table: Any) -> list[tuple[str, str]]:
-        """Label and sentence: the notes on a table's rows, and what must be heard of the fits of
-        their models."""
+        """Label and sentence of each note on a table's rows and each remark on the fits of their
+        models."""
         found = []
         for row in table.rows:
             found += [(row.label, row.note)] if row.note else []
@@ -207,7 +206,7 @@ def compare_rows(
     *,
     groups: Mapping[str, Hashable] | None,
 ) -> pd.DataFrame:
-    """Test pairs of rows, by label; see :func:`significance.compare`. There are no intervals."""
+    """Test pairs of rows, by label, without intervals; see :func:`significance.compare`."""
     return compare(
         {label: row.per_query for label, row in rows.items()},
         pairs,
@@ -227,7 +226,7 @@ class TaskStudy(Study):
 
     Attributes:
         tasks: the kind's module of tasks, with ``Task``, ``make_task`` and ``task_files``.
-        task_code: what tasks come from, see :meth:`stages.Stages.run`.
+        task_code: code that makes tasks, see :meth:`stages.Stages.run`.
     """
 
     timed = ("report.html", "tables.txt", "times.csv")
@@ -237,10 +236,10 @@ class TaskStudy(Study):
 
     @abstractmethod
     def row_stages(self, task: str, row: Any) -> list[Planned]:
-        """The stages of all fits of a row; equal rows have the same."""
+        """The stages of all fits of a row; equal rows have the same stages."""
 
     def further_stages(self) -> list[Planned]:
-        """Stages that belong to no row."""
+        """Stages that do not belong to a row."""
         return []
 
     @property
@@ -257,7 +256,7 @@ class TaskStudy(Study):
         return list({stage.name: stage for stage in every}.values())
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
-        """What a task depends on."""
+        """Everything that a task depends on."""
         files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
         return {"task": config.model_dump(mode="json"), "files": files}
 
@@ -275,11 +274,11 @@ class TaskStudy(Study):
         )  # fmt: skip
 
     def make_task(self, config: Any) -> Any:
-        """A task from its files."""
+        """Make a task from its files."""
         return self.tasks.make_task(config, self.data, threads=self.threads)
 
     def task(self, name: str) -> Any:
-        """The task, read back; the last one is kept."""
+        """The task, read back from its stage; the last one used is cached."""
         found = self.done(self.task_stages[name])
         if self._loaded is None or self._loaded[0] != found.key:
             self._loaded = (found.key, self.tasks.Task.load(found.path))

@@ -1,1 +1,1 @@
-"""What a reader sees: tables, figures, the report."""
+"""The report page: tables, figures and text."""

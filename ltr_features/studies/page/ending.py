@@ -1,4 +1,4 @@
-"""The end of a run on the terminal: verdict, a small table, what must be heard; 80 columns wide."""
+"""Summary at the end of a run on the terminal: verdict, table and remarks; 80 columns wide."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ltr_features.studies.page.verdicts import outcome_of, value, verdict_senten
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
 _MARKS = {"helps": " ▲", "hurts": " ▼", "no significant difference": "  "}
-#: The file of a report that holds it.
+#: The file of a report that contains the summary.
 ENDING = "verdict.txt"
 
 
 def report_ending(report: Report) -> str:
-    """Of systems: those that are compared with the headline's baseline, and the baseline."""
+    """Summary of a report on systems: the headline's baseline and the systems compared with it."""
     studies = report.studies[:STUDIES]
     labels = {name: study.label_of(name) for study in studies for name in _compared(study)}
     cells = [_cells(study) for study in studies]
-    rows = [[label, *(of.get(name, "") for of in cells)] for name, label in labels.items()]
+    rows = [[label, *(c.get(name, "") for c in cells)] for name, label in labels.items()]
     heads = [studies[0].measures[0], *(study.name for study in studies)]
     parts = [
         textwrap.fill(verdict_sentence(report), WIDTH),
@@ -33,7 +33,7 @@ def report_ending(report: Report) -> str:
 
 
 def rows_ending(verdict: str, means: Mapping[str, Mapping[str, float]], measure: str) -> str:
-    """Of tables of rows: the first table's means."""
+    """Summary of a report on tables: the verdict and the first table's means."""
     name, rows = next(iter(means.items()))
     table = _table([measure, clipped(name, 40)], [[label, value(x)] for label, x in rows.items()])
     return "\n".join([*([textwrap.fill(verdict, WIDTH)] if verdict else []), table]) + "\n"
@@ -56,7 +56,7 @@ def _cells(study: Study) -> dict[str, str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """At most ROWS rows; first cells are cut so that lines fit."""
+    """A table of at most ROWS rows; first cells are cut so that lines fit."""
     heads = [heads[0], *(clipped(head, 20) for head in heads[1:])]
     widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(1, len(heads))]
     room = WIDTH - sum(widths) - 2 * len(widths)
@@ -67,15 +67,15 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _remarks(studies: Sequence[Study]) -> list[str]:
-    """The first remarks, whole: what helps stands at the end of each. One that is not of all
-    studies says of which."""
-    said: dict[str, list[str]] = {}
+    """The first remarks, uncut since each ends with what helps. A remark that does not concern all
+    studies names those that it does."""
+    by_remark: dict[str, list[str]] = {}
     for study in studies:
         for remark in study.remarks:
-            said.setdefault(remark, []).append(study.name)
+            by_remark.setdefault(remark, []).append(study.name)
     remarks = [
         remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
-        for remark, names in said.items()
+        for remark, names in by_remark.items()
     ]
     shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
     hidden = len(remarks) - len(shown)

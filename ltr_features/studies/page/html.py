@@ -23,12 +23,12 @@ from ltr_features.studies.page.tables import Table
 from ltr_features.studies.statistics.correlation import DEFINITION as CORRELATION
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 
-#: Rows of a table, and figures of a kind, that a page shows without folding some.
+#: Number of table rows, or figures of a kind, up to which a page folds none of them.
 LONG = 12
 
 
 def render(report: Report, figures: ReportFigures | None = None) -> str:
-    """The report as HTML; ``figures`` are those of :func:`report_figures`."""
+    """The report as HTML; ``figures`` are made by :func:`report_figures` if not given."""
     figures = figures or report_figures(report)
     anchors = {name: f"definition-{i + 1}" for i, (name, _) in enumerate(report.definitions)}
     families = {
@@ -58,7 +58,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
 
 
 def _definitions(report: Report) -> list[tuple[str, str]]:
-    """Of the measures, the tests, and of hard queries where there are any."""
+    """Definitions of the measures, the tests, and the terms of hard queries if there are any."""
     tests = dict.fromkeys(study.test.description for study in report.studies)
     found = [*report.definitions, *(("Statistics", text) for text in tests)]
     if any(study.hard_rows(estimate=False) for study in report.studies):
@@ -67,7 +67,7 @@ def _definitions(report: Report) -> list[tuple[str, str]]:
 
 
 def _outcome(study: Study) -> dict[str, Any]:
-    """What the first screen says of a study."""
+    """Values that the first screen shows of a study."""
     found = verdicts.verdict(study)
     row = found.row
     return {
@@ -103,10 +103,10 @@ def _hard_in_short(study: Study) -> str:
 def _study_view(
     study: Study, figures: StudyFigures, anchors: Mapping[str, str], key: str, n_studies: int
 ) -> dict[str, Any]:
-    """What the template shows of one study."""
+    """Values that the template shows of one study."""
     headline = study.pairs[0]
     difference = study.per_query_difference(headline, study.measures[0])
-    rankings = {one.query: one for one in study.drill_down}
+    rankings = {ranking.query: ranking for ranking in study.drill_down}
     gains, importance = _shown_figures(study, figures)
     return {
         "key": key,
@@ -143,14 +143,14 @@ def _study_view(
             for query in query_tables.extreme_queries(study, sign)
             if query in rankings
         ],
-        "pushed": any(of.columns for one in study.drill_down for of in one.documents),
+        "pushed": any(doc.columns for ranking in study.drill_down for doc in ranking.documents),
         "kinds": _kinds(study),
         "data": study_data(study, RANKINGS_SIZE // n_studies),
     }  # fmt: skip
 
 
 def _in_two(table: Table, names: Sequence[Hashable], first: Container[Hashable]) -> list[Table]:
-    """The table; of a long one the rows of ``first`` among its rows' names, and the others."""
+    """The table; a long one in two parts: first the rows whose names are in ``first``."""
     if len(names) <= LONG:
         return [table]
     named = list(zip(names, table.rows, strict=True))
@@ -163,20 +163,20 @@ def _in_two(table: Table, names: Sequence[Hashable], first: Container[Hashable])
 def _shown_figures(
     study: Study, figures: StudyFigures
 ) -> tuple[list[tuple[tuple[str, str], Drawing]], list[Importance]]:
-    """Of many comparisons and systems the figures of those that the first screen shows; all are
-    files beside the page."""
+    """The figures to put on the page: all, or, if there are many, those of the comparisons and
+    systems that the first screen shows. All figures are also written to files."""
     gains, importance = list(figures.gains), list(figures.importance)
     if len(gains) > LONG:
-        gains = [one for one in gains if one[0] in study.shown_pairs]
+        gains = [(pair, drawing) for pair, drawing in gains if pair in study.shown_pairs]
     if len(importance) > LONG:
         names = {name for pair in study.shown_pairs for name in pair}
-        importance = [one for one in importance if one.system in names]
+        importance = [chart for chart in importance if chart.system in names]
     return gains, importance
 
 
 def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, int]]]]:
-    """Number and name of each property of queries that sets them apart, its classes, and how many
-    queries each has."""
+    """Number and name of each property with more than one class, its classes, and the number of
+    queries in each."""
     if study.query_kinds is None:
         return []
     found = []

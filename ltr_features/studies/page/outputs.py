@@ -1,4 +1,4 @@
-"""Everything that a report shows, as files: tables, LaTeX, figures, and what it was made from."""
+"""Write a report to files: page, text, tables, LaTeX and figures."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 def write_outputs(report: Report, path: Path) -> None:
     """Write a report into an existing folder:
 
-    - ``report.html``; ``summary.txt``: the same numbers as text; ``verdict.txt``: what a terminal
-      shows at the end
+    - ``report.html``; ``summary.txt``: the same numbers as text; ``verdict.txt``: what the
+      terminal shows at the end of a run
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
       hard_queries, query_classes, query_kinds, precision_recall, learning_curve,
       column_value, moves, importance, column_correlation, columns (those that the report has)
-    - ``tables.tex``: a table per study in the papers' style, with significance marks
+    - ``tables.tex``: a table per study in the style of papers, with significance marks
     - ``figures/*.{svg,pdf}``
 
-    The same report gives the same files.
+    The same report gives the same files, byte for byte.
     """
     figures = report_figures(report)
     pages.write(html.render(report, figures), path / "report.html")
@@ -47,7 +47,7 @@ def write_outputs(report: Report, path: Path) -> None:
 
 
 def tables_of(report: Report) -> dict[str, pd.DataFrame]:
-    """The report's numbers by table; a column ``study`` says whose they are."""
+    """The report's numbers by table; the column ``study`` names the study of each row."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for study in report.studies:
         per_query = [
@@ -112,11 +112,11 @@ def _moves(study: Study) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "query": one.query,
+                "query": rankings.query,
                 **{k: v for k, v in vars(document).items() if k != "columns"},
                 "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in document.columns),
             }
-            for one in study.drill_down
-            for document in one.moved
+            for rankings in study.drill_down
+            for document in rankings.moved
         ]
     )

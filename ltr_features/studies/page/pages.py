@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: one skeleton for all kinds of studies; the same content as text."""
+"""Self-contained HTML pages with one skeleton for all kinds of studies, and their plain text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Section:
     """A part of a study's page.
 
     Attributes:
-        name: unique on the page. facts: sizes, in a sentence.
-        checks: sign (✓, ≈, ✗) and sentence of each expectation. remarks: what they are about, and
-            a sentence. notes: sentences.
-        figures: caption and drawing. folded: lines under a heading that is closed at first.
+        name: unique on the page. facts: a sentence on sizes.
+        checks: sign (✓, ≈, ✗) and sentence of each expectation. remarks: label and sentence.
+        notes: sentences. figures: caption and drawing.
+        folded: lines by heading; the page shows them collapsed at first.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """All that the page of a study shows, and its text for the terminal.
+    """The content of a study's page, and its text for the terminal.
 
     Attributes:
-        means: by table and row, of the main ``measure``: the overview's chart; ``baseline`` is the
-            row where its line stands.
-        notes: what was found. definitions: of what the tables show, by name.
-        answer: to the question, in a sentence, where the expectations do not give it.
+        means: of the main ``measure`` by table and row, drawn in the overview chart, where a line
+            marks the row ``baseline``.
+        notes: findings. definitions: of the content of the tables, by name.
+        answer: one-sentence answer to the study's question, if not implied by the expectations.
     """
 
     title: str
@@ -63,12 +63,12 @@ class Document:
 
     @cached_property
     def overview(self) -> Drawing:
-        """The means of all rows."""
+        """Chart of the means of all rows."""
         return dots(self.means, self.measure, self.baseline)
 
     @property
     def verdict(self) -> str:
-        """The answer, and how many of the expectations hold, where there are any."""
+        """The answer, and how many of the expectations hold, if there are any."""
         signs = [sign for section in self.sections for sign, _ in section.checks]
         if not signs:
             return self.answer
@@ -78,14 +78,14 @@ class Document:
         return f"{self.answer} {held}" if self.answer else held
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:
-        """File names: ``overview``, and ``NAME-1``, ``NAME-2`` ... of a section's charts."""
+        """All charts by file name: ``overview``, and ``NAME-1``, ``NAME-2`` ... of each section."""
         yield "overview", self.overview
         for section in self.sections:
             for number, (_, drawing) in enumerate(section.figures, 1):
                 yield f"{section.name}-{number}", drawing
 
     def html(self) -> str:
-        """The page."""
+        """The page as HTML."""
         return render("document.html.jinja", title=self.title, document=self)
 
     def text(self) -> str:
@@ -120,8 +120,8 @@ class Numbering:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page from a template. The same values give the same text: no time stamp, no random id; a
-    name that a template does not get is an error."""
+    """Render a page from a template. The same values give the same text: it has no time stamps or
+    random ids. A variable that the template needs but does not get is an error."""
     environment = Environment(
         loader=PackageLoader("ltr_features.studies.page", "templates"),
         autoescape=True,
@@ -140,13 +140,13 @@ def render(template: str, **values: Any) -> str:
 
 
 def write(content: str, path: Path) -> None:
-    """Write a text file in one step."""
+    """Write a text file atomically."""
     with atomic_path(path) as partial:
         partial.write_text(content, encoding="utf-8", newline="\n")
 
 
 def _colours() -> Markup:
-    """The palette as CSS: variables for light and dark, and a class for each family's colour."""
+    """The palette as CSS: variables for light and dark mode, and a class per family colour."""
     light = "".join(f"--{name}: {light};" for name, (light, _) in PALETTE.items())
     both = "".join(f"--{name}: light-dark({a}, {b});" for name, (a, b) in PALETTE.items())
     families = "".join(f".{name} {{ background: var(--{name}); }}" for name in FAMILY_COLOURS)
@@ -160,7 +160,7 @@ def _source(name: str) -> Markup:
 
 
 def _plain(setting: Any, between: str = ", ") -> str:
-    """A setting in words: lists without brackets, "none" and "yes" for Python's words."""
+    """A setting in words: lists without brackets, "none", "yes" and "no" for Python's constants."""
     if isinstance(setting, list | tuple):
         return between.join(_plain(one, " / ") for one in setting) or "none"
     if isinstance(setting, bool):

@@ -1,4 +1,4 @@
-"""Tables of queries: hard ones, kinds of them, the largest changes, documents that moved."""
+"""Tables of queries: hard queries, kinds of queries, largest changes, documents that moved."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def hard_query_table(study: Study) -> Table | None:
 
 
 def other_choices_table(study: Study) -> Table | None:
-    """What other choices of hard queries give."""
+    """Gains on hard queries chosen in other ways; None if the study has none."""
     found = study.hard_rows(estimate=False)
     if not found:
         return None
 
     def chosen(row: Record) -> Cell:
-        own = row["chosen_by"] == "baseline"
-        return Cell(row["rule"], f"by {'the baseline itself' if own else row['chosen_by']}")
+        itself = row["chosen_by"] == "baseline"
+        return Cell(row["rule"], f"by {'the baseline itself' if itself else row['chosen_by']}")
 
     parts: list[Part] = [
         ("System", lambda r: Cell(r["system"], style="biased" * (r["chosen_by"] == "baseline"))),
@@ -113,11 +113,11 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
         "overlap": "Overlap: share of them that a relevant document has, mean over these.",
         "entities": "Entities: those that the query mentions, by the linker of the entity columns.",
     }
-    told = " ".join(text for name, text in meanings.items() if name in properties)
+    explained = " ".join(text for name, text in meanings.items() if name in properties)
     groups = " by group" if study.groups else ""
     return (
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
-        f"each property makes classes of about equally many queries. {told} p: Fisher's "
+        f"each property makes classes of about equally many queries. {explained} p: Fisher's "
         f"randomisation test{groups}, not corrected for the number of classes."
         f"{' Interval and p are over queries, without training noise.' if study.n_fits > 1 else ''}"
         f" {study.query_kinds_note}"
@@ -174,7 +174,7 @@ def extreme_tables(study: Study) -> list[Table]:
 
 def moves_table(study: Study, one: QueryRankings) -> Table:
     """The documents of a query that moved most."""
-    pushed = any(document.columns for one in study.drill_down for document in one.documents)
+    pushed = any(document.columns for other in study.drill_down for document in other.documents)
     rows: list[list[Cell | str]] = []
     for move in one.moved[:MOVED_DOCUMENTS]:
         columns = ", ".join(f"{name} {two(shift)}" for name, shift in move.columns) or "–"

@@ -1,4 +1,4 @@
-"""What a report is made of: plain data, filled by an experiment, rendered by tables and html."""
+"""Data classes of a report, filled by an experiment and rendered by tables and html."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
-#: Most systems of a study on the first screen, beside the baseline.
+#: Maximum number of a study's systems on the first screen, not counting the baseline.
 SHOWN = 7
 
 
@@ -26,12 +26,12 @@ class SystemResult:
 
     Attributes:
         name: short and unique within the study; used in tables and in ``Study.pairs``.
-        description: what it is, in a sentence.
-        label: what a verdict calls it, e.g. "the 46 word columns"; the name by default.
+        description: one sentence on the system.
+        label: its name in verdicts, e.g. "the 46 word columns"; the name by default.
         per_query: float64 frame in [0, 1]: index = query ids, one column per measure, as
-            ``letor.evaluation.evaluate`` returns it (folds concatenated).
-        fits: of a trained system the same frame of each fit, whose mean ``per_query`` is; empty
-            where nothing is trained, or where it is not known.
+            returned by ``letor.evaluation.evaluate`` (folds concatenated).
+        fits: such a frame for each fit of a trained system, whose mean is ``per_query``; empty if
+            nothing is trained, or if the fits are unknown.
         columns: names of the columns that the ranker saw; empty for a ranking without a ranker.
         importance: columns ``column`` and ``gain`` (total split gain, summed or averaged over
             folds; not negative), or None.
@@ -48,15 +48,15 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class RankedDocument:
-    """A document that stands high in the ranking of a system, its baseline, or both.
+    """A document ranked high by a system, its baseline, or both.
 
     Attributes:
-        document: its id. title: its title, or how its text begins; "" where neither is known.
-        label: its judged grade, 0 where it is not judged.
+        document: its id. title: its title, or the beginning of its text; "" if neither is known.
+        label: its judged grade, 0 if it is not judged.
         before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
-        columns: columns that pushed it the way it moved, and how far: the column's part of the
-            score, against the other first documents and in units of their scores' spread, system
-            minus baseline. Empty where it did not move, or no ranker can say.
+        columns: columns that pushed it in the direction in which it moved, with their shift: the
+            column's contribution to the score against the other first documents, in units of their
+            scores' spread, system minus baseline. Empty if it did not move or no ranker is known.
     """
 
     document: str
@@ -73,8 +73,7 @@ class RankedDocument:
 
     @property
     def gain(self) -> float:
-        """Change of its discount, as it counts for the measures; the greater the higher the
-        grade."""
+        """Change of the document's discount, weighted by its grade."""
         before, after = (
             0 if r is None else 1 / math.log2(1 + r) for r in (self.before, self.after)
         )
@@ -83,16 +82,16 @@ class RankedDocument:
 
 @dataclass(frozen=True)
 class QueryRankings:
-    """The documents of a query that are among the first of the headline's system or baseline."""
+    """The documents of a query that the headline's system or baseline ranks among the first."""
 
     query: str
     documents: Sequence[RankedDocument]
 
     @property
     def moved(self) -> list[RankedDocument]:
-        """Those that moved, relevant ones and large moves first."""
-        found = [one for one in self.documents if one.before != one.after]
-        return sorted(found, key=lambda one: -abs(one.gain))
+        """The documents that moved, relevant ones and large moves first."""
+        moved = [document for document in self.documents if document.before != document.after]
+        return sorted(moved, key=lambda document: -abs(document.gain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,38 +100,38 @@ class Study:
 
     Attributes:
         name: e.g. "Held-out queries".
-        description: what is asked here, one or two sentences.
+        description: the question of the study, one or two sentences.
         split_rule: how training and test queries were separated, in words.
         systems: in the order of the tables.
         pairs: declared comparisons (system, baseline) by name; the first is the headline.
-        second: a further pair that the first screen tells of, or None.
+        second: a further pair whose verdict the first screen shows, or None.
         measures: columns of ``per_query`` to report; the first is the primary measure.
-        groups: group of each query, where queries belong together (are made from one article,
-            say); they are tested by group.
+        groups: group of each query, if some belong together (are made from one article, say);
+            queries are then tested by group.
         query_texts: text of each query id; queries without one show their id.
         facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
         hard_queries: table of ``hard_queries.hard_query_table``, or None.
-        hard_measure: the measure that ``hard_queries`` is about.
+        hard_measure: the measure of ``hard_queries``.
         hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
         hard_control: name of its control, for the text.
         query_classes: table of ``query_classes.query_class_table``, or None.
         query_kinds: ordered categories, a row per query and a column per property: the class of
-            each query (others have none), by which the page's table of queries is filtered; or
-            None.
+            each query (missing queries have none), by which the page's table of queries can be
+            filtered; or None.
         query_kinds_note: which properties are missing, and why.
         drill_down: both rankings of the headline comparison, query by query; the largest changes
             first.
-        precision_recall, precision_recall_note: what ``precision_recall`` returns.
+        precision_recall, precision_recall_note: returned by ``precision_recall``.
         learning_curve: table of ``learning_curve.learning_curve``, or None.
-        column_value: what column groups are worth to one system, columns ``group``, ``kind``,
+        column_value: value of column groups to one system, columns ``group``, ``kind``,
             ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
-        column_value_of: that system.
+        column_value_of: name of that system.
         column_correlation: table of ``correlation.column_correlation``, or None.
         test: settings of the statistical tests.
-        remarks: sentences, without their stop, on the collection (``Collection.remarks``) and on
+        remarks: sentences, without full stop, on the collection (``Collection.remarks``) and on
             trained columns that learned nothing, or had little to learn from, see
-            :func:`ltr_features.remarks.told_once`; part of the verdict.
-        warnings: what a reader must know before believing the numbers.
+            :func:`ltr_features.remarks.told_once`; shown with the verdict.
+        warnings: what a reader must know before relying on the numbers.
     """
 
     name: str
@@ -181,21 +180,21 @@ class Study:
 
     @property
     def shown_pairs(self) -> list[tuple[str, str]]:
-        """The comparisons with the headline's baseline, the headline first; at most so many as the
+        """The comparisons with the headline's baseline, the headline first; at most as many as the
         first screen shows."""
         return [pair for pair in self.pairs if pair[1] == self.pairs[0][1]][:SHOWN]
 
     def label_of(self, name: str) -> str:
-        """What a verdict calls the system of that name."""
+        """Label of the system of that name in verdicts."""
         return self.system(name).label or name
 
     def text_of(self, query: str) -> str:
-        """The query's text, or its id where it has none."""
+        """The query's text, or its id if it has none."""
         return self.query_texts.get(query) or query
 
     @property
     def n_fits(self) -> int:
-        """How often the system that was fitted most often was; 1 if that is not known."""
+        """Largest number of fits of any system; 1 if unknown."""
         return max((len(s.fits) for s in self.systems), default=0) or 1
 
     @property
@@ -229,7 +228,7 @@ class Study:
         )
 
     def hard_rows(self, *, estimate: bool = True) -> list[dict[str, Any]]:
-        """Rows of ``hard_queries``: the estimates, or what other choices of queries give."""
+        """Rows of ``hard_queries``: the estimates, or else those of other choices of queries."""
         table = self.hard_queries
         if table is None or table.empty:
             return []
@@ -244,16 +243,16 @@ class Study:
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """A line of the column table.
+    """A row of the column table.
 
     Attributes:
         name: the column's name in the LETOR file.
-        family: groups (and colours) columns, e.g. "BM25" or "trained models".
-        description: what it measures, in a line.
+        family: the group of columns that it belongs to, e.g. "BM25"; determines its colour.
+        description: what it measures, in one line.
         reference: paper and equation, if any.
         trained_on: what it was learned from; "nothing (counts of the collection)" if not learned.
-        training_distance: of a trained column, the Kolmogorov-Smirnov distance (0 to 1) of the
-            scores of training rows to those of other rows, in the fold where it is largest.
+        training_distance: for a trained column, the Kolmogorov-Smirnov distance (0 to 1) between
+            the scores of training rows and of other rows, in the fold where it is largest.
     """
 
     name: str
@@ -266,16 +265,16 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines, such as the progress of a model's training.
+    """A line chart, such as the progress of a model's training.
 
     Attributes:
-        name: whose they are, e.g. the model.
+        name: what the lines belong to, e.g. the model.
         x_label: unit of the horizontal axis, e.g. "epoch".
-        y_label: what is drawn, e.g. "margin ranking loss" (one unit for all series).
+        y_label: the quantity drawn, e.g. "margin ranking loss" (one unit for all series).
         series: (x values, y values) of each line by label; finite numbers.
-        best_x: where the stopped model was taken from, or None.
+        best_x: x value at which the model was kept, or None.
         description: what is shown and how the stopping point was chosen.
-        remark: what a reader must hear of it, or "".
+        remark: something that the reader must know, or "".
     """
 
     name: str
@@ -289,10 +288,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class NearestWords:
-    """Words nearest to some words under a model.
+    """Nearest neighbours of some words under a model.
 
     Attributes:
-        name: the model.
+        name: of the model.
         description: the similarity shown and which side (query, document) the words are on.
         rows: (word, its neighbours with their similarity, nearest first).
     """
@@ -311,13 +310,13 @@ class Report:
         introduction: what was done, in a few sentences of plain text.
         studies: at least one.
         facts: facts about the run by label, e.g. {"Documents": "1,718 sections"}.
-        columns: the column table; its families colour the importance charts.
+        columns: the column table; its families determine the colours of the importance charts.
         curves: training curves of the models.
-        nearest_words: what the models learned.
-        maps: of words and of documents of an embedding.
+        nearest_words: neighbours of words under the models.
+        maps: maps of the words and of the documents of an embedding.
         settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
         versions: versions of the software by name.
-        warnings: what concerns the run as a whole.
+        warnings: warnings that concern the run as a whole.
     """
 
     title: str
@@ -348,6 +347,6 @@ class Report:
 
     @property
     def definitions(self) -> list[tuple[str, str]]:
-        """(name, definition) of every measure shown; then what holds for all of them."""
+        """(name, definition) of every measure shown, then the rules common to all of them."""
         listed = [(m, run_measure(m).formula) for m in self.measures]
         return [*listed, (", ".join(self.measures), RUN_RULES)]

@@ -1,4 +1,4 @@
-"""What the page's script works on, as data within the page."""
+"""Data for the page's script, embedded in the page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ltr_features.studies.page.report import QueryRankings, Study
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 
 RANKINGS_SIZE = 400_000
-"""Most characters of the rankings of all studies together, packed."""
+"""Maximum number of characters of the packed rankings of all studies together."""
 
 
 def embedded(content: Mapping[str, Any]) -> Markup:
-    """JSON with nothing that HTML would interpret."""
+    """JSON without characters that HTML would interpret."""
     text = _json(content)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -28,15 +28,15 @@ def embedded(content: Mapping[str, Any]) -> Markup:
 
 
 def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
-    """Per-query values and rankings of a study.
+    """Per-query values and rankings of a study, as JSON.
 
-    Values are whole millionths, as three little-endian bytes each, in base64: all queries of the
+    Values are integer millionths, as three little-endian bytes each, in base64: all queries of the
     first measure of the first system, then its next measure, then the next system. Kinds: for each
-    property the number of each query's class as one character, "-" for none. Rankings: see
-    :func:`packed_rankings`.
+    property, the class of each query as one character ("A" for the first, "-" for none). Rankings:
+    see :func:`packed_rankings`.
 
     Args:
-        rankings_size: most characters of the packed rankings.
+        rankings_size: maximum number of characters of the packed rankings.
     """
     values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
     millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
@@ -61,7 +61,7 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
 
 
 def map_data(found: EmbeddingMap) -> Markup:
-    """Labels, where they stand in thousandths of the drawing, and the numbers of the nearest."""
+    """Labels of a map, their positions in thousandths of the drawing, and nearest neighbours."""
     x, y = np.rint(1000 * places(found)).astype(int).T.tolist()
     return embedded(
         {
@@ -76,15 +76,15 @@ def map_data(found: EmbeddingMap) -> Markup:
 
 
 def packed_rankings(study: Study, size: int) -> str:
-    """The rankings of the headline comparison: JSON, compressed by zlib, in base64; "" where there
-    are none. Of too many the queries that changed most, so that it fits.
+    """The rankings of the headline comparison: JSON, compressed by zlib, in base64; "" if there are
+    none. If not all fit, only the queries that changed most are included.
 
-    ``documents``: title and id of each. ``columns``: names. ``queries``: by the query's number a
-    list for each document: its number, grade, rank before and after (0 for none), and then number
-    and shift (in hundredths) of the columns that pushed it, in turns.
+    ``documents``: title and id of each. ``columns``: names. ``queries``: by the query's number, a
+    list for each document: its number, grade, rank before and after (0 for none), followed by the
+    number and shift (in hundredths) of each column that pushed it.
 
     Args:
-        size: most characters.
+        size: maximum number of characters.
     """
     chosen = list(study.drill_down)
     while chosen:
@@ -100,14 +100,14 @@ def _rankings(study: Study, chosen: Sequence[QueryRankings]) -> bytes:
     columns: dict[str, int] = {}
     number = {query: i for i, query in enumerate(study.queries)}
     queries = {}
-    for one in chosen:
+    for ranking in chosen:
         rows = []
-        for of in one.documents:
-            shifts = ((columns.setdefault(c, len(columns)), round(100 * x)) for c, x in of.columns)
-            known = documents.setdefault((of.title, of.document), len(documents))
-            ranks = (of.before or 0, of.after or 0)
-            rows.append([known, of.label, *ranks, *(part for pair in shifts for part in pair)])
-        queries[number[one.query]] = rows
+        for doc in ranking.documents:
+            shifts = ((columns.setdefault(c, len(columns)), round(100 * x)) for c, x in doc.columns)
+            known = documents.setdefault((doc.title, doc.document), len(documents))
+            ranks = (doc.before or 0, doc.after or 0)
+            rows.append([known, doc.label, *ranks, *(part for pair in shifts for part in pair)])
+        queries[number[ranking.query]] = rows
     content = {"documents": list(documents), "columns": list(columns), "queries": queries}
     return _json(content).encode("utf-8")
 

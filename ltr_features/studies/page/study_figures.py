@@ -1,4 +1,4 @@
-"""The figures of a report: each is shown on the page and written as files of its own."""
+"""The figures of a report, which are shown on the page and written to files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCATTERED = 2000
 
 @dataclass(frozen=True)
 class Importance:
-    """The most important columns of a system, and the families' shares in words."""
+    """The most important columns of a system; ``words`` gives the families' shares."""
 
     system: str
     drawing: Drawing
@@ -40,12 +40,12 @@ class Importance:
 
 @dataclass(frozen=True)
 class Correlation:
-    """What is shown of the correlation of columns.
+    """The correlation of columns as shown on the page.
 
     Attributes:
-        drawing: the heat map. hidden: number of the columns that are not in it.
-        nearest: of the columns that the system has beyond its baseline (of those with most gain
-            where there are none) the columns most like each, with their correlation.
+        drawing: the heat map. hidden: number of columns that are not in it.
+        nearest: for each column that the system has beyond its baseline (if there are none, for
+            those with most gain), the most similar columns with their correlation.
     """
 
     drawing: Drawing
@@ -55,9 +55,9 @@ class Correlation:
 
 @dataclass(frozen=True)
 class StudyFigures:
-    """The figures of one study; ``gains`` by pair, the headline's first, and ``scatter`` of the
-    headline, are by query; ``recall`` is precision at levels of recall, ``learning`` quality by
-    the number of training queries."""
+    """The figures of one study: ``gains`` (per-query differences of each pair, the headline's
+    first), ``scatter`` (the headline pair query by query), ``recall`` (precision at levels of
+    recall), ``learning`` (quality by the number of training queries) and others."""
 
     study: Study
     gains: Sequence[tuple[tuple[str, str], Drawing]]
@@ -79,27 +79,27 @@ class ReportFigures:
     maps: Sequence[tuple[EmbeddingMap, Drawing]]
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
-        """File names: ``overview``; of each study ``STUDY-gains-SYSTEM-BASELINE``,
+        """All figures by file name: ``overview``; for each study ``STUDY-gains-SYSTEM-BASELINE``,
         ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-learning-curve``,
         ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``;
-        ``curve-NAME`` of each model; ``word-map``, ``document-map``."""
+        for each model ``curve-NAME``; ``word-map``, ``document-map``."""
         yield "overview", self.overview
-        for of in self.studies:
-            name = slug(of.study.name)
-            for pair, drawing in of.gains:
+        for figures in self.studies:
+            name = slug(figures.study.name)
+            for pair, drawing in figures.gains:
                 yield f"{name}-gains-{'-'.join(map(slug, pair))}", drawing
-            if of.scatter is not None:
-                yield f"{name}-scatter", of.scatter
-            if of.recall is not None:
-                yield f"{name}-precision-recall", of.recall
-            if of.learning is not None:
-                yield f"{name}-learning-curve", of.learning
-            if of.hard is not None:
-                yield f"{name}-hard-queries", of.hard
-            for one in of.importance:
-                yield f"{name}-importance-{slug(one.system)}", one.drawing
-            if of.correlation is not None:
-                yield f"{name}-correlation", of.correlation.drawing
+            if figures.scatter is not None:
+                yield f"{name}-scatter", figures.scatter
+            if figures.recall is not None:
+                yield f"{name}-precision-recall", figures.recall
+            if figures.learning is not None:
+                yield f"{name}-learning-curve", figures.learning
+            if figures.hard is not None:
+                yield f"{name}-hard-queries", figures.hard
+            for chart in figures.importance:
+                yield f"{name}-importance-{slug(chart.system)}", chart.drawing
+            if figures.correlation is not None:
+                yield f"{name}-correlation", figures.correlation.drawing
         for curve, drawing in self.curves:
             yield f"curve-{slug(curve.name)}", drawing
         for found, drawing in self.maps:
@@ -113,7 +113,7 @@ class ReportFigures:
 
 
 def report_figures(report: Report) -> ReportFigures:
-    """The figures; they are drawn when they are written or shown."""
+    """All figures of a report; they are drawn only when written or shown."""
     drawn = ((curve, curves(curve)) for curve in report.curves)
     return ReportFigures(
         _overview(report),
@@ -124,7 +124,7 @@ def report_figures(report: Report) -> ReportFigures:
 
 
 def family_numbers(report: Report) -> dict[str, int]:
-    """A number (colour) for each family in order of the column table; unlisted columns last."""
+    """The number (colour) of each family, in the order of the column table; "other" is last."""
     families = [*(c.family for c in report.columns), "other"]
     return {family: i for i, family in enumerate(dict.fromkeys(families))}
 
@@ -132,11 +132,12 @@ def family_numbers(report: Report) -> dict[str, int]:
 def dots(
     means: Mapping[str, Mapping[str, float]], measure: str, baseline: str | None = None
 ) -> Drawing:
-    """Means of rows without intervals, in panels: the tests compare rows query by query.
+    """Means of rows in panels, without intervals, since the tests compare rows query by query.
 
     Args:
         means: by panel and row.
-        baseline: the row where the line stands, in panels that have it; the first by default.
+        baseline: row whose mean the vertical line marks, in panels that have it; by default the
+            first.
     """
     panels = []
     for name, rows in means.items():
@@ -147,7 +148,7 @@ def dots(
 
 
 def _overview(report: Report) -> Drawing:
-    """Systems that are compared with the headline's baseline, in the primary measure."""
+    """The headline's baseline and the systems compared with it, in the primary measure."""
     panels = []
     for study in report.studies:
         measure, baseline = study.measures[0], study.pairs[0][1]
@@ -189,7 +190,7 @@ def _gains(study: Study, pair: tuple[str, str]) -> Drawing:
 
 
 def _scatter(study: Study) -> Drawing | None:
-    """The headline pair, a point per query; None for too many of them."""
+    """The headline pair, a point per query; None if there are too many queries."""
     if len(study.queries) > SCATTERED:
         return None
     (system, baseline), measure = study.pairs[0], study.measures[0]
@@ -198,7 +199,7 @@ def _scatter(study: Study) -> Drawing | None:
 
 
 def _recall(study: Study) -> Drawing | None:
-    """Precision at levels of recall, if recall means something."""
+    """Precision at levels of recall; None if recall is not meaningful."""
     table = study.precision_recall
     if table is None:
         return None
@@ -211,7 +212,7 @@ def _recall(study: Study) -> Drawing | None:
 
 
 def _learning(study: Study) -> Drawing | None:
-    """Quality by the number of training queries."""
+    """Quality by the number of training queries; None if the study has no learning curve."""
     table = study.learning_curve
     if table is None:
         return None
@@ -225,7 +226,7 @@ def _learning(study: Study) -> Drawing | None:
 
 
 def _hard(study: Study) -> Drawing | None:
-    """The estimates on hard queries, each beside that on all queries."""
+    """The estimates on hard queries, each with the difference on all queries."""
     chosen = [row for row in study.hard_rows() if row["n_queries"]]
     if not chosen:
         return None
@@ -281,16 +282,16 @@ def _correlation(study: Study) -> Correlation | None:
         return None
     system, baseline = (study.system(name) for name in study.pairs[0])
     gain: dict[str, float] = {}
-    for one in (baseline, system):
-        if one.importance is not None:
-            gain |= dict(zip(one.importance["column"], one.importance["gain"], strict=True))
+    for side in (baseline, system):
+        if side.importance is not None:
+            gain |= dict(zip(side.importance["column"], side.importance["gain"], strict=True))
     added = [name for name in system.columns if name not in baseline.columns]
     names = chosen_columns(table, gain, added, CORRELATED_COLUMNS)
     if len(names) < 2:
         return None
-    of = [name for name in names if name in added] or names
+    listed = [name for name in names if name in added] or names
     return Correlation(
         correlation(names, table.loc[names, names].to_numpy()),
         len(table) - len(names),
-        nearest_columns(table, of[:NEAREST_OF]),
+        nearest_columns(table, listed[:NEAREST_OF]),
     )

@@ -28,7 +28,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def baseline_letters(study: Study) -> dict[str, str]:
-    """Letter of each baseline for the significance marks; "" where there is only one."""
+    """Letter of each baseline for the significance marks; "" if there is only one baseline."""
     names = study.baselines
     if len(names) == 1:
         return {names[0]: ""}
@@ -36,8 +36,8 @@ def baseline_letters(study: Study) -> dict[str, str]:
 
 
 def significance_marks(study: Study) -> dict[tuple[str, str], str]:
-    """Marks of each (system, measure): ▲ significantly better, ▼ worse than the baseline, followed
-    by the baseline's letter where there are several; "" where neither."""
+    """Marks of each (system, measure): ▲ if significantly better than the baseline, ▼ if worse,
+    followed by the baseline's letter if there are several; "" if neither."""
     letters = baseline_letters(study)
     marks: dict[tuple[str, str], str] = {}
     for row in study.comparisons.to_dict("records"):
@@ -48,7 +48,7 @@ def significance_marks(study: Study) -> dict[tuple[str, str], str]:
 
 
 def marks_note(study: Study) -> str:
-    """Footnote of the significance marks: against what, which test, family, correction."""
+    """Footnote of the significance marks: baselines, test, family of comparisons, correction."""
     letters = baseline_letters(study)
     against = f"the baseline {study.baselines[0]}"
     if len(letters) > 1:
@@ -79,8 +79,8 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         role = ""
         if system.name in letters:
             role = f" (baseline{' ' + letters[system.name] if letters[system.name] else ''})"
-        told = system.label if system.label not in system.name else ""
-        note = " ".join(filter(None, (f"{told}." if told else "", system.description)))
+        label = system.label if system.label not in system.name else ""
+        note = " ".join(filter(None, (f"{label}." if label else "", system.description)))
         rows.append(
             [
                 Cell(system.name + role, note, style="baseline" if role else ""),
@@ -111,8 +111,8 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
 
 def comparison_table(study: Study, measure: str | None = None) -> Table:
     """Every declared pair on one measure (by default the primary one): difference, interval,
-    p-values, effect, won, tied, lost; with refits the spread over them, with groups the design
-    effect."""
+    p-values, effect, won, tied, lost; also the spread if there are refits, and the design effect
+    if there are groups."""
     measure = measure or study.measures[0]
     t = study.comparisons
     found = t[t["measure"] == measure].to_dict("records")
@@ -145,7 +145,7 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
 
 
 def value_table(study: Study) -> Table | None:
-    """What column groups are worth."""
+    """The value of column groups; None if the study has none."""
     if study.column_value is None:
         return None
     found = study.column_value.to_dict("records")
@@ -172,7 +172,7 @@ def value_table(study: Study) -> Table | None:
 def nearest_columns_table(
     study: Study, nearest: Sequence[tuple[str, Sequence[tuple[str, float]]]]
 ) -> Table:
-    """The columns most like others."""
+    """The columns most correlated with each of some columns."""
     rows: Rows = [
         [name, ", ".join(f"{other} {two(x)}" for other, x in others) or "–"]
         for name, others in nearest
@@ -184,7 +184,7 @@ def nearest_columns_table(
 
 
 def words_table(words: NearestWords) -> Table:
-    """Words nearest to some words under a model."""
+    """The nearest neighbours of some words under a model."""
     rows: Rows = [
         [word, ", ".join(f"{other} {similarity:.2f}" for other, similarity in near)]
         for word, near in words.rows
@@ -195,7 +195,7 @@ def words_table(words: NearestWords) -> Table:
 
 
 def columns_table(columns: Sequence[ColumnInfo]) -> Table:
-    """Every column, what it was computed or learned from, and how training rows differ."""
+    """Every column, what it was learned from, and how far scores of training rows differ."""
     trained = any(c.training_distance is not None for c in columns)
     rows: Rows = [
         [
@@ -245,7 +245,7 @@ def study_text(study: Study) -> str:
 
 
 def report_text(report: Report) -> str:
-    """The report's numbers as plain text; the HTML file has the same and more."""
+    """The report's numbers as plain text; the HTML page has the same and more."""
     definitions = "\n".join(wrapped(f"{name}: {text}") for name, text in report.definitions)
     warnings = "\n".join(wrapped(f"! {w}") for w in report.warnings)
     parts = [report.title, *map(study_text, report.studies), warnings, definitions]
@@ -253,6 +253,6 @@ def report_text(report: Report) -> str:
 
 
 def latex_tables(report: Report) -> str:
-    """The table of systems of each study."""
+    """The table of systems of each study, as LaTeX."""
     head = "% \\usepackage{booktabs,amssymb}\n"
     return head + "\n".join(systems_table(study).latex() for study in report.studies)

@@ -1,4 +1,4 @@
-"""Columns that the tables of a study share: of numbers, differences and intervals."""
+"""Columns that the tables of a study share: numbers, differences and intervals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
 from ltr_features.studies.page.verdicts import STYLES, minus, outcome_of, percent, signed, value
 
-#: A row of a data frame; the heading of a column and what it shows of a row.
+#: A row of a data frame; and a column: its heading and the function that makes its cells.
 Record: TypeAlias = Mapping[str, Any]
 Part: TypeAlias = tuple[Column | str, Callable[[Record], Cell | str]]
 
 
 def table_of(name: str, parts: Sequence[Part], records: Sequence[Record], caption: str) -> Table:
-    """A row for each record, a column for each part."""
+    """A table with a row for each record and a column for each part."""
     rows = [[show(record) for _, show in parts] for record in records]
     return Table(name, [heading for heading, _ in parts], rows, caption)
 
@@ -25,7 +25,7 @@ def table_of(name: str, parts: Sequence[Part], records: Sequence[Record], captio
 def number(
     title: str, key: str, show: Callable[[Any], str], note: str = "", note_key: str = ""
 ) -> Part:
-    """A column of numbers, "–" where there is none, with another number in the note."""
+    """A column of numbers ("–" if missing), optionally with another number in the notes."""
 
     def cell(row: Record) -> Cell:
         noted = bool(note) and not pd.isna(row[note_key])
@@ -38,7 +38,7 @@ def number(
 
 
 def difference(key: str, title: str, relative: str = "") -> Part:
-    """A column of differences, with the relative ones in the notes."""
+    """A column of differences, optionally with relative differences in the notes."""
     return title, lambda row: Cell(
         signed(row[key]), percent(row[relative]) if relative else "", sign(row), strong=True
     )
@@ -47,7 +47,7 @@ def difference(key: str, title: str, relative: str = "") -> Part:
 def interval(
     study: Study, records: Sequence[Record], middle: str, note: str = "", note_key: str = ""
 ) -> Part:
-    """A column of intervals in words, and drawn to the scale of the records if there are any."""
+    """A column of intervals, as text and drawn to the scale of the records if there are any."""
     ends = [abs(r[name]) for r in records for name in ("low", "high", middle)]
     limit = max((float(x) for x in ends if x == x), default=0.0)
 
@@ -57,8 +57,8 @@ def interval(
         low, mean, high = (float(row[name]) for name in ("low", middle, "high"))
         span = (low / limit, mean / limit, high / limit) if limit > 0 else None
         noted = note and not pd.isna(row[note_key])
-        told = note.format(row[note_key]) if noted else ""
-        return Cell(f"{signed(low)} to {signed(high)}", told, sign(row), span=span)
+        remark = note.format(row[note_key]) if noted else ""
+        return Cell(f"{signed(low)} to {signed(high)}", remark, sign(row), span=span)
 
     return f"{study.test.confidence:.0%} interval", cell
 
@@ -68,12 +68,12 @@ MEANS = number("Baseline", "baseline_mean", value), number("System", "system_mea
 
 
 def sign(row: Record) -> str:
-    """Colour of a row: by its corrected test where there is one, else by its interval."""
+    """Colour of a row: by its corrected test if there is one, else by its interval."""
     if "significant" in row:
         return STYLES[outcome_of(row)]
     return "gain" if row["low"] > 0 else "loss" if row["high"] < 0 else "unsure"
 
 
 def two(x: float) -> str:
-    """Two decimals with a sign."""
+    """A number with two decimals and a sign."""
     return minus(f"{x:+.2f}")

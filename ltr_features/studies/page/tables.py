@@ -1,4 +1,4 @@
-"""One type of table, for the terminal, LaTeX and the page; CSV files that spreadsheets can open."""
+"""Tables for the terminal, LaTeX and the page; CSV files that are safe to open in spreadsheets."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows in one place.
+    """The content of one cell of a table.
 
     Attributes:
-        text: in every format. note: smaller and below it; in brackets in plain text, but for a
-            row's first cell.
-        style: "gain", "loss" or "unsure" colours it; of a row's first cell it is that of the row.
-        strong: in bold. marks: ▲, ▼ and letters, raised behind it.
-        span: low, middle and high end of an interval, drawn below the text, as shares in [-1, 1]
-            of the largest value of the column.
+        text: shown in every format. note: shown smaller and below the text; in plain text in
+            brackets, but omitted from a row's first cell.
+        style: "gain", "loss" or "unsure" sets the colour; that of a first cell is the row's style.
+        strong: whether the text is bold. marks: ▲, ▼ and letters, as a superscript.
+        span: low end, middle and high end of an interval, drawn below the text, as shares in
+            [-1, 1] of the largest value of the column.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading; numbers stand to the right. ``href``: what it links to on the page."""
+    """A heading; ``number``: whether cells are right-aligned; ``href``: link target on the page."""
 
     title: str
     number: bool = True
@@ -59,9 +59,9 @@ class Table:
     """Rows of cells under headings.
 
     Attributes:
-        name: what is shown, short. caption: what a reader must know of it.
-        columns: a plain text is the heading of numbers; the first column names the rows.
-        rows: as many cells each as there are columns; a plain text is a cell.
+        name: short description. caption: what a reader must know to interpret the table.
+        columns: a string is the heading of numbers; the first column names the rows.
+        rows: one cell per column each; a string is a cell without attributes.
         style: classes of the page's style sheet.
     """
 
@@ -83,14 +83,14 @@ class Table:
 
     @property
     def marks(self) -> list[int]:
-        """The most marks of a cell, by column."""
+        """The largest number of marks in a cell of each column."""
         longest = [0] * len(self.columns)
         for row in self.cells:
             longest = [max(n, len(c.marks)) for n, c in zip(longest, row, strict=True)]
         return longest
 
     def text(self) -> str:
-        """For the terminal."""
+        """The table as plain text for the terminal."""
         heads, rows, marks = self.headings, self.cells, self.marks
         left = next((j for j, head in enumerate(heads) if head.number), len(heads))
         titles = [h.title + " " * (m + 1 if m else 0) for h, m in zip(heads, marks, strict=True)]
@@ -106,7 +106,7 @@ class Table:
         return aligned(titles, shown, left=left)
 
     def latex(self) -> str:
-        """A ``table`` environment; it needs the packages ``booktabs`` and ``amssymb``."""
+        """A LaTeX ``table`` environment; it needs the packages ``booktabs`` and ``amssymb``."""
         heads = " & ".join(escaped(head.title) for head in self.headings)
         lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in self.cells]
         return "\n".join(
@@ -127,8 +127,8 @@ class Table:
 
 
 def write_csv(frame: pd.DataFrame, path: Path, **options: Any) -> None:
-    """Write a frame for spreadsheets: texts that they would run as formulas (those that begin with
-    =, +, -, @, a tab or a line's end and are no numbers) get an apostrophe in front."""
+    """Write a CSV file that is safe for spreadsheets: strings that they would run as formulas (no
+    numbers, but beginning with =, +, -, @, tab or carriage return) get a leading apostrophe."""
     from pandas.api.types import is_numeric_dtype
 
     shown = frame.rename(columns=_harmless)
@@ -149,8 +149,8 @@ def _harmless(content: Any) -> Any:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
-    """Columns padded to their widest cell, the first ``left`` to the left, others to the right;
-    a rule under the header."""
+    """A plain-text table with a rule under the header; the first ``left`` columns are left-aligned,
+    the others right-aligned."""
     table = [list(header), *map(list, rows)]
     widths = [max(len(row[j]) for row in table) for j in range(len(header))]
     lines = [
@@ -164,7 +164,7 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) 
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """The text in lines of at most 100 characters, or of another width."""
+    """The text in lines of at most ``width`` characters."""
     return textwrap.fill(text, width, subsequent_indent="  ") if text else ""
 
 
@@ -174,7 +174,7 @@ def escaped(text: str) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    """▲a▼b as one superscript."""
+    """A cell as LaTeX, with its marks, e.g. ▲a▼b, as one superscript."""
     text = rf"\textbf{{{escaped(cell.text)}}}" if cell.strong else escaped(cell.text)
     if not cell.marks:
         return text

@@ -1,4 +1,4 @@
-"""What the numbers say, in words computed from them."""
+"""Verdicts: sentences computed from the numbers of a study."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
 """Colours of the outcomes."""
 FEW_GROUPS = 20
-"""Below so many groups bootstrap intervals are known to be too narrow."""
+"""With fewer groups than this, bootstrap intervals are known to be too narrow."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Verdict:
         outcome: significant gain, significant loss, or neither, at the study's level after
             correction.
         headline: one short sentence.
-        details: numbers, test, and what the other measures say.
+        details: sentences on the numbers, the test, and the outcomes of the other measures.
         row: the comparison's row of ``Study.comparisons``.
     """
 
@@ -66,12 +66,12 @@ _FURTHER: Mapping[Outcome, str] = {
 
 
 def verdict_sentence(report: Report) -> str:
-    """The headline verdicts of all studies in one sentence, with the systems' everyday names."""
+    """The headline verdicts of all studies in one sentence, with the systems' labels."""
     return _sentence(report, [study.pairs[0] for study in report.studies])
 
 
 def second_sentence(report: Report) -> str:
-    """The same of the further pairs that the author names; "" where there is none."""
+    """The verdicts on the studies' second pairs in one sentence; "" unless each study has one."""
     if any(study.second is None for study in report.studies):
         return ""
     return _sentence(report, [study.second for study in report.studies if study.second])
@@ -84,12 +84,12 @@ def _sentence(report: Report, pairs: Sequence[tuple[str, str]]) -> str:
     if len(studies) == 1 or len(set(labels)) > 1:
         return " ".join(v.headline for v in found)
     where: dict[Outcome, list[str]] = {}
-    for study, one in zip(studies, found, strict=True):
-        where.setdefault(one.outcome, []).append(f"on {_lower(study.name)}")
+    for study, v in zip(studies, found, strict=True):
+        where.setdefault(v.outcome, []).append(f"on {_lower(study.name)}")
     (first, names), *others = where.items()
     system, against = labels[0]
     parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {_listed(names)}"]
-    parts += [f"{_FURTHER[outcome]} {_listed(of)}" for outcome, of in others]
+    parts += [f"{_FURTHER[outcome]} {_listed(places)}" for outcome, places in others]
     return f"{_capital('; '.join(parts), pairs[0])}."
 
 
@@ -98,7 +98,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _capital(text: str, pair: tuple[str, str]) -> str:
-    """With a capital, but for the name of a system, which is written as it is."""
+    """The text with a capital first letter, unless it starts with the name of the pair's system."""
     return text if text.startswith(pair[0]) else text[:1].upper() + text[1:]
 
 
@@ -132,7 +132,7 @@ def _observations(row: pd.Series) -> str:
 
 
 def _training(row: pd.Series) -> str:
-    """How far the difference moves from fit to fit, and whether the verdict holds over that."""
+    """A sentence on the spread of the difference over fits and the p-value that includes it."""
     if row["n_fits"] < 2:
         return ""
     return (
@@ -156,7 +156,7 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
 
 
 def group_verdict(study: Study) -> str:
-    """How the queries depend on each other and what that leaves; "" where each stands alone."""
+    """Sentences on the groups of queries and the design effect; "" if there are no groups."""
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
     if n_groups == n:
@@ -181,7 +181,7 @@ def group_verdict(study: Study) -> str:
 
 
 def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> str:
-    """How many of the other measures agree, and which contradict."""
+    """A sentence on which of the other measures agree with the outcome or contradict it."""
     others = {m: outcome_of(study.comparison(pair, m)) for m in study.measures[1:]}
     if not others:
         return ""
@@ -203,8 +203,8 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
 
 
 def hard_query_verdict(study: Study) -> str:
-    """The estimate for the headline system (the first in the table if it is not there), or why
-    there is none; "" if there is no table."""
+    """A sentence with the estimate for the headline system (or the first one in the table, if the
+    headline's is missing), or the reason why there is none; "" if there is no table."""
     if study.hard_queries is None or study.hard_queries.empty:
         return ""
     rows = study.hard_rows()
@@ -230,7 +230,7 @@ def hard_query_verdict(study: Study) -> str:
 
 
 def value(x: float) -> str:
-    """Four decimals: "0.4123"."""
+    """A number with four decimals: "0.4123"."""
     return f"{x:.4f}"
 
 
@@ -243,7 +243,7 @@ def changes(x: float) -> str:
 
 
 def signed(x: float) -> str:
-    """Four decimals with a sign; a typographic minus: "+0.0123", "−0.0123"; "n/a" for NaN."""
+    """Four decimals with a sign and typographic minus: "+0.0123", "−0.0123"; "n/a" for NaN."""
     if pd.isna(x):
         return "n/a"
     text = f"{x:+.4f}"
@@ -251,12 +251,12 @@ def signed(x: float) -> str:
 
 
 def minus(number: str) -> str:
-    """With a typographic minus."""
+    """The number with a typographic minus."""
     return number.replace("-", "−")
 
 
 def percent(x: float) -> str:
-    """A share as signed per cent, one decimal: "+12.3 %"; "n/a" for NaN."""
+    """A share as a signed percentage with one decimal: "+12.3 %"; "n/a" for NaN."""
     if pd.isna(x):
         return "n/a"
     text = f"{100 * x:+.1f}"
@@ -264,7 +264,7 @@ def percent(x: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """Two significant digits; below 0.0001 as a bound; "n/a" for NaN."""
+    """A p-value with about two significant digits; "< 0.0001" below that; "n/a" for NaN."""
     if pd.isna(p):
         return "n/a"
     if p < 0.0001:

@@ -1,1 +1,1 @@
-"""Per-query numbers in, numbers out; nothing here knows a kind of study or a page."""
+"""Statistics of per-query values; independent of kinds of studies and of the report page."""

@@ -1,5 +1,5 @@
-"""What groups of columns are worth to a ranker: trained without each, and with each alone; and
-what is lost if a group's values are shuffled within each query."""
+"""Value of groups of columns to a ranker: from rankers trained without a group or with a group
+added, and from the loss when a group's values are shuffled within each query."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def retrained_value(
     query_groups: Mapping[str, Hashable] | None = None,
     fits: Mapping[str, Sequence[pd.DataFrame]] | None = None,
 ) -> pd.DataFrame:
-    """Differences that a group makes: of each pair, the first system has it and the second has not.
-    ``query_groups`` and ``fits`` as in :func:`significance.compare`.
+    """Differences that groups of columns make: in each pair, only the first system has the group.
+    ``query_groups`` and ``fits`` are ``groups`` and ``fits`` of :func:`significance.compare`.
 
     Returns:
         ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
@@ -65,12 +65,12 @@ def shuffled_value(
     seed: int,
     repeats: int = 3,
 ) -> dict[str, float]:
-    """Mean loss in the measure if the values of a group's columns are shuffled among the rows of
-    each query, the same way for all of its columns; mean over ``repeats`` shuffles. The rankers
-    stay as they were trained: correlated columns stand in for each other here too.
+    """Loss in the measure if the values of a group's columns are shuffled among the rows of each
+    query, in the same order for all of its columns; mean over ``repeats`` shuffles. The rankers
+    are not trained anew, so correlated columns can stand in for each other here too.
 
     Args:
-        rankers: of each fold. parts: its test rows.
+        rankers: one per fold. parts: the fold's test rows.
         groups: for each group, whether a column belongs to it.
     """
 
@@ -98,7 +98,7 @@ def _shuffled(
     def change(rows: RankingData) -> RankingData:
         columns = np.flatnonzero([belongs(name) for name in rows.column_names])
         X = rows.X.copy()
-        # Rows by query, in random order within it, take the values of rows by query.
+        # Rows sorted by query, in random order within it, take the values of rows sorted by query.
         target = np.lexsort((rng.random(len(rows)), rows.query_index))
         source = np.argsort(rows.query_index, kind="stable")
         X[np.ix_(target, columns)] = rows.X[np.ix_(source, columns)]

@@ -1,4 +1,4 @@
-"""What each column adds to a ranker's scores of the rows of queries.
+"""Contributions of single columns to a ranker's scores.
 
 The contributions of a row add up to its score, up to a constant that all rows share:
 
@@ -7,8 +7,8 @@ The contributions of a row add up to its score, up to a constant that all rows s
 - other rankers: Shapley values against a row that has the median of the query's rows in every
   column, by sampled orders of the columns (Strumbelj, Kononenko, "Explaining prediction models and
   individual predictions with feature contributions", Knowledge and Information Systems 2014,
-  section 3). A ranker that adds up functions of single columns (linear ListNet and RankNet,
-  AdaRank, RankBoost, coordinate ascent) gives the same in every order: its terms, exactly.
+  section 3). For a ranker that adds up functions of single columns (linear ListNet and RankNet,
+  AdaRank, RankBoost, coordinate ascent) every order gives the same result: exactly these terms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from letor.normalise import NoNormaliser
 from letor.rankers.base import Ranker
 
 ORDERS = 8
-"""Sampled orders of the columns; half of them are the others reversed."""
+"""Number of sampled orders of the columns; half of them are the other half reversed."""
 
 
 def column_contributions(
@@ -34,13 +34,13 @@ def column_contributions(
     rows: RankingData,
     wanted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """What each column of ``ranker.feature_names_`` adds to the score of each row, less the mean
-    over the query's rows: a row's sum is its score less the query's mean score.
+    """Contribution of each column of ``ranker.feature_names_`` to the score of each row, minus its
+    mean over the query's rows: the sum of a row is its score minus the query's mean score.
 
     Args:
         ranker: a fitted ranker. folder: where it is saved.
-        rows: all rows of queries, with at least the ranker's columns.
-        wanted: bool [n], the rows that are told, and that means are over; by default all.
+        rows: all rows of some queries, with at least the ranker's columns.
+        wanted: bool [n], the rows that are returned and that means are taken over; by default all.
 
     Returns:
         float64 [number of wanted rows, p].
@@ -53,15 +53,15 @@ def column_contributions(
         parts = _TREES[ranker.name](Path(folder), rows.X)
     else:
         parts = np.zeros(rows.X.shape)
-        for of in queries:
-            parts[of] = _sampled(ranker, rows.select_rows(of))
-    for of in queries:
-        parts[of] -= parts[of].mean(axis=0)
+        for query_rows in queries:
+            parts[query_rows] = _sampled(ranker, rows.select_rows(query_rows))
+    for query_rows in queries:
+        parts[query_rows] -= parts[query_rows].mean(axis=0)
     return parts
 
 
 def is_exact(ranker: Ranker) -> bool:
-    """Whether the contributions are computed, not sampled."""
+    """Whether the contributions are computed exactly rather than sampled."""
     return ranker.name in _TREES
 
 
@@ -90,9 +90,9 @@ _TREES = {"lambdamart": _lightgbm, "xgboost": _xgboost}
 
 
 def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
-    """Shapley values of a query's normalised rows by sampled orders. The rows are put in place of
-    the median row column by column; each column gets the change of the score when its turn comes.
-    If the ranker adds up its columns one order tells everything."""
+    """Shapley values of a query's normalised rows by sampled orders. Starting from the median row,
+    values are replaced by those of the rows column by column; each column gets the change of the
+    score at its turn. One order is enough if the ranker adds up functions of single columns."""
     plain = copy.copy(ranker)
     plain.normaliser_ = NoNormaliser()
     X = rows.X
@@ -119,8 +119,8 @@ def _adds_up(
     middle: NDArray[np.float32],
     half: NDArray[np.int64],
 ) -> bool:
-    """Whether the scores are those of half of the columns plus those of the other half, as they
-    are, to the precision of scores, if the ranker adds up functions of single columns."""
+    """Whether the scores are additive over two halves of the columns, to the precision of scores,
+    as they are if the ranker adds up functions of single columns."""
     X = rows.X
     none, all_of = np.broadcast_to(middle, X.shape), X
     first, second = none.copy(), all_of.copy()
@@ -131,7 +131,7 @@ def _adds_up(
 
 
 def _scores(ranker: Ranker, rows: RankingData, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """float64 [m, n]: scores of m changed copies of the query's n rows, each a query of its own."""
+    """float64 [m, n]: scores of m modified copies of a query's n rows, each scored as a query."""
     m, n, p = X.shape
     copies = RankingData(
         X=np.ascontiguousarray(X.reshape(m * n, p)),

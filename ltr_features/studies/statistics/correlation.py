@@ -1,4 +1,4 @@
-"""Which columns order the candidates of a query alike."""
+"""Rank correlation of columns over the candidates of a query."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
         parts: rows with the same columns, each query in one part only. Missing values rank lowest.
 
     Returns:
-        Symmetric, index = columns = column names, values in [-1, 1]; NaN where no query has two
-        different values of both columns.
+        Symmetric, index = columns = column names, values in [-1, 1]; NaN if there is no query in
+        which both columns vary.
     """
     names = list(parts[0].column_names)
     sums, queries = np.zeros((2, len(names), len(names)))
-    # One thread: the products are small, and sums of a BLAS on several depend on their number.
+    # One thread: the products are small, and BLAS sums depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         for part in parts:
             X = np.where(np.isnan(part.X), -np.inf, part.X)[part.order]
@@ -46,7 +46,7 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
 
 
 def _unit_ranks(X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """float64 [n, p]: the ranks within each column, centred, of length 1; 0 for a constant."""
+    """float64 [n, p]: ranks within each column, centred and scaled to length 1; 0 if constant."""
     ranks = rankdata(X, axis=0) - (len(X) + 1) / 2
     length = np.sqrt((ranks**2).sum(axis=0))
     return ranks / np.where(length > 0, length, 1.0)
@@ -58,12 +58,12 @@ def chosen_columns(
     added: Sequence[str],
     most: int = 24,
 ) -> list[str]:
-    """The columns to draw: the added ones, at most two thirds of ``most``, then others; both by
-    gain, largest first. Columns that vary in no query are left out.
+    """The columns to draw: first the added ones, at most two thirds of ``most``, then others; both
+    by decreasing gain. Columns that vary in no query are left out.
 
     Args:
         correlation: of all columns. gain: of the columns that the ranker saw.
-        added: columns that the system has and its baseline has not.
+        added: columns of the system that its baseline lacks.
     """
     varying = correlation.columns[np.diag(correlation) == 1]
     by_gain = sorted(varying, key=lambda name: -gain.get(name, 0.0))
@@ -75,7 +75,8 @@ def chosen_columns(
 def nearest_columns(
     correlation: pd.DataFrame, names: Sequence[str], n: int = 5
 ) -> list[tuple[str, list[tuple[str, float]]]]:
-    """For each of the names the ``n`` other columns of largest absolute correlation."""
+    """For each column in ``names``, the ``n`` other columns with the largest absolute
+    correlation."""
     found = []
     for name in names:
         others = correlation[name].drop(name).dropna()

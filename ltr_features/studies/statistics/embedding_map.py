@@ -1,5 +1,5 @@
-"""Words or documents of an embedding on a plane: the two directions in which their vectors differ
-most."""
+"""Words or documents of an embedding on a plane spanned by the two directions in which their
+vectors differ most."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NEAREST = 6
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingMap:
-    """Words or documents, and where they stand.
+    """Words or documents and their positions.
 
     Attributes:
-        name: the embedding. of: what is on the map.
+        name: of the embedding. of: what is on the map.
         labels: the words, or titles of the documents; the most important first.
         points: float64 [n, 2], the first two principal components of the unit vectors.
-        variance: share of the variance that the two have, 0 to 1.
+        variance: share of the variance that these components explain, 0 to 1.
         dimension: of the vectors.
-        nearest: int64 [n, k], for each of them those with the largest cosine in all dimensions.
+        nearest: int64 [n, k], numbers of those with the largest cosine in all dimensions.
     """
 
     name: str
@@ -42,10 +42,10 @@ def embedding_map(
     labels: Sequence[str],
     vectors: NDArray[np.float32],
 ) -> EmbeddingMap | None:
-    """The map of those with a vector; None for fewer than three of them, or a single dimension.
+    """Compute the map; None for fewer than three non-zero vectors or a single dimension.
 
     Args:
-        labels: of the most important first. vectors: float32 [n, N]; rows of 0 are left out.
+        labels: the most important first. vectors: float32 [n, N]; zero rows are left out.
     """
     X = np.asarray(vectors, dtype=np.float64)
     length = np.linalg.norm(X, axis=1)

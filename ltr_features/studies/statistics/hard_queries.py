@@ -1,22 +1,22 @@
 """Gains on hard queries, and what selecting them does to any ranker.
 
-The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard where the baseline
+The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard if the baseline
 itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does not repeat: on
-queries chosen so, a ranker of equal quality gains too (regression to the mean).
+queries chosen in this way, a ranker of equal quality gains too (regression to the mean).
 
-The estimate here is therefore the gain on queries that an independent ranking finds hard: one that
-is neither the baseline nor a system that is judged. Chosen without a look at the two runs, the
-queries are a population of their own, on which the usual tests of the difference are valid. It is
-the gain on queries that are hard for that ranking.
+The estimate here is therefore the gain on queries that an independent ranking finds hard, one that
+is neither the baseline nor a judged system. As the two runs do not influence the choice, these
+queries are a population of their own, on which the usual tests of the difference are valid. The
+estimate describes queries that are hard for that ranking.
 
-Other ways to choose are computed beside it, to show how much the choice matters; none of them is
-the estimate:
+Other ways to choose the queries are computed as well, to show how much the choice matters; none of
+them is the estimate:
 
-- by the baseline itself, the papers' rule; with a control (the baseline refitted) the gain net of
-  what the same choice gives the control. The control shares columns, and so luck, with the
-  baseline: where it differs less from the baseline than the system does, the rest stays in;
+- by the baseline itself, the papers' rule; with a control (the baseline refitted), also the gain
+  net of what the same choice gives the control. The control shares columns, and so luck, with the
+  baseline: if it differs less from the baseline than the system does, part of the effect remains;
 - by the mean of system and baseline: the two are interchangeable under the null hypothesis, but the
-  runs that are judged have a say in the choice;
+  judged runs influence the choice;
 - by further rankings, and by other rules.
 """
 
@@ -35,7 +35,7 @@ from ltr_features.studies.statistics.significance import TestSettings, corrected
 
 BASELINE = "baseline"
 BOTH = "mean of both"
-#: Name, parameter, and which values it calls hard.
+#: Name, parameter, and function that returns which values are hard.
 _Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
@@ -71,7 +71,7 @@ def hard_by_threshold(values: pd.Series, threshold: float = 0.5) -> NDArray[np.b
 
 def hard_by_quantile(values: pd.Series, quantile: float) -> NDArray[np.bool_]:
     """bool [n]: queries whose value is at or below the quantile; equal values stay together, so
-    that more than the share ``quantile`` can be chosen.
+    more than the share ``quantile`` may be chosen.
 
     Raises:
         InputError: quantile outside (0, 1].
@@ -100,16 +100,16 @@ def hard_query_table(
 
     Args:
         baseline: values of one measure (the paper: NDCG@20), index = query ids.
-        systems: the systems whose gain is wanted, same queries.
-        selectors: rankings other than baseline and systems, by name; the first one chooses the
-            queries of the estimate.
+        systems: values of the systems whose gain is wanted, on the same queries.
+        selectors: values of rankings other than baseline and systems, by name; the first one
+            chooses the queries of the estimate.
         control: values of a system that knows no more than the baseline (the baseline refitted
             on other folds or with another seed) and that is not among the selectors.
         thresholds: rules "value below the threshold".
-        quantiles: rules "value at or below this quantile of the chooser's values". The first
-            rule, thresholds before quantiles, is that of the estimate.
+        quantiles: rules "value at or below this quantile of the chooser's values". The estimate
+            uses the first rule, thresholds before quantiles.
         settings: draws and levels of the interval and the test.
-        groups: of the queries, which are tested by group.
+        groups: group of each query; queries are tested by group.
 
     Returns:
         One row per (rule, chooser, system): ``system``, ``rule`` (e.g. "value < 0.5"),
@@ -117,13 +117,13 @@ def hard_query_table(
         (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
         ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
         ``high``, ``p``, ``p_corrected``, ``system_spread``, ``control_spread``; see
-        ``DEFINITIONS``. Control and net gain are there where the baseline chose and there is a
-        control; ``low``, ``high`` and ``p`` then describe the net gain. What is not there, and
-        all numbers of a rule that chooses no query, is NaN.
+        ``DEFINITIONS``. Control gain and net gain exist where the baseline chose and there is a
+        control; ``low``, ``high`` and ``p`` then describe the net gain. Missing numbers, and all
+        numbers of a rule that chooses no query, are NaN.
 
     Raises:
-        InputError: series on different queries, NaN values, a selector with a reserved name, one
-            that is judged or is the control, or a query without a group.
+        InputError: series on different queries, NaN values, a selector that has a reserved name,
+            is judged or is the control, or a query without a group.
     """
     settings = settings or TestSettings()
     others = dict(selectors or {})
@@ -166,7 +166,7 @@ def _check_selectors(
     if {BASELINE, BOTH} & set(selectors):
         raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
     for number, (name, values) in enumerate(selectors.items()):
-        same = number == 0 and any(values.equals(one) for one in judged.values())
+        same = number == 0 and any(values.equals(other) for other in judged.values())
         if name in judged or same:
             raise InputError(
                 f"selector {name!r} is judged itself; hard queries are chosen by another ranking"
@@ -182,7 +182,7 @@ def _gains(
     settings: TestSettings,
     groups: Sequence[Hashable] | None,
 ) -> dict[str, float]:
-    """Gains of the system's values over the baseline's, net of the control's if there is one."""
+    """Gains of the system over the baseline, and net of the control's gain if there is one."""
     names = "n_queries n_groups baseline_mean system_mean gain relative_gain control_gain net_gain"
     row = dict.fromkeys([*names.split(), "low", "high", "p"], float("nan"))
     if len(b) == 0:

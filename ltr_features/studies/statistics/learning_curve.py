@@ -1,4 +1,4 @@
-"""How good systems are that learned from fewer training queries."""
+"""Quality of systems trained on fewer queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
-#: A number of training queries, and of each system the per-query values of its fits.
+#: A number of training queries, and the per-query values of each system's fits.
 Point = tuple[float, Mapping[str, Sequence[pd.DataFrame]]]
 
 
@@ -25,8 +25,8 @@ def learning_curve(
     """The comparisons at each number of training queries.
 
     Args:
-        points: the systems, trained on more and more queries, tested on the same ones.
-        untrained: values of systems of the pairs that learn from no query.
+        points: values of systems trained on more and more queries and tested on the same ones.
+        untrained: values of systems in ``pairs`` that learn from no query.
         pairs, groups: as in :func:`significance.compare`.
 
     Returns:

@@ -1,11 +1,11 @@
-"""Tests and intervals of mean paired differences, by groups of queries where there are any.
+"""Tests and intervals of mean paired differences, by groups of queries if there are any.
 
-All take per-query differences (system minus baseline), one column per comparison. Queries that
-belong together (made from one article, say) are not independent: where ``groups`` says which do,
-whole groups change their sign, are drawn, and count as observations. Without groups every query is
-a group of its own. Random draws come from a generator seeded by the caller and are the same for
-every column, so a p-value depends on its own differences, the groups, the seed and the number of
-draws only: not on the other comparisons, not on the number of threads.
+All functions take per-query differences (system minus baseline), one column per comparison. Queries
+that belong together (made from one article, say) are not independent: if ``groups`` is given, whole
+groups change their sign, are drawn, and count as observations. Without groups every query is a
+group of its own. Random draws come from a generator seeded by the caller and are the same for every
+column, so a p-value depends only on its own differences, the groups, the seed and the number of
+draws, but not on other comparisons or the number of threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from letor.errors import InputError
 from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
 
 EXACT_PATTERNS = 1 << 16
-"""Up to so many sign patterns all of them are tried."""
+"""All sign patterns are tried if there are at most this many."""
 PATTERNS_AT_ONCE = 2048
 RESAMPLES_AT_ONCE = 256
 
@@ -61,7 +61,7 @@ def fisher_randomisation(
     n = int(code.max()) + 1
     integers = np.zeros((-(-n // 64) * 64, d.shape[1]), dtype=np.int64)
     np.add.at(integers, code, _as_integers(d))
-    # Each of the values may be off by half a unit, in the observed and in the permuted sum.
+    # Each value may be off by half a unit, in both the observed and the permuted sum.
     threshold = np.maximum(np.abs(integers.sum(axis=0)) - len(d), 0)
     if _is_exact(n, n_permutations):
         patterns = np.arange(2**n, dtype=np.uint64).reshape(-1, 1)
@@ -78,9 +78,9 @@ def fisher_randomisation(
 def paired_t(
     differences: ArrayLike, *, groups: Sequence[Hashable] | None = None
 ) -> NDArray[np.float64]:
-    """Two-sided p-values of the paired t-test, of the groups' means where there are groups (each
-    group counts once, however many queries it has); float64 [k]. NaN for a single query or group,
-    1 where all differences are 0.
+    """Two-sided p-values of the paired t-test, float64 [k]. With groups, the test is of their means
+    (each group counts once, however many queries it has). NaN for a single query or group, 1 if
+    all differences are 0.
 
     Raises:
         InputError: no queries, NaN or infinite differences, or a group missing.
@@ -128,7 +128,7 @@ def bootstrap_interval(
 
 
 def check_queries(name: str, queries: pd.Index, wanted: pd.Index) -> None:
-    """Raise InputError unless both are the same queries, each once, in any order."""
+    """Raise InputError unless both have the same queries, each once, in any order."""
     if not queries.is_unique or set(queries) != set(wanted):
         raise InputError(
             f"{name}: values of {len(queries)} queries, others have {len(wanted)}; comparisons are "
@@ -142,7 +142,7 @@ def group_labels(
     """The group of each query; None without groups.
 
     Raises:
-        InputError: a query has none.
+        InputError: a query has no group.
     """
     if groups is None:
         return None
@@ -150,7 +150,7 @@ def group_labels(
     if missing:
         raise InputError(
             f"{len(missing):,} queries have no group, the first is {missing[0]!r}; give each query "
-            "one, those that stand alone a group of their own"
+            "one, and a group of its own to each that belongs with no other"
         )
     return [groups[str(query)] for query in queries]
 
@@ -158,10 +158,10 @@ def group_labels(
 def group_sums(
     values: NDArray[np.float64], groups: Sequence[Hashable] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Sums of the rows of each group, float64 [G, k], and its number of rows, int64 [G].
+    """Sum of the rows of each group, float64 [G, k], and its number of rows, int64 [G].
 
     Raises:
-        InputError: not one group for each row.
+        InputError: there is not exactly one group per row.
     """
     code = _codes(groups, len(values))
     sizes = np.bincount(code)
@@ -173,8 +173,8 @@ def group_sums(
 def group_error(
     differences: ArrayLike, groups: Sequence[Hashable] | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """Standard error of each mean over queries, groups being drawn (the mean as a ratio of sums,
-    linearised), float64 [k], and its degrees of freedom; NaN and 1 for a single group."""
+    """Standard error of each mean over queries, with groups as sampling units (the mean as a ratio
+    of sums, linearised), float64 [k], and its degrees of freedom; NaN and 1 for a single group."""
     d = _columns(differences)
     sums, sizes = group_sums(d - d.mean(axis=0), groups)
     n = len(sizes)
@@ -186,7 +186,7 @@ def group_error(
 def t_test(
     mean: NDArray[np.float64], error: NDArray[np.float64], freedom: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Two-sided p-values; without any error 1 where the mean is 0, else 0."""
+    """Two-sided p-values of a t-test; where the error is 0, 1 if the mean is 0, else 0."""
     from scipy.stats import t
 
     without = np.where(np.isnan(error), np.nan, np.where(mean == 0, 0.0, np.inf))
@@ -198,14 +198,14 @@ def t_test(
 def detectable(
     error: NDArray[np.float64], freedom: float | NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """The differences that a two-sided t-test at level ``alpha`` finds in 80 % of samples."""
+    """Differences that a two-sided t-test at level ``alpha`` finds in 80 % of samples."""
     from scipy.stats import t
 
     return np.asarray((t.ppf(1 - alpha / 2, freedom) + t.ppf(0.8, freedom)) * error)
 
 
 def smallest_p(differing: int, n_groups: int, n_permutations: int) -> float:
-    """The smallest p-value that the randomisation test can give."""
+    """The smallest p-value that the randomisation test can give with ``differing`` groups."""
     exact = 2.0 ** (1 - differing) if differing else 1.0
     return exact if _is_exact(n_groups, n_permutations) else max(exact, 1 / (n_permutations + 1))
 

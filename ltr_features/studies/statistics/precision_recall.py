@@ -1,4 +1,4 @@
-"""Precision at levels of recall, and whether the judgements let recall mean anything."""
+"""Precision at levels of recall, and whether recall is meaningful with the given judgements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from letor.judged_runs import best_first
 
 LEVELS = np.linspace(0, 1, 11)
-"""Of recall."""
+"""Levels of recall."""
 FEW = 2
 """With fewer relevant documents per query (median) recall has no level between 0 and 1."""
 DEPTH = 10
-"""First documents of a ranking whose judgements are counted."""
+"""Number of first documents of a ranking of which the judged ones are counted."""
 
 
 def precision_recall(
@@ -25,12 +25,12 @@ def precision_recall(
 
     Args:
         qrels: columns ``qid``, ``docno``, ``label``; relevant from 1.
-        rankings: of each system the runs of its fits, columns ``qid``, ``docno``, ``score``; their
-            mean is taken.
+        rankings: the runs of each system's fits, columns ``qid``, ``docno``, ``score``; the mean
+            over the fits is taken.
 
     Returns:
-        A frame with a row per level, columns ``recall`` and the systems' names, and what must be
-        known to read it; or None, and why there is none.
+        A frame with a row per level, columns ``recall`` and the systems' names, and a note needed
+        to interpret it; or None, and the reason.
     """
     counts = qrels[qrels["label"] >= 1].groupby("qid").size()
     if counts.empty or counts.median() < FEW:
@@ -51,9 +51,9 @@ def precision_recall(
 
 
 def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np.float64]:
-    """float64 [11]: mean over the queries with a relevant document of the greatest precision at
-    any rank where recall has reached the level (TREC's iprec_at_recall); equal scores are ordered
-    by document id."""
+    """float64 [11]: greatest precision at any rank where recall has reached the level, mean over
+    the queries with a relevant document (TREC's iprec_at_recall); equal scores are ordered by
+    document id."""
     relevant = qrels.loc[qrels["label"] >= 1, ["qid", "docno"]].assign(relevant=True)
     ranked = run[["qid", "docno", "score"]].merge(relevant, how="left", on=["qid", "docno"])
     ranked = best_first(ranked)
@@ -72,7 +72,7 @@ def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np
 
 
 def _judged(qrels: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> str:
-    """How far the judgements can be believed to have found the relevant documents."""
+    """A sentence on how completely the judgements cover the first documents of the rankings."""
     if not (qrels["label"] < 1).any():
         return "The judgements name relevant documents alone; all others count as not relevant."
     judged = qrels[["qid", "docno"]].assign(judged=True)

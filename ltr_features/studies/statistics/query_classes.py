@@ -1,4 +1,4 @@
-"""Where a system wins and loses: queries by length, entities, relevant documents, shared words."""
+"""Gains by class of queries: by length, entities, relevant documents and shared words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.statistics.significance import TestSettings, gain_row
 
 ENTITIES = "entities"
-#: Classes that do not depend on the queries: the largest value of each, and what they are called.
+#: Classes that do not depend on the queries: largest value of each but the last, and their names.
 _FIXED = {ENTITIES: ((0.0, 1.0), ("none", "one", "two or more"))}
 
 
@@ -25,12 +25,12 @@ def query_properties(context: ColumnContext, source: EntitySource | None = None)
     """Properties of every query that has a relevant document, index = query ids.
 
     Args:
-        context: of the collection. source: links the queries' entities, see :func:`entity_source`.
+        context: of the collection. source: links entities in queries, see :func:`entity_source`.
 
     Returns:
-        ``words``: distinct words of the query that some document has. ``relevant documents``:
-        judged 1 or more. ``overlap``: share of its words that a relevant document has, mean over
-        these. ``entities``: distinct entities that the query mentions, if there is a source.
+        ``words``: distinct words of the query that occur in some document. ``relevant documents``:
+        number judged 1 or more. ``overlap``: share of the query's words that a relevant document
+        has, mean over these. ``entities``: distinct entities in the query, if there is a source.
     """
     collection, Q = context.collection, context.query_counts
     relevant = collection.judgements.grade >= 1
@@ -54,14 +54,14 @@ def query_properties(context: ColumnContext, source: EntitySource | None = None)
 
 
 def judged_properties(qrels: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame:
-    """What is known of queries without their collection; of those with a relevant document.
+    """Properties, known without the collection, of every query that has a relevant document.
 
     Args:
         qrels: columns ``qid`` and ``label``. texts: of the queries; may be empty.
 
     Returns:
-        ``words``: distinct words of the query, as blanks separate them, if all queries have a
-        text. ``relevant documents``: judged 1 or more. Index = query ids.
+        ``words``: distinct words of the query, separated by blanks, if all queries have a text.
+        ``relevant documents``: number judged 1 or more. Index = query ids.
     """
     n = qrels[qrels["label"] >= 1].groupby("qid", sort=False).size()
     table = pd.DataFrame({"relevant documents": n})
@@ -72,7 +72,7 @@ def judged_properties(qrels: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataF
 
 
 def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
-    """The first of the column families, or of their parts, that links entities."""
+    """The first column family, or part of one, that links entities; None if there is none."""
     parts = chain.from_iterable(getattr(family, "parts", [family]) for family in families)
     return next((part for part in parts if isinstance(part, EntitySource)), None)
 
@@ -81,21 +81,21 @@ def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
     """The class of every query by every property.
 
     Args:
-        properties: a row per query, a number per column. Each makes up to ``n_classes`` classes of
-            about equally many queries, queries of equal value together; ``entities`` makes those
-            with none, one and more.
+        properties: numbers; a row per query, a column per property. Each property gives up to
+            ``n_classes`` classes of about equally many queries, where queries of equal value stay
+            together; ``entities`` gives the classes none, one, and two or more.
 
     Returns:
         Index and columns as given (no columns if there are no queries); ordered categories, named
-        by their values, none of them empty.
+        after their values, none of them empty.
     """
     classes = {}
     for name in properties.columns if len(properties) else []:
         values = properties[name].to_numpy(dtype=np.float64)
         if name in _FIXED:
-            edges, called = _FIXED[name]
+            edges, names = _FIXED[name]
             codes = np.searchsorted(edges, values, side="left")
-            labels = {code: called[code] for code in np.unique(codes)}
+            labels = {code: names[code] for code in np.unique(codes)}
         else:
             codes = _classes(values, n_classes)
             groups = {code: values[codes == code] for code in np.unique(codes)}
@@ -117,24 +117,23 @@ def query_class_table(
     """Gains by class of queries.
 
     Args:
-        classes: as :func:`query_classes` makes them, of the queries to be counted.
-        systems: values of system and baseline by query, by the name of the comparison.
-        groups: of the queries, which are tested by group.
+        classes: as made by :func:`query_classes`, of the queries to be counted.
+        systems: per-query values of system and baseline, by the name of the comparison.
+        groups: group of each query; queries are tested by group.
 
     Returns:
         One row per (comparison, property, class): ``comparison``, ``property``, ``class``
-        (the values in it), and the columns of :func:`significance.gain_row`; p is not
-        corrected.
+        (name of the class), and the columns of :func:`significance.gain_row`; p is not corrected.
 
     Raises:
-        InputError: a system without a value for some query, or a query without a group.
+        InputError: a system has no value for some query, or a query has no group.
     """
     settings = settings or TestSettings()
     rows = []
     for comparison, values in systems.items():
-        if not all(classes.index.isin(one.index).all() for one in values):
-            raise InputError(f"{comparison}: system and baseline have values of other queries")
-        s, b = (one.loc[classes.index].to_numpy(dtype=np.float64) for one in values)
+        if not all(classes.index.isin(v.index).all() for v in values):
+            raise InputError(f"{comparison}: system or baseline has no value for some query")
+        s, b = (v.loc[classes.index].to_numpy(dtype=np.float64) for v in values)
         for name in classes.columns:
             for label in classes[name].cat.categories:
                 chosen = (classes[name] == label).to_numpy()

@@ -1,5 +1,5 @@
-"""Training noise: how far mean differences move when systems are fitted again, with other seeds and
-on other folds, and what that adds to their errors and intervals."""
+"""Training noise: how much mean differences vary when systems are fitted again, with other seeds
+and on other folds, and what that adds to their standard errors and intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ltr_features.studies.statistics.paired_tests import check_queries
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Of each comparison, how far its mean difference moves.
+    """Variation of the mean difference of each comparison over refits.
 
     Attributes:
         n_fits: int64 [k], number of paired fits R.
@@ -27,19 +27,19 @@ class Refits:
 
     @property
     def error(self) -> NDArray[np.float64]:
-        """float64 [k]: standard error of the mean over fits; 0 where it is not known."""
+        """float64 [k]: standard error of the mean over fits; 0 where unknown."""
         return np.nan_to_num(self.spread) / np.sqrt(self.n_fits)
 
     def total_error(
         self, error: NDArray[np.float64], freedom: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Standard error over queries and over fits together, and its degrees of freedom by Welch
-        and Satterthwaite, float64 [k] both. Tests with it hold their level unless training noise
-        is the larger part and fits are few: at level .05 and three fits .058 where both parts are
-        equal, .075 where training noise has four times the variance (simulated).
+        """Standard error over queries and fits together, and its degrees of freedom by Welch and
+        Satterthwaite, both float64 [k]. Tests based on it hold their level unless training noise
+        dominates and fits are few: in simulations at level .05 with three fits the actual level was
+        .058 if both parts were equal, .075 if training noise had four times the variance.
 
         Args:
-            error, freedom: over queries, float64 [k], and its degrees of freedom.
+            error, freedom: standard error over queries, float64 [k], and its degrees of freedom.
         """
         total = error**2 + self.error**2
         parts = error**4 / freedom + self.error**4 / np.maximum(self.n_fits - 1, 1)
@@ -54,8 +54,8 @@ class Refits:
         freedom: float,
         confidence: float,
     ) -> NDArray[np.float64]:
-        """float64 [k, 2]: an interval over queries, stretched about the mean as the t-interval is
-        when training noise is added to the error over queries; as it is where there is none."""
+        """float64 [k, 2]: intervals over queries, stretched about the mean by the same factor as
+        the t-interval when training noise is added; unchanged where there is no training noise."""
         from scipy.stats import t
 
         level = (1 + confidence) / 2
@@ -74,14 +74,14 @@ def over_fits(
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
 ) -> Refits:
-    """How far the mean difference of each pair in each measure moves, in that order.
+    """Variation over fits of the mean difference of each pair in each measure, in that order.
 
     Args:
-        per_query: of each system, values by query. fits: of trained systems, the same of each fit;
-            a system without an entry is the same in every fit.
+        per_query: values by query of each system. fits: the same of each fit of the trained
+            systems; a system without an entry is the same in every fit.
 
     Raises:
-        InputError: a fit has values of other queries.
+        InputError: a fit has values of different queries.
     """
     for name, frames in fits.items():
         for frame in frames:
@@ -102,7 +102,7 @@ def over_fits(
 
 
 def mean_values(fits: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Means by query over the fits."""
+    """Per-query means over the fits."""
     queries = fits[0].index
     values = np.mean([fit.loc[queries].to_numpy(np.float64) for fit in fits], axis=0)
     return pd.DataFrame(values, index=queries, columns=fits[0].columns)
@@ -114,12 +114,12 @@ def spreads(fits: Sequence[pd.DataFrame]) -> pd.Series:
 
 
 def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
-    """A mean with its spread over fits in brackets, where there are several: "0.412 (0.003)"."""
+    """A mean with its spread over fits in brackets: "0.412 (0.003)"; the mean alone for one fit."""
     return mean if np.isnan(spread) else f"{mean} ({spread:.{decimals}f})"
 
 
 def repeats_told(repeats: int) -> str:
-    """What the rows of a table are whose models were fitted several times; "" if they were not."""
+    """Note on a table whose models were fitted several times; "" if they were fitted once."""
     if repeats == 1:
         return ""
     return (
@@ -132,14 +132,14 @@ def repeats_told(repeats: int) -> str:
 
 
 def fits_told(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
-    """How often systems were fitted, and what their values are, for a report.
+    """Note for a report on how often systems were fitted, and what their values are.
 
     Args:
-        fits: of trained systems the values of each fit.
+        fits: values of each fit of the trained systems.
     """
     by_count: dict[int, list[str]] = {}
-    for name, of in fits.items():
-        by_count.setdefault(len(of), []).append(name)
+    for name, frames in fits.items():
+        by_count.setdefault(len(frames), []).append(name)
     if max(by_count, default=1) == 1:
         return (
             "Every system was fitted once: how far other seeds and folds would move the numbers is "

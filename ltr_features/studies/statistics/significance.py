@@ -28,7 +28,7 @@ from ltr_features.studies.statistics.refits import Refits, over_fits
 TIE = 1e-9
 """Differences up to this size count as ties (rounding errors are about 1e-16)."""
 
-#: Methods of ``statsmodels.stats.multitest.multipletests``, and what they are called in prose.
+#: Methods of ``statsmodels.stats.multitest.multipletests``, and their names in prose.
 CORRECTIONS = {
     "holm": "Holm",
     "bonferroni": "Bonferroni",
@@ -67,12 +67,12 @@ class TestSettings:
 
     @property
     def correction_name(self) -> str:
-        """The correction as it is written in prose."""
+        """Name of the correction in prose."""
         return CORRECTIONS.get(self.correction, self.correction)
 
     @property
     def description(self) -> str:
-        """One sentence per number in the tables."""
+        """Definition of each number in the tables, in sentences."""
         return (
             f"p: Fisher's randomisation test on the paired per-query values, two-sided, "
             f"{self.n_permutations:,} random sign patterns (all patterns where there are no more "
@@ -118,8 +118,8 @@ def compare(
         measures: columns to test.
         settings: ``TestSettings()`` if not given.
         groups: group of each query; queries of one group are tested together.
-        fits: of trained systems the values of each fit, whose mean their ``per_query`` is; fits
-            of the same number are paired. Systems without an entry are the same in every fit.
+        fits: values of each fit of the trained systems, whose ``per_query`` is their mean; fits
+            with the same number are paired. Systems without an entry are the same in every fit.
 
     Returns:
         One row per (pair, measure), in that order, with the columns ``system``, ``baseline``,
@@ -128,9 +128,9 @@ def compare(
         ``high`` (interval of the difference), ``n_fits``, ``spread`` (standard deviation of the
         mean difference over fits; NaN for one fit), ``p``, ``p_refits`` (NaN for one fit),
         ``p_corrected``, ``p_t``, ``effect`` (NaN for constant differences), ``design_effect`` (NaN
-        for these, and for a single group), ``won``, ``tied``, ``lost`` (queries), ``differing``
-        (groups whose sums are not 0), ``smallest_p`` (that the randomisation test could have given
-        with these), ``detectable``, ``significant``; see :attr:`TestSettings.description`.
+        for constant differences or a single group), ``won``, ``tied``, ``lost`` (queries),
+        ``differing`` (groups whose sums are not 0), ``smallest_p`` (that the randomisation test
+        can give with these), ``detectable``, ``significant``; see :attr:`TestSettings.description`.
 
     Raises:
         InputError: unknown system or measure, no pair, systems on different queries, or a query
@@ -161,8 +161,8 @@ def values_of(
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
 ) -> NDArray[np.float64]:
-    """float64 [2, queries, comparisons]: values of the systems, and of their baselines, in every
-    pair and measure; queries in the order of the first system.
+    """float64 [2, queries, comparisons]: values of the systems and of their baselines for every
+    pair and measure, with the queries in the order of the first system.
 
     Raises:
         InputError: see :func:`compare`.
@@ -189,8 +189,8 @@ def gain_row(
     settings: TestSettings,
     groups: Sequence[Hashable] | None = None,
 ) -> dict[str, float]:
-    """The gain of one system over one baseline on some queries, float64 [n] each, in a table's
-    row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
+    """The gain of one system over one baseline from their per-query values, float64 [n] each, as a
+    table row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
     ``high`` (percentile bootstrap), ``p`` (randomisation test)."""
     difference = system - baseline
     interval, p = _resampled(difference, groups, settings)

@@ -109,7 +109,7 @@ def test_the_report_tells_the_expectation(report):
     ("file", "old", "new", "message"),
     [
         (CLICKS, "[100, 400]", "[400, 100]", "sessions must ascend"),
-        (CLICKS, "sessions = 400", "sessions = 7", "7 is none of the sessions"),
+        (CLICKS, "sessions = 400", "sessions = 7", "7 is not among the sessions"),
         (CLICKS, "[users]", "[users]\nmodel = 'crowd'", "users must be pbm"),
         (
             MATCHING,
@@ -117,7 +117,7 @@ def test_the_report_tells_the_expectation(report):
             "folder = 'toy'\nsessions",
             "give either folder, of LETOR files, or matching",
         ),
-        (MATCHING, '"wtm"', '"lsa"', "'words and topics' learns from no judgements"),
+        (MATCHING, '"wtm"', '"lsa"', "'words and topics' learns neither from judgements"),
         (MATCHING, "tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
         (MATCHING, "[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
     ],

@@ -348,7 +348,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     ("options", "message"),
     [
         (["--hard-by", "god"], "--hard-by: no run 'god'; did you mean 'good'"),
-        (["--hard-by", "bad"], "--hard-by bad: a baseline cannot say which queries are hard"),
+        (["--hard-by", "bad"], "--hard-by bad: a baseline cannot choose the hard queries"),
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),

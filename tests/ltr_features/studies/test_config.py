@@ -100,7 +100,7 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
         (
             'score = "vsm"',
             'score = "vsm"\nrepeats = 2',
-            "'TF-IDF': repeats: nothing of it is fitted",
+            "'TF-IDF': repeats: the system is not fitted",
         ),
         ("repeats = 3", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
         ("repeats = 3", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),

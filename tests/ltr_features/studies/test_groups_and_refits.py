@@ -307,7 +307,7 @@ def test_files_of_groups(tmp_path) -> None:
     for text, message in (
         ("q1 River\n", "line 1: expected query id, tab, group"),
         ("q1\tRiver\nq2\t\n", "line 2: expected"),
-        ("q1\tRiver\nq1\tSea\n", "line 2: query 'q1' is of group 'Sea' here, of 'River' before"),
+        ("q1\tRiver\nq1\tSea\n", "line 2: query 'q1' has the group 'Sea' here, but 'River' before"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):

@@ -58,6 +58,4 @@ def test_what_is_replaced_is_said_before(tmp_path, capsys):
             assert (tmp_path / "out" / "a" / "x").exists() == (len(calls) > 0)
             runner.done(stages[0])
         capsys.readouterr()
-        assert ("made again, in place of what is there: a (changed: version)" in said) == (
-            stages == [now]
-        )
+        assert ("outdated and made again: a (changed: version)" in said) == (stages == [now])

@@ -1,4 +1,4 @@
-"""Columns that order alike."""
+"""Heat map of the correlation of columns."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def correlation(names: Sequence[str], values: NDArray[np.float64]) -> Drawing:
-    """The lower half of a correlation matrix: blue positive, orange negative, the stronger the
-    larger; hundredths in the cells. Rows are numbered, columns carry the row's number.
+    """The lower half of a correlation matrix: positive values are blue, negative ones orange, large
+    ones darker; cells show hundredths. Rows are numbered, columns have the number of their row.
 
     Args:
-        names: of the columns. values: float64 [m, m] in [-1, 1]; NaN is drawn as no cell.
+        names: of the columns. values: float64 [m, m] in [-1, 1]; no cell is drawn for NaN.
     """
     m, left, top = len(names), 168.0, 4.0
     size = min(24.0, (WIDTH - left - 4) / max(m - 1, 1))

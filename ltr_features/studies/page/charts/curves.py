@@ -1,4 +1,4 @@
-"""Lines over training time, over the number of training queries, over recall."""
+"""Line charts over training time, the number of training queries, or recall."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 POINTS = 10
-"""Of a line; so few are drawn as dots too."""
+"""Lines with at most this many points also show the points as dots."""
 
 
 def curves(curve: Curve) -> Drawing | None:
-    """Lines over training time, and where the model was taken from; None without a point."""
+    """Lines, and the x value at which the model was kept, if any; None if there are no points."""
     series = {label: s for label, s in curve.series.items() if len(s[0])}
     if not series:
         return None

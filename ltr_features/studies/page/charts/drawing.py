@@ -1,7 +1,7 @@
-"""Charts by matplotlib: one drawing is SVG in the page, and SVG and PDF files beside it.
+"""Charts drawn by matplotlib, as SVG in the page and as SVG and PDF files.
 
-Charts are as wide as a phone's screen, so that their texts are readable there; a desktop shows
-them enlarged.
+Charts are as wide as a phone's screen, so that their text is readable there; they are enlarged on
+a desktop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 420.0
-"""Of every chart, in points."""
+"""Width of every chart, in points."""
 PALETTE = {
     "ink": ("#1b2430", "#e6e9ed"), "muted": ("#596472", "#a3adb8"), "rule": ("#d8dde4", "#36404b"),
     "unsure": ("#737d89", "#98a2ad"), "loss-text": ("#b04a00", "#f29b62"),
@@ -35,7 +35,7 @@ PALETTE = {
     "c6": ("#7a7f87", "#9aa0a8"), "c7": ("#b3a100", "#d8c733"), "c8": ("#882255", "#c9548f"),
     "c9": ("#44aa99", "#7fd6c8"), "c10": ("#5b4bb5", "#9a8cf0"), "c11": ("#8a4b2a", "#b9764f"),
 }  # fmt: skip
-"""Light and dark colour by name: CSS variables of the page. c0 to c11 tell families apart."""
+"""Light and dark colour by name: CSS variables of the page. c0 to c11 distinguish families."""
 FAMILY_COLOURS = [name for name in PALETTE if re.fullmatch(r"c\d+", name)]
 HEX = {name: light for name, (light, _) in PALETTE.items()}
 _NAMES = {light: name for name, light in reversed(HEX.items())}
@@ -53,17 +53,17 @@ _RC = {
 }  # fmt: skip
 
 
-#: Kinds of files, and what each calls the time that it was made at.
+#: File formats, and the metadata key of each for the creation time.
 _DATES = {"svg": "Date", "pdf": "CreationDate"}
 
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """A chart and what a screen reader says of it.
+    """A chart and its text for screen readers.
 
     Attributes:
         title: what is shown. description: its main numbers. height: in points.
-        paint: draws into an empty figure. ends: left and right end of the axes, in shares of the
+        paint: draws into an empty figure. ends: left and right end of the axes, as shares of the
             width.
     """
 
@@ -74,12 +74,12 @@ class Drawing:
     ends: tuple[float, float] = (0.0, 1.0)
 
     def svg(self, key: str) -> Markup:
-        """For the page: colours are its variables; ``key`` makes ids unique."""
+        """SVG for the page, with the page's CSS variables as colours; ``key`` makes ids unique."""
         label = f'class="figure" aria-labelledby="{key}-t {key}-d"'
         return Markup(self._element(label, key, lambda name: f"var(--{name})"))
 
     def write(self, path: Path) -> None:
-        """Write ``path`` with the suffixes ``.svg`` and ``.pdf``: the same bytes each time."""
+        """Write ``path`` with the suffixes ``.svg`` and ``.pdf``; the bytes are reproducible."""
         label = (
             'xmlns="http://www.w3.org/2000/svg" font-family="DejaVu Sans, sans-serif" '
             'style="background: #fff"'
@@ -102,14 +102,14 @@ class Drawing:
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
-        """The drawing as SVG and as PDF; to paint takes as long as to save."""
+        """The drawing as SVG and as PDF, made together since painting takes as long as saving."""
         from matplotlib.figure import Figure
 
         with _settings():
             figure = Figure(figsize=(WIDTH / 72, self.height / 72))
             self.paint(figure)
             for artist in figure.findobj():
-                artist.set_clip_on(False)  # nothing lies outside, and clips need ids
+                artist.set_clip_on(False)  # nothing is outside the axes, and clip paths need ids
             return {kind: _saved(figure, kind, date) for kind, date in _DATES.items()}
 
 
@@ -121,7 +121,7 @@ def _saved(figure: Figure, kind: str, date: str) -> bytes:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Our settings and matplotlib's own defaults, whatever a user's file says; put back after."""
+    """Use our settings on top of matplotlib's defaults, ignoring a user's file; restored after."""
     import matplotlib.style
 
     with matplotlib.style.context(_RC, after_reset=True):
@@ -129,8 +129,8 @@ def _settings() -> Iterator[None]:
 
 
 def _markup(element: ElementTree.Element, key: str, colour: Callable[[str], str]) -> str:
-    """Matplotlib's SVG without metadata, style sheets, names of fonts and unused ids; hundredths
-    of points."""
+    """Matplotlib's SVG without metadata, style sheets, font names and unused ids, rounded to
+    hundredths of points."""
     tag = element.tag.split("}")[1]
     if tag in ("metadata", "style"):
         return ""
@@ -160,7 +160,7 @@ def _hundredths(number: re.Match[str]) -> str:
 
 
 def clipped(content: str, length: int) -> str:
-    """The text, cut with an ellipsis if longer."""
+    """The text, cut with an ellipsis if longer than ``length`` characters."""
     return content if len(content) <= length else content[: length - 1] + "…"
 
 
@@ -173,7 +173,7 @@ def axes_in(figure: Figure, left: float, right: float, top: float, bottom: float
 
 
 def nice_ticks(axis: Any, *, sign: bool = False) -> None:
-    """About five ticks, with a sign where asked for."""
+    """Set about five ticks, with signed labels if ``sign``."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
@@ -184,5 +184,5 @@ def nice_ticks(axis: Any, *, sign: bool = False) -> None:
 
 
 def short(x: float) -> str:
-    """Four significant digits."""
+    """A number with four significant digits."""
     return minus(f"{float(x):.4g}")

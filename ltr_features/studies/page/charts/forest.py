@@ -1,4 +1,4 @@
-"""Estimates with their intervals, a row each."""
+"""Forest plot: estimates with their intervals, one per row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Estimate:
     """A dot with its interval; ``style`` ("gain", "loss", "unsure") is its colour, ``shown`` the
-    number behind it. Without ``low`` and ``high`` it is a dot alone."""
+    number printed to its right. Without ``low`` and ``high`` only the dot is drawn."""
 
     label: str
     middle: float
@@ -38,10 +38,10 @@ class Estimate:
 def forest(
     panels: Sequence[tuple[str, Sequence[Estimate], float]], x_label: str, title: str
 ) -> Drawing:
-    """Estimates with intervals, a row each, in panels below each other.
+    """Estimates with intervals, one per row, in stacked panels.
 
     Args:
-        panels: name, estimates, and where the line of no difference stands, of each.
+        panels: name, estimates, and position of the line of no difference, of each.
     """
     left, right, row, head, bottom = 132.0, 52.0, 19.0, 24.0, 34.0
     gap = 8.0

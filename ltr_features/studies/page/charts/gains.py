@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 BARS = 360
-"""Queries drawn as bars of their own; more are averaged over neighbours in the order."""
+"""Maximum number of bars; if there are more queries, neighbours in the order are averaged."""
 
 
 def gains(differences: NDArray[np.float64], measure: str, title: str, tie: float = 1e-9) -> Drawing:
     """Per-query differences, the largest gain first: one bar per query, gains above the line,
-    losses below (the figures of Ensan et al. 2017, in absolute differences: a relative one has no
-    value where the baseline is 0).
+    losses below (the figures of Ensan et al. 2017, but with absolute differences, since relative
+    ones are undefined where the baseline is 0).
 
     Args:
         differences: float64 [n], system minus baseline.
-        tie: differences up to this size are neither won nor lost.
+        tie: queries with differences up to this size count as tied.
     """
     d = np.sort(differences)[::-1]
     n, won, lost = len(d), int((d > tie).sum()), int((d < -tie).sum())
@@ -61,7 +61,7 @@ def gains(differences: NDArray[np.float64], measure: str, title: str, tie: float
 
 
 def _averaged(d: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most BARS values: means over neighbours in the order where there are more queries."""
+    """At most BARS values: means over neighbours in the order if there are more queries."""
     if len(d) <= BARS:
         return d
     edges = np.linspace(0, len(d), BARS + 1).astype(np.int64)

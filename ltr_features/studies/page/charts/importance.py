@@ -1,4 +1,4 @@
-"""The columns that a ranker uses."""
+"""Bar chart of the columns that a ranker uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One system against another, query by query."""
+"""Scatter plot of one system against another, query by query."""
 
 from __future__ import annotations
 

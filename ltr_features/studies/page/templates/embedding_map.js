@@ -1,4 +1,4 @@
-// Finds words or documents on the map of an embedding: by typing, under the pointer, by a tap.
+// Finds words or documents on the map of an embedding: by typing, pointing or tapping.
 function embeddingMap(root, tip) {
   "use strict";
   const data = JSON.parse(root.querySelector("script").textContent);
@@ -20,7 +20,7 @@ function embeddingMap(root, tip) {
     return made;
   }
 
-  // A label that has no room beside the others is left out: the line above the map has it.
+  // A label that would overlap others is left out; the line above the map shows it anyway.
   function mark(i, style) {
     const left = x[i] > width / 2;
     shape("circle", { cx: x[i], cy: y[i], r: 4 }, style);

@@ -1,9 +1,9 @@
-// The first documents of a query in the rankings of a system and its baseline.
+// Shows the first documents of a query in the rankings of a system and its baseline.
 const Rankings = (() => {
   "use strict";
   const TOP = 10;
 
-  // zlib's JSON in base64, see packed_rankings in script_data.py.
+  // Unpacks zlib-compressed JSON in base64, see packed_rankings in script_data.py.
   async function unpacked(text) {
     const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
     const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -20,7 +20,7 @@ const Rankings = (() => {
 
   const rank = r => r ? String(r) : "–";
 
-  // Pairs of a column's number and its shift in hundredths.
+  // From position 4, rows have pairs of a column's number and its shift in hundredths.
   function pushes(data, row) {
     const found = [];
     for (let at = 4; at < row.length; at += 2) {
@@ -30,15 +30,15 @@ const Rankings = (() => {
     return found.length ? "pushed by " + found.join(", ") : "";
   }
 
-  // One ranking: where each document stands here (own) and in the other one.
-  function ranking(data, rows, own, other, caption, heading, told) {
+  // One ranking: own and other are the positions in a row of a document's rank here and there.
+  function ranking(data, rows, own, other, caption, heading, showsColumns) {
     const lines = rows.filter(row => row[own] && row[own] <= TOP).sort((a, b) => a[own] - b[own]);
     const body = lines.map(row => {
       const [title, id] = data.documents[row[0]];
       const name = element("th", title || id);
       name.scope = "row";
       if (title) name.append(element("small", id));
-      if (told(row)) name.append(element("small", pushes(data, row)));
+      if (showsColumns(row)) name.append(element("small", pushes(data, row)));
       const [before, after] = [row[2], row[3]];
       const up = !before || (after && after < before);
       const moved = before === after ? "" : up ? " ▲" : " ▼";
@@ -57,7 +57,7 @@ const Rankings = (() => {
     return element("div", lines.length ? [table] : [element("p", `${caption}: nothing was ranked.`)]);
   }
 
-  // What the row of a query opens: baseline and system side by side.
+  // Content of the row that opens below a query: baseline and system side by side.
   function shown(data, query, [system, baseline]) {
     const rows = data.queries[query];
     if (!rows) {
@@ -66,7 +66,7 @@ const Rankings = (() => {
     }
     const high = r => r > 0 && r <= TOP;
     const sides = [
-      // Columns are told once: where the document is high in the system's ranking, there.
+      // Columns are shown once per document, if possible in the system's ranking.
       ranking(data, rows, 2, 3, baseline, "Then", row => row.length > 4 && !high(row[3])),
       ranking(data, rows, 3, 2, system, "Before", row => row.length > 4),
     ];

@@ -6,7 +6,7 @@
   const collator = new Intl.Collator("en", { numeric: true });  // made once, not for each comparison
   const studies = {};
 
-  // Three little-endian bytes per value, in millionths.
+  // Values are millionths, as three little-endian bytes each.
   function decoded(text) {
     const bytes = atob(text);
     const values = new Float64Array(bytes.length / 3);
@@ -38,7 +38,7 @@
     function rows() {
       const system = data.column(+find(".system").value, +find(".measure").value);
       const baseline = data.column(+find(".against").value, +find(".measure").value);
-      const kind = find(".kind")?.value;  // a property's number, then the letter of a class
+      const kind = find(".kind")?.value;  // the number of a property and the letter of a class
       const kinds = kind && data.kinds[+kind.slice(0, -1)];
       const words = find(".search").value.toLowerCase().split(/\s+/).filter(Boolean);
       const found = [];
@@ -81,7 +81,7 @@
       return element;
     }
 
-    // The query's text as a button that opens its rankings in a row below.
+    // A button with the query's text that opens its rankings in a row below.
     function opener(i, row) {
       const button = document.createElement("button");
       button.type = "button";
@@ -173,7 +173,7 @@
     show();
   }
 
-  // A text beside the pointer.
+  // A tooltip next to the pointer.
   const tip = {
     element: document.getElementById("tip"),
     show(event, text) {
@@ -187,13 +187,13 @@
     hide: () => { tip.element.hidden = true; },
   };
 
-  // The query under the pointer, over the sorted bars.
+  // Tooltips for the query under the pointer, over the sorted bars.
   function tips(figure) {
     const data = studies[figure.dataset.study];
     const system = data.column(data.systems.indexOf(figure.dataset.system), 0);
     const baseline = data.column(data.systems.indexOf(figure.dataset.baseline), 0);
     const drawing = figure.querySelector("svg");
-    const [left, right] = figure.dataset.ends.split(" ").map(Number);  // of the axes, in shares
+    const [left, right] = figure.dataset.ends.split(" ").map(Number);  // of the axes, as shares
     let order = null;
     drawing.addEventListener("pointermove", event => {
       order ??= Array.from(data.queries.keys())
@@ -223,7 +223,7 @@
     label();
   }
 
-  // Panels beside each other become tabs; without scripts and on paper they follow each other.
+  // Sibling panels become tabs; without scripts and on paper they follow one another.
   function tabs(root) {
     const panels = [...root.querySelectorAll(":scope > .panel")];
     if (panels.length < 2) return;
@@ -262,7 +262,7 @@
     select(0);
   }
 
-  // What a link leads to is opened first.
+  // Opens the folded parts around the target of a link before scrolling there.
   function reveal() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;

@@ -101,11 +101,11 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
         ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),
-        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is no ranker"),
+        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is not a ranker"),
         ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
         ("k = 3", "k = 2", "schemes.1.k"),
-        ("MAP = 0.123", "MRR = 0.123", "references.0: 'MRR' is none of"),
-        ('measure = "MAP"', 'measure = "ERR"', "expected.0: 'ERR' is none of"),
+        ("MAP = 0.123", "MRR = 0.123", "references.0: 'MRR' is not one of"),
+        ('measure = "MAP"', 'measure = "ERR"', "expected.0: 'ERR' is not one of"),
     ],
 )
 def test_bad_files_are_refused(toy, tmp_path, old, new, message):
