@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from letor.errors import InputError
+from letor.plugins import Plugins
 from letor.rankers.base import Ranker, read_description
-from ltr_base.names import nearest
-
-GROUP = "letor.rankers"
 
 # Imported on demand, since each ranker needs its own library.
 _BUILT_IN = {
-    "adarank": ("letor.rankers.adarank", "AdaRank"),
-    "coordinate-ascent": ("letor.rankers.coordinate_ascent", "CoordinateAscent"),
-    "lambdamart": ("letor.rankers.lambdamart", "LambdaMART"),
-    "listnet": ("letor.rankers.neural", "ListNet"),
-    "rankboost": ("letor.rankers.rankboost", "RankBoost"),
-    "ranknet": ("letor.rankers.neural", "RankNet"),
-    "xgboost": ("letor.rankers.xgboost_lambdamart", "XGBoostLambdaMART"),
+    "adarank": "letor.rankers.adarank:AdaRank",
+    "coordinate-ascent": "letor.rankers.coordinate_ascent:CoordinateAscent",
+    "lambdamart": "letor.rankers.lambdamart:LambdaMART",
+    "listnet": "letor.rankers.neural:ListNet",
+    "rankboost": "letor.rankers.rankboost:RankBoost",
+    "ranknet": "letor.rankers.neural:RankNet",
+    "xgboost": "letor.rankers.xgboost_lambdamart:XGBoostLambdaMART",
 }
+_RANKERS = Plugins("ranker", "letor.rankers", _BUILT_IN)
 
 
 def ranker_names() -> list[str]:
     """Names of all rankers, built in and installed, sorted."""
-    return sorted({*_BUILT_IN, *(e.name for e in entry_points(group=GROUP))})
+    return sorted(_RANKERS.names())
 
 
 def get_ranker(name: str) -> type[Ranker]:
@@ -36,16 +33,11 @@ def get_ranker(name: str) -> type[Ranker]:
     Raises:
         InputError: the name is unknown, or an installed plug-in does not provide a ``Ranker``.
     """
-    if name in _BUILT_IN:
-        module, attribute = _BUILT_IN[name]
-        found = getattr(import_module(module), attribute)
-    else:
-        matches = [e for e in entry_points(group=GROUP) if e.name == name]
-        if not matches:
-            raise InputError(f"there is no ranker {name!r}; {nearest(name, ranker_names())}")
-        found = matches[0].load()
+    found = _RANKERS.get(name)
     if not (isinstance(found, type) and issubclass(found, Ranker)):
-        raise InputError(f"ranker {name!r} of group {GROUP} is {found!r}, not a Ranker class")
+        raise InputError(
+            f"ranker {name!r} of group {_RANKERS.group} is {found!r}, not a Ranker class"
+        )
     return found
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from letor.errors import InputError
-from ltr_base.names import nearest
+from letor.plugins import Plugins
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.parameters import check_call
-
-ENTRY_POINT_GROUP = "ltr_features.columns"
 
 _BUILT_IN = {
     "letor46": "ltr_features.columns.letor46:Letor46",
@@ -34,6 +31,7 @@ _BUILT_IN = {
     "scores": "ltr_features.columns.given_scores:GivenScores",
     "vectors": "ltr_features.columns.given_vectors:GivenVectors",
 }
+_FAMILIES = Plugins("column family", "ltr_features.columns", _BUILT_IN)
 
 
 def families() -> dict[str, type[ColumnFamily]]:
@@ -42,18 +40,7 @@ def families() -> dict[str, type[ColumnFamily]]:
     Raises:
         InputError: an entry point of an installed package cannot be loaded.
     """
-    found = {name: _load(target) for name, target in _BUILT_IN.items()}
-    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: p.name):
-        if point.name in found:
-            continue
-        try:
-            found[point.name] = point.load()
-        except Exception as error:
-            raise InputError(
-                f"column family {point.name!r} ({point.value}) cannot be loaded: {error}; "
-                "fix or remove the package that provides it"
-            ) from error
-    return found
+    return {name: _FAMILIES.get(name) for name in _FAMILIES.names()}
 
 
 def get_family(name: str, **options: Any) -> ColumnFamily:
@@ -62,15 +49,10 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     Raises:
         InputError: there is no such family, or it has no such option.
     """
-    if name in _BUILT_IN:
-        kind = _load(_BUILT_IN[name])
-    else:
-        known = families()
-        if name not in known:
-            raise InputError(f"there is no column family {name!r}; {nearest(name, known)}")
-        kind = known[name]
+    kind = _FAMILIES.get(name)
     check_call(kind, options, f"column family {name!r}")
-    return kind(**options)
+    family: ColumnFamily = kind(**options)
+    return family
 
 
 def get_families(
@@ -105,12 +87,6 @@ def column_table(family: ColumnFamily) -> list[dict[str, str]]:
         }
         for column in family.columns
     ]
-
-
-def _load(target: str) -> type[ColumnFamily]:
-    module, _, attribute = target.partition(":")
-    family: type[ColumnFamily] = getattr(import_module(module), attribute)
-    return family
 
 
 def __getattr__(name: str) -> Any:

@@ -4,16 +4,11 @@ group ``ltr_features.sources`` (``module:function`` of a function that returns a
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
-from letor.errors import InputError
-from ltr_base.names import nearest
+from letor.plugins import Plugins
 from ltr_features.parameters import check_call
 from ltr_features.text.collection import Collection
-
-ENTRY_POINT_GROUP = "ltr_features.sources"
 
 _BUILT_IN = {
     "beir": "ltr_features.sources.beir:read_beir",
@@ -25,13 +20,14 @@ _BUILT_IN = {
     "wikipedia-sections": "ltr_features.sources.wikipedia_sections:section_collection",
 }
 
+_SOURCES = Plugins("source", "ltr_features.sources", _BUILT_IN)
+
 Source = Callable[..., Collection]
 
 
 def sources() -> list[str]:
     """The names of all sources, built-in ones first."""
-    others = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)}
-    return [*_BUILT_IN, *sorted(others - set(_BUILT_IN))]
+    return _SOURCES.names()
 
 
 def get_source(name: str) -> Source:
@@ -40,21 +36,8 @@ def get_source(name: str) -> Source:
     Raises:
         InputError: no such source, or the source of a package cannot be loaded.
     """
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        found: Source = getattr(import_module(module), attribute)
-        return found
-    for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name == name:
-            try:
-                loaded: Source = point.load()
-            except Exception as error:
-                raise InputError(
-                    f"source {name!r} ({point.value}) cannot be loaded: {error}; fix or remove "
-                    "the package that provides it"
-                ) from error
-            return loaded
-    raise InputError(f"there is no source {name!r}; {nearest(name, sources())}")
+    found: Source = _SOURCES.get(name)
+    return found
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:

@@ -30,10 +30,10 @@ def choose(
     train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
 ) -> Trained:
     """Train with the values that are best for held-out queries, trying those of one parameter after
-    the other while the others keep their best values so far. The margin comes last, and the one with
-    the best measure wins; values of other parameters must beat the usual one by more than chance
-    would explain. As long as no value has learned anything, the comparison says nothing, and is
-    repeated with the next margin.
+    the other while the others keep their best values so far. The margin comes last, and the one
+    with the best measure wins; values of other parameters must beat the usual one by more than
+    chance would explain. If nothing was learned with any of them, the comparison says nothing, and
+    is repeated with the next margin.
 
     Args:
         choices: the values to try, the margin last.

@@ -14,8 +14,8 @@ from given import given_files
 from knowledge import word_knowledge
 from toys import context_of, toy
 
+from letor import plugins
 from letor.errors import InputError
-from ltr_features.columns import registry
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
@@ -249,10 +249,10 @@ def test_other_packages_bring_families_by_entry_point():
     def broken(group):
         return [SimpleNamespace(name="broken", value="gone:Gone", load=lambda: 1 / 0)]
 
-    with patch.object(registry, "entry_points", points):
+    with patch.object(plugins, "entry_points", points):
         assert isinstance(get_family("lucky"), Lucky)
     with (
-        patch.object(registry, "entry_points", broken),
+        patch.object(plugins, "entry_points", broken),
         pytest.raises(InputError, match=r"'broken' \(gone:Gone\) cannot be loaded"),
     ):
         families()

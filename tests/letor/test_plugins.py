@@ -1,0 +1,39 @@
+"""Objects by name: built in, and of other packages by entry points."""
+
+from importlib.metadata import EntryPoint
+from unittest.mock import patch
+
+import pytest
+
+from letor import plugins
+from letor.errors import InputError
+from letor.plugins import Plugins
+from letor.rankers.registry import get_ranker
+
+MATHS = Plugins("function", "maths", {"sqrt": "math:sqrt", "exp": "math:exp"})
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    def points(group):
+        others = {"log": "math:log", "exp": "cmath:exp", "gone": "math:gone"}
+        return [EntryPoint(name, value, group) for name, value in others.items()]
+
+    with patch.object(plugins, "entry_points", points):
+        yield
+
+
+def test_names_are_ours_first_and_stay_ours():
+    assert MATHS.names() == ["sqrt", "exp", "gone", "log"]
+    assert MATHS.get("exp")(0) == 1.0
+    assert isinstance(MATHS.get("exp")(0), float)
+    assert MATHS.get("log")(1) == 0.0
+
+
+def test_what_is_not_there_or_broken_is_named():
+    with pytest.raises(InputError, match="there is no function 'sqr'; did you mean 'sqrt'?"):
+        MATHS.get("sqr")
+    with pytest.raises(InputError, match=r"function 'gone' \(math:gone\) cannot be loaded: .*gone"):
+        MATHS.get("gone")
+    with pytest.raises(InputError, match="ranker 'log' of group letor.rankers is .*not a Ranker"):
+        get_ranker("log")
