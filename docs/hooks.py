@@ -60,12 +60,13 @@ def columns() -> str:
 
 def models() -> str:
     """Every matching model."""
+    from ltr_base.docs import summary
     from ssi_models.registry import MODELS
 
     rows = [
         [
             f"`{kind.name}`",
-            _told(_summary(kind), kind.__name__, f"learns from {kind.learns_from}", kind.inputs),
+            _told(summary(kind), kind.__name__, f"learns from {kind.learns_from}", kind.inputs),
         ]
         for kind in MODELS.values()
     ]
@@ -75,8 +76,9 @@ def models() -> str:
 def rankers() -> str:
     """Every ranker."""
     from letor.rankers.registry import get_ranker, ranker_names
+    from ltr_base.docs import summary
 
-    rows = [[f"`{name}`", _summary(get_ranker(name))] for name in ranker_names()]
+    rows = [[f"`{name}`", summary(get_ranker(name))] for name in ranker_names()]
     return _table(["name", "what it is"], rows)
 
 
@@ -256,10 +258,6 @@ def _toml(value: Any) -> str:
     if "factory" in str(value):  # how a dataclass shows the default of a table
         return "{}"
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _summary(kind: type) -> str:
-    return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
 
 
 def _told(text: str, *facts: str) -> str:

@@ -140,7 +140,7 @@ class EntityOverlap(EntitySource, ColumnFamily):
     knows_added: ClassVar[bool] = True
     name: ClassVar[str] = "entity-overlap"
     description: ClassVar[str] = "entities of the query that a field mentions: number and share"
-    reference: ClassVar[str] = "none: entities shared, beside the paper's columns"
+    reference: ClassVar[str] = "none: shared entities, in addition to the paper's columns"
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from letor.errors import InputError
+from ltr_base.docs import summary
 from ltr_base.former import former_names
 from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency
@@ -21,8 +21,8 @@ from ssi_models.registry import MODELS, get_model, present_name
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
-    "by models that did not see their queries, but for the choice of when all of them stop and how "
-    "much word matching they have"
+    "by models that did not see their queries' judgements (all models of a fold share the epoch at "
+    "which they stop and their weight of word matching)"
 )
 NO_LABELS = "the texts of all documents, no judgement"
 
@@ -174,12 +174,11 @@ class LearnedColumn:
     @property
     def spec(self) -> ColumnSpec:
         """The declaration of the column."""
-        text = inspect.getdoc(self.kind) or ""
         mixed = f", mixed with word matching ({self.word_weight:g})" if self.word_weight else ""
         counts = self.kind.inputs == "counts"
         description, reference = described(
             self.terms,
-            f"{self.kind.name}: {text.splitlines()[0].rstrip('.')}{mixed}",
+            f"{self.kind.name}: {summary(self.kind)}{mixed}",
             _reference(self.kind),
         )
         return ColumnSpec(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
+from ltr_base.docs import summary
 from ltr_base.names import listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, Workspace, on_workers, settings_of
@@ -50,7 +51,7 @@ def models_list(
             typer.echo(f"    {name} = {default!r}")
         return
     header = ["name", "matrices", "learns from", "model"]
-    lines = [[k.name, k.inputs, k.learns_from, _summary(k)] for k in MODELS.values()]
+    lines = [[k.name, k.inputs, k.learns_from, summary(k)] for k in MODELS.values()]
     typer.echo(aligned(header, lines, left=len(header)))
 
 
@@ -66,7 +67,7 @@ def models_info(
 
     header, arrays = load_tensors(file)
     kind = get_model(header["model"])
-    typer.echo(f"{file}: {kind.name}, {_summary(kind)}\n")
+    typer.echo(f"{file}: {kind.name}, {summary(kind)}\n")
     for name, value in header["params"].items():
         typer.echo(f"    {name} = {value!r}")
     typer.echo("")
@@ -178,11 +179,6 @@ def _entries(explained: Any) -> Iterator[tuple[str, list[tuple[Any, float]]]]:
 
 def _show(title: str, near: list[tuple[Any, float]]) -> None:
     typer.echo(f"{title}: " + ", ".join(f"{word} {x:.3f}" for word, x in near))
-
-
-def _summary(kind: type[MatchingModel]) -> str:
-    """The first paragraph of a class's docstring, on one line."""
-    return " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()).rstrip(".")
 
 
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:

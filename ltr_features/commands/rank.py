@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
+from ltr_base.docs import summary
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, settings_of
 from ltr_features.parameters import check_call
@@ -37,11 +38,10 @@ def rank_list(
 
     for name in ranker_names() if ranker is None else [ranker]:
         kind = get_ranker(name)
-        described = inspect.getdoc(kind) or ""
         if ranker is None:
-            typer.echo(f"{name}: {described.partition(chr(10))[0]}")
+            typer.echo(f"{name}: {summary(kind)}")
         else:
-            typer.echo(f"{described}\n\nAll parameters and their defaults:")
+            typer.echo(f"{inspect.getdoc(kind)}\n\nAll parameters and their defaults:")
         for parameter in inspect.signature(kind).parameters.values():
             typer.echo(f"    {parameter.name} = {parameter.default!r}")
 

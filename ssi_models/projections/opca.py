@@ -34,15 +34,15 @@ class OPCA(PairProjection):
     queries and documents of all relevant pairs and N that of the pairs' differences (Gao et al.,
     eq. 22-24).
 
-    Beyond 2,000 words, no matrix of words by words is formed: LOBPCG only needs products with the
-    sparse texts.
+    Beyond 2,000 words (or 5 times ``rank``), no matrix of words by words is formed: LOBPCG only
+    needs products with the sparse texts.
 
     Args:
         ridge: rho as a share of the mean diagonal of N; keeps words that differ in no pair from
             having no noise at all.
         tolerance, max_iterations: iteration stops when |S v - mu (N + rho I) v| is below the
             tolerance for every solution v (of unit length in N + rho I), or after that many steps;
-            used only beyond 2,000 words.
+            used only beyond that many words.
 
     Reference:
         Diamantaras, Kung: "Principal component neural networks", 1996; Platt, Toutanova, Yih:
