@@ -100,10 +100,10 @@ class Preparation(Study):
         files = self.query_files
         if "groups" in files:
             groups = read_query_groups(files["groups"], judged)
-            collection = replace(collection, query_groups=[groups.get(id, id) for id in ids])
+            collection = replace(collection, query_groups=[groups.get(q, q) for q in ids])
         if "times" in files:
             by_id = read_query_times(files["times"], judged)
-            times = np.array([by_id.get(id, np.nan) for id in ids])
+            times = np.array([by_id.get(q, np.nan) for q in ids])
             collection = replace(collection, query_times=times)
         return collection
 

@@ -64,7 +64,7 @@ def test_an_earlier_gallery_keeps_its_others_and_nothing_else_is_touched(outs, t
         assert write_gallery(given, out) == ["compare", "letor"]
     assert content(out) == content(at_once)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="no gallery"):
+    with pytest.raises(InputError, match="not a gallery"):
         write_gallery(outs, tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

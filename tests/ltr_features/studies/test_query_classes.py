@@ -63,7 +63,7 @@ def test_classes_are_of_about_equal_size_and_equal_values_stay_together():
     constant = query_class_table(query_classes(properties.assign(words=7)), pair, settings=TEST)
     assert constant["class"].tolist() == ["7"]
     assert constant["n_queries"].tolist() == [90]
-    with pytest.raises(InputError, match="other queries"):
+    with pytest.raises(InputError, match="no value for some query"):
         query_class_table(
             query_classes(properties), {"a - b": (system[:-1], baseline)}, settings=TEST
         )
