@@ -27,7 +27,7 @@ from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import keep_groups, train_parts
+from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
 from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_files import read_features, save_features
@@ -209,7 +209,8 @@ class FeatureBuilder:
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
-        warn_of([*context.collection.remarks, *found.remarks, *families, *told_once(notes)])
+        of_queries = [*context.collection.remarks, *separated(context.collection, folds)]
+        warn_of([*of_queries, *found.remarks, *families, *told_once(notes)])
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:

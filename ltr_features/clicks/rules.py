@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS
-from ltr_features.clicks.tables import normalised, time_of, whole_numbers
+from ltr_features.clicks.tables import time_of, whole_numbers
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
@@ -26,6 +26,7 @@ from ltr_features.sources.table_blocks import (
     columns_told,
     table_columns,
 )
+from ltr_features.text.collection import normalised
 
 #: Usual names of columns, in lower case without punctuation; a time must be named explicitly.
 _USUAL: dict[str, tuple[str, ...]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -94,9 +93,3 @@ def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:
     refuse_empty(block, column, values, index)
     hashed = pd.util.hash_array(np.array(values, dtype=object), categorize=False)
     return np.asarray(hashed)[index]
-
-
-def normalised(query: str) -> str:
-    """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
-    spaces within merged."""
-    return " ".join(unicodedata.normalize("NFKC", query).casefold().split())

@@ -143,6 +143,21 @@ def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
     return kept and len(set(groups)) < len(groups)
 
 
+def separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
+    """A remark if folds test queries whose text they train on under another id."""
+    labels = collection.kept_together()
+    if labels is None:
+        return []
+    label = dict(zip(collection.query_ids, labels.tolist(), strict=True))
+    n = 0
+    for fold in folds:
+        trained = {label.get(query) for query in fold.train} - {None}
+        n += sum(label.get(query) in trained for query in fold.test)
+    told = f"{n:,} test queries have the text of a training query of their fold, whose judgements "
+    told += "tell theirs: make folds by k_fold(..., groups=collection.kept_together())"
+    return [told] if n else []
+
+
 def train_parts(
     collection: Collection, folds: Sequence[Fold], fold: Fold, n_parts: int | None = None
 ) -> list[NDArray[np.int64]]:

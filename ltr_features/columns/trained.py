@@ -256,10 +256,7 @@ class TrainedColumn:
 
     @cached_property
     def _groups(self) -> NDArray[np.int64] | None:
-        labels = self.context.collection.query_groups
-        if not self.hold_out_groups or labels is None:
-            return None
-        return np.unique(np.array(labels, dtype=str), return_inverse=True)[1]
+        return self.context.collection.kept_together(by_group=self.hold_out_groups)
 
 
 class FoldColumn:

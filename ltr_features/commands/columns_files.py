@@ -96,7 +96,7 @@ def split_queries(
         if times is None:
             raise InputError(f"--by-time: collection {collection.name!r} has no times of queries")
         return folds.by_time(collection.query_ids, times, n_folds)
-    together = groups if by_group else None
+    together = collection.kept_together(by_group=by_group)
     return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
 
 

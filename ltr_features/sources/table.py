@@ -31,7 +31,7 @@ from ltr_features.sources.table_blocks import (
     table_columns,
     table_of,
 )
-from ltr_features.text.collection import FIELDS, Collection
+from ltr_features.text.collection import FIELDS, Collection, normalised
 from ltr_features.text.stored_texts import DocumentTexts
 
 
@@ -102,10 +102,11 @@ def read_table(
     graded = _grade_rule(grades, grade_thresholds)
     table = read_documents(documents, in_documents, on_other_text=on_other_text, encoding=encoding)
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
+    n_spelled = 0
     if queries is not None:
         texts = read_queries(queries, columns=query_columns, encoding=encoding)
     else:
-        texts = _texts_of_rows(judgements, judged_rows)
+        texts, n_spelled = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
     judged = JudgedPairs(texts, row_of, on_unknown, on_other_grade)
     for number, row in judged_rows:
@@ -116,6 +117,8 @@ def read_table(
     facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_told(found)
+    if n_spelled:
+        facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     if n := judged.n_other:
         facts[f"judgements of pairs with another grade; the {on_other_grade} taken"] = n
     query_ids = [query for query in texts if keep_unjudged or query in judged]
@@ -218,14 +221,21 @@ def _find_query_columns(
 
 def _texts_of_rows(
     path: Path | Frame, judged_rows: Iterable[tuple[int, dict[str, str]]]
-) -> dict[str, str]:
-    """Query texts by id, from rows of judgements; rows without a query id get the number of their
-    text as id."""
+) -> tuple[dict[str, str], int]:
+    """Query texts by id, from rows of judgements, and how many of them have several spellings.
+
+    Rows without a query id get the number of their text as id; texts that differ only in case and
+    spaces are the same query, and its first spelling is taken."""
     texts: dict[str, str] = {}
     numbers: dict[str, str] = {}
+    spelled: set[str] = set()
     for line, row in judged_rows:
         text = row["text"]
-        query = row.setdefault("query", numbers.setdefault(text, str(len(numbers) + 1)))
+        if "query" not in row:
+            row["query"] = numbers.setdefault(normalised(text), str(len(numbers) + 1))
+            if text != (text := texts.get(row["query"], text)):
+                spelled.add(row["query"])
+        query = row["query"]
         for what, value in (("id", query), ("text", text)):
             if not value.strip():
                 raise InputError(f"{path}, line {line}: the query {what} is empty")
@@ -234,7 +244,7 @@ def _texts_of_rows(
                 f"{path}, line {line}: query {query!r} has the text {text!r} here, "
                 f"{texts[query]!r} before"
             )
-    return texts
+    return texts, len(spelled)
 
 
 def _grade_rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from letor.errors import InputError
 from ltr_base.former import former_names
@@ -222,19 +225,46 @@ class Collection:
             twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
             raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
 
+    def kept_together(self, *, by_group: bool = False) -> NDArray[np.int64] | None:
+        """int64 [n_queries]: labels for splitting the queries into folds or held-out parts, where
+        one side would give the other away: queries of the same text (see :func:`normalised`) have
+        the same label, and ``by_group`` those of the same group. None if all labels differ.
+        """
+        names: list[Sequence[str]] = [[normalised(text) for text in self.query_texts]]
+        if by_group and self.query_groups is not None:
+            names.append(self.query_groups)
+        # Queries and names are nodes: a query and each of its names belong together.
+        query = np.tile(np.arange(self.n_queries), len(names))
+        name = np.concatenate(
+            [np.unique(np.array(of, dtype=str), return_inverse=True)[1] + i * self.n_queries
+             for i, of in enumerate(names, start=1)]
+        )  # fmt: skip
+        n = self.n_queries * (1 + len(names))
+        graph = sp.coo_matrix((np.ones(len(query)), (query, name)), shape=(n, n))
+        labels = connected_components(graph, directed=False)[1][: self.n_queries].astype(np.int64)
+        return labels if len(np.unique(labels)) < self.n_queries else None
+
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column of the collection, sentences without a full stop: that
-        queries were drawn from texts that counts, vectors and models have seen."""
-        sources = self.query_sources
-        n = 0 if sources is None else int((sources >= 0).sum())
-        if not n:
-            return []
-        return [
-            f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
-            "what is learned from its texts has seen their words together, so that the gain of "
-            "such columns is overstated; draw queries from texts that are no documents"
-        ]
+        queries were drawn from texts that counts, vectors and models have seen, and that queries
+        have the same text."""
+        found = []
+        n = 0 if self.query_sources is None else int((self.query_sources >= 0).sum())
+        if n:
+            found.append(
+                f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
+                "what is learned from its texts has seen their words together, so that the gain of "
+                "such columns is overstated; draw queries from texts that are no documents"
+            )
+        labels = self.kept_together()
+        if labels is not None:
+            n = int((np.bincount(labels)[labels] > 1).sum())
+            found.append(
+                f"{n:,} of {self.n_queries:,} queries have the same text as another one, but for "
+                "case and spaces: folds made here keep such queries together"
+            )
+        return found
 
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
@@ -249,6 +279,12 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
+
+
+def normalised(query: str) -> str:
+    """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
+    spaces within merged."""
+    return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
 
 
 def _check_integers(name: str, values: object, n: int) -> None:

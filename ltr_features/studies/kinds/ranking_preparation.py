@@ -116,11 +116,19 @@ class Preparation(Study):
 
     @property
     def groups(self) -> dict[str, str] | None:
-        """The group of each query; None if there are no groups."""
+        """The group of each query, by default that of queries with the same text; None if there are
+        no groups."""
         collection = self.collection
         if collection.query_groups is None:
-            return None
+            return self._together(by_group=False)
         return dict(zip(collection.query_ids, collection.query_groups, strict=True))
+
+    def _together(self, *, by_group: bool) -> dict[str, str] | None:
+        """Labels of queries that folds keep together, see ``Collection.kept_together``."""
+        labels = self.collection.kept_together(by_group=by_group)
+        if labels is None:
+            return None
+        return dict(zip(self.collection.query_ids, map(str, labels.tolist()), strict=True))
 
     @cached_property
     def index_stage(self) -> Planned:
@@ -227,14 +235,13 @@ class Preparation(Study):
             InputError: the split is by group or by time and the collection has no groups or times,
                 or there are too few queries.
         """
-        groups = self.groups
         seed = self.config.seed + split.fit
-        if split.by == "group" and groups is None:
+        if split.by == "group" and self.collection.query_groups is None:
             raise InputError(
                 f"split {split.name!r}: collection {self.collection.name!r} has no groups of "
                 "queries; split by query, or name a file of groups by groups = FILE"
             )
-        together = groups if split.by == "group" else None
+        together = self._together(by_group=split.by == "group")
         if split.by == "time":
             folds = by_time(self.judged, self._times(split), split.folds)
         else:
