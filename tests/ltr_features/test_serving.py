@@ -94,7 +94,7 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
         ({"query": "x", "k": 1.5}, "got 1.5"),
         ({"query": "x", "k": 10**400}, "k must be a whole number"),
         (b'{"query": "x", "k": NaN}', "got NaN"),
-        (b'{"query": "x", "k": ' + b"9" * 5000 + b"}", "the request is no JSON"),
+        (b'{"query": "x", "k": ' + b"9" * 5000 + b"}", "the request is not JSON"),
         ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents"),
         ({"query": "x", "document": []}, "no such key 'document'; did you mean 'documents'?"),
         ({"query": "x", "documents": "d1"}, 'must be a list of at most 10,000 ids, got "d1"'),

@@ -151,7 +151,7 @@ def test_true_and_false_are_clicks(tmp_path):
     ("rows", "message"),
     [
         ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 1, 0)], "line 3: another document at the"),
-        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", "x", 0)], "line 3: position is no whole"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", "x", 0)], "line 3: position is not a whole"),
         ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 2, "maybe")], "line 3: clicked is neither"),
         ([("s", SECRET, "a", 1, -1)], "line 2: clicked is neither"),
         ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", None, 1)], "line 3: position is missing"),
@@ -440,7 +440,7 @@ def test_ubi_rules(tmp_path):
     ("query", "event", "message"),
     [
         ({"user_query": SECRET}, {}, r"queries\.jsonl, line 1: query_id is missing"),
-        ({**ubi_query("1", SECRET, ["a"]), "query_response_hit_ids": SECRET}, {}, "is no list"),
+        ({**ubi_query("1", SECRET, ["a"]), "query_response_hit_ids": SECRET}, {}, "is not a list"),
         (ubi_query("1", SECRET, ["a", "a"]), {}, "an object twice"),
         (ubi_query("1", SECRET, ["a"], time="noon"), {}, "timestamp is neither"),
         (ubi_query("1", " ", ["a"]), {}, "user_query is empty"),

@@ -159,7 +159,7 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"text": "nothing"}, "no documents"),
         ({"topics": "<top><title>x</top>"}, "topic 1 has no <num>"),
         ({"topics": "<top><num>1<title></top>"}, "topic '1' has no text in title"),
-        ({"topics": "just words\n"}, "line 1: 'just words' is no topic"),
+        ({"topics": "just words\n"}, "line 1: 'just words' is not a topic"),
         ({"topics": "1:a\n1:b\n"}, "topic '1' occurs twice"),
         ({"topics": ""}, "no topics"),
         ({"topics": '<topic id="1"><query>x</query></topic>'}, "has no attribute number"),
