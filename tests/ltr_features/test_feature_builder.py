@@ -185,6 +185,24 @@ def test_folds_have_all_columns_and_no_query_twice(builder, parts):
     assert "q47" not in set().union(*names)
 
 
+def test_folds_that_separate_queries_of_one_text_are_told(collection):
+    texts = [*collection.query_texts[:-1], collection.query_texts[0].upper()]
+    alike = replace(collection, query_texts=texts)
+    builder = FeatureBuilder([VectorSpace()])
+    last, first = alike.query_ids[-1], alike.query_ids[0]
+    for seed in range(9):
+        folds = k_fold(alike.query_ids, 4, seed=seed)
+        if not any({first, last} <= set(fold.test) for fold in folds):
+            break
+    with pytest.warns(UserWarning, match=r"test queries have the text of a training query"):
+        builder.folds(alike, folds)
+    folds = k_fold(alike.query_ids, 4, seed=seed, groups=alike.kept_together())
+    assert any({first, last} <= set(fold.test) for fold in folds)
+    with pytest.warns(UserWarning, match="same text as another one") as told:
+        builder.folds(alike, folds)
+    assert not any("test queries have the text" in str(one.message) for one in told)
+
+
 def test_a_frame_gets_the_batch_s_columns_to_the_bit(builder, collection, parts):
     """Test rows were scored by the model of all training queries, as ``fit`` trained it."""
     frame = frame_of(collection, parts[2]).assign(extra=1.5)

@@ -137,6 +137,24 @@ def test_bad_tables_are_named(tmp_path, name, content, message):
         )
 
 
+def test_spellings_of_a_query_without_an_id_are_one_query(tmp_path):
+    save(PRODUCTS, tmp_path / "p.csv")
+    ratings = pd.DataFrame(
+        {
+            "query": ["Sneaker", " sneaker", "cap"],
+            "sku": ["007", "8", "8"],
+            "label": [1, 0, 1],
+        }
+    )
+    save(ratings, tmp_path / "r.csv")
+    read = read_table(
+        tmp_path / "p.csv", tmp_path / "r.csv", document_columns=COLUMNS, judgement_columns=JUDGED
+    )
+    assert list(read.query_texts) == ["Sneaker", "cap"]
+    assert read.judgements.query.tolist() == [0, 0, 1]
+    assert read.description["queries with several spellings (case, spaces); the first taken"] == 1
+
+
 def test_one_query_with_two_texts_is_refused(tmp_path):
     ratings = RATINGS.assign(id=["1", "1", "1"])
     with pytest.raises(InputError, match="query '1' has the text 'cap' here, 'sneaker' before"):

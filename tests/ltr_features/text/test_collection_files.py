@@ -90,3 +90,33 @@ def test_collections_check_themselves():
         collection(query_sources=np.array([3, -1]))
     with pytest.raises(InputError, match="has no documents"):
         collection(document_ids=[], fields={})
+
+
+def queries(texts, groups=None) -> Collection:
+    none = np.zeros(0, np.int64)
+    return collection(
+        query_ids=[str(i) for i in range(len(texts))],
+        query_texts=texts,
+        query_sources=None,
+        query_groups=groups,
+        judgements=Judgements(none, none, none),
+    )
+
+
+def test_queries_of_one_text_or_group_are_kept_together():
+    alike = queries(["Red  sofa ", "blue sofa", "red sofa", "ＲＥＤ sofa", "sofa"])
+    labels = alike.kept_together()
+    assert labels is not None
+    assert labels[0] == labels[2] == labels[3]
+    assert len(set(labels.tolist())) == 3
+    assert "3 of 5 queries have the same text as another one" in "".join(alike.remarks)
+    # Groups are joined where they share a text: 0-1 by group, 1-2 by text, 2-3 by group.
+    chained = queries(["a", "b", "B", "c", "d"], groups=["g", "g", "h", "h", "i"])
+    joined = chained.kept_together(by_group=True)
+    assert joined is not None
+    assert joined[4] not in set(joined[:4].tolist())
+    assert len(set(joined.tolist())) == 2
+    apart = queries(["a", "b"], groups=["g", "g"])
+    assert apart.kept_together() is None
+    assert apart.kept_together(by_group=True) is not None
+    assert apart.remarks == []
