@@ -73,7 +73,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
         *(problem for part in config.models for problem in _model_problems(part)),
         *(problem for part in config.rankers for problem in _ranker_problems(part)),
         *_duplicate_names(config),
-        *_system_problems(config),
+        *_system_problems(config, data),
         *_evaluation_problems(config),
         *_hard_problems(config),
         *_map_problems(config),
@@ -221,30 +221,30 @@ def _duplicate_names(config: ExperimentConfig) -> Iterator[str]:
             yield f"two {what} share the name (as a folder) {', '.join(twice)}"
 
 
-def _names_of_columns(config: ExperimentConfig) -> dict[str, list[str]] | None:
+def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
     """Columns of each family and model; None if they cannot be determined here."""
     try:
-        found = {part.family: _family_columns(part) for part in config.columns}
+        found = {part.family: _family_columns(part, data) for part in config.columns}
     except Exception:  # already reported by the check of families, or a file would be needed
         return None
     return {**found, **{model.name: [model.name] for model in config.models}}
 
 
-def _family_columns(part: FamilyConfig) -> list[str]:
-    kind = families()[part.family]
-    plain = {k: v for k, v in part.options.items() if k not in path_options(kind)}
-    return get_family(part.family, **plain).column_names
+def _family_columns(part: FamilyConfig, data: Path) -> list[str]:
+    options = with_paths(families()[part.family], part.options, data)
+    return get_family(part.family, **options).column_names
 
 
-def _system_problems(config: ExperimentConfig) -> Iterator[str]:
-    columns = _names_of_columns(config)
+def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
+    columns = _names_of_columns(config, data)
     rankers = [ranker.name for ranker in config.rankers]
     n_parts = min(split.train_parts for split in config.splits) + 1
     for system in config.systems:
         place = f"system {system.name!r}"
         if columns is not None:
             single = list(dict.fromkeys(c for names in columns.values() for c in names))
-            yield from _no_such(place, "columns", system.columns, [*columns, *single])
+            known = list(dict.fromkeys([*columns, *single]))
+            yield from _no_such(place, "columns", system.columns, known)
             yield from _no_such(place, "column", [system.score], single)
         yield from _no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:

@@ -17,7 +17,7 @@ DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
 def load(tmp_path, text: str):
     path = tmp_path / "experiment.toml"
     path.write_text(text, encoding="utf-8")
-    return load_config(path)
+    return load_config(path, tmp_path)
 
 
 def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
@@ -46,6 +46,18 @@ def test_all_mistakes_are_listed_at_once(tmp_path):
     assert "experiment.toml" in message
     assert "words_per_qery; did you mean 'words_per_query'" in message
     assert "candidate_depth" in message
+
+
+def test_a_given_score_is_a_system_by_itself(tmp_path):
+    """The columns of given scores are called as their files are in the options."""
+    (tmp_path / "a.run").write_text("q Q0 d 1 2.5 engine\n", encoding="utf-8")
+    family = '[[columns]]\nfamily = "scores"\noptions = { files = { engine = "a.run" } }\n\n'
+    text = DEMO.replace("[[columns]]\n", f"{family}[[columns]]\n", 1)
+    text = text.replace('score = "vsm"', 'score = "engine"', 1)
+    text = text.replace('"vsm", "lsa"]', '"vsm", "engine", "lsa"]', 1)
+    assert load(tmp_path, text).systems[1].score == "engine"
+    with pytest.raises(InputError, match="no column 'motor'; "):
+        load(tmp_path, text.replace('score = "engine"', 'score = "motor"'))
 
 
 @pytest.mark.parametrize(
