@@ -45,7 +45,7 @@ class GivenScores(ColumnFamily):
     """
 
     name = "scores"
-    description = "Scores of other systems, from runs and tables"
+    description = "Scores of other systems, from runs, tables and LETOR files"
     reference = "given"
 
     files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Read scores of (query, document) pairs from runs and tables."""
+"""Read scores of (query, document) pairs from runs, tables and LETOR rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from letor.column_names import read_rows
 from letor.compression import text_lines
+from letor.dataset import distinct
 from letor.errors import InputError
 from letor.trec import is_run, read_run
+from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import present
 from ltr_features.sources.table_blocks import (
     Block,
@@ -42,7 +45,7 @@ class ScoreTable(NamedTuple):
 
     Attributes:
         path: the file.
-        line: int64 [n], the line of each row (in Parquet, the row counted from 1).
+        line: int64 [n], the line of each row (in Parquet and LETOR text the row, from 1).
         query_ids, document_ids: the distinct ids.
         query, document: int64 [n], indices into these lists.
         scores: float64 [n] by the name of the column; ``score`` for a run.
@@ -74,6 +77,8 @@ def score_columns(
         InputError: see :func:`read_scores`.
     """
     path = present(Path(path))
+    if _is_letor(path):
+        return list(read_rows(path).column_names)
     if _is_run(path, query, document):
         return ["score"]
     return _chosen(path, query, document, scores)[2]
@@ -91,6 +96,34 @@ def _is_run(path: Path, *named: str | None) -> bool:
     return not any(named) and ".tsv" in path.suffixes and not is_pair_table(path) and is_run(path)
 
 
+def _is_letor(path: Path) -> bool:
+    """Whether the first line of a file is a row of LETOR text."""
+    if is_table(path):
+        return False
+    lines = (line.split() for _, line in text_lines(path, errors="replace"))
+    first = next((fields for fields in lines if fields and not fields[0].startswith("#")), [])
+    return len(first) > 1 and first[1].startswith("qid:")
+
+
+def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:
+    """The columns of LETOR rows as scores."""
+    rows = read_rows(path)
+    if rows.document_ids is None:
+        raise InputError(f"{path}: rows without document ids; each needs a comment '#docid = ID'")
+    unknown = sorted(set(scores) - set(rows.column_names))
+    if unknown:
+        raise InputError(
+            f"{path}: no column {unknown[0]!r}; {nearest(unknown[0], rows.column_names)}"
+        )
+    documents, document = distinct(rows.document_ids)
+    columns = {name: rows.column(name).astype(np.float64) for name in scores or rows.column_names}
+    line = np.arange(1, len(rows) + 1)
+    query = rows.query_index.astype(np.int64)
+    return _distinct(
+        ScoreTable(path, line, list(rows.query_ids), list(documents), query, document, columns)
+    )
+
+
 def read_scores(
     path: str | os.PathLike[str],
     *,
@@ -102,10 +135,12 @@ def read_scores(
 
     Args:
         path: .csv, .tsv (the first line names the columns), .jsonl, each also .gz, .bz2, .zst;
-            .parquet; any other file is read as a run, and so is a .tsv that begins like one.
+            .parquet; LETOR text with document ids (``#docid = ID``), each of whose columns is a
+            score; any other file is read as a run, and so is a .tsv that begins like one.
         query, document: names of the columns of ids; by default the first of ``QUERY_NAMES`` and
             ``DOCUMENT_NAMES`` that the table has, ignoring case and punctuation.
         scores: the columns of scores; by default all others except ranks and tags.
+            ``query`` and ``document`` do not apply to LETOR text.
 
     Raises:
         InputError: no such file, another format than its name says, a missing column or id, a
@@ -113,6 +148,8 @@ def read_scores(
             are named.
     """
     path = present(Path(path))
+    if _is_letor(path):
+        return _letor_scores(path, scores)
     if not _is_run(path, query, document):
         query_column, document_column, names = _chosen(path, query, document, scores)
         found = blocks(path, [query_column, document_column, *names])
