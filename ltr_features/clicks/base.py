@@ -75,7 +75,7 @@ class ClickModel(ABC):
             falls. Empty if no parameters are shared, or nothing is iterated.
         objective_: log-likelihood plus log prior after each iteration for pairs; never falls.
         converged_: whether the last iterations changed no parameter by more than the tolerance.
-        remarks_: remarks on the fit for users, one sentence each.
+        remarks_: remarks on the log and the fit for users, one sentence each.
 
     Source: Chuklin, Markov, de Rijke, "Click Models for Web Search", Morgan & Claypool, 2015;
     chapter 3 for the models, chapter 4 for their estimation.
@@ -107,7 +107,7 @@ class ClickModel(ABC):
         """
         self._check()
         self.log_likelihoods_, self.objective_ = [], []
-        self.converged_, self.remarks_ = True, []
+        self.converged_, self.remarks_ = True, log.remarks
         with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the cores
             self._fit(log)
         self.log_ = log

@@ -139,6 +139,17 @@ class ClickLog:
     def n_pages(self) -> int:
         return 0 if self.pages is None else int(self.pages.count.sum())
 
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks on the log for users, sentences without a full stop."""
+        if (self.clicked < self.shown).any():
+            return []
+        return [
+            "every result that was shown was clicked: the results that were not clicked seem to be "
+            "missing from the log, and without them clicks cannot tell relevance from position; "
+            "add the results that were shown and not clicked"
+        ]
+
     def needed_pages(self, who: str) -> Pages:
         """The pages, for a model or function named ``who``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
-from ltr_features.clicks.tables import clicks, hashes, seconds
+from ltr_features.clicks.tables import clicks, hashes
 from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
 
 #: Maximum number of rows of one session and query, including duplicates.
@@ -47,6 +46,7 @@ class RowReader:
 
     def read(self) -> ClickLog:
         paged = bool(self.columns.names["session"] or self.columns.names["time"])
+        self._times = self.rules.times()
         self._check(paged)
         first = FirstPosition(self.rules)
         robots = self._look_ahead(first)
@@ -63,6 +63,7 @@ class RowReader:
             **self.columns.told,
             **self.counts,
             "positions": first.said,
+            **self._times.told,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
         with reading(listed([str(path) for path in self.paths], 3)):
@@ -76,7 +77,7 @@ class RowReader:
                 raise InputError(f"{name} needs pages: name the column of the session or the time")
         if self.rules.max_pages is not None and not self.columns.names["session"]:
             raise InputError("max_pages needs sessions: name their column")
-        if self.rules.window != (-math.inf, math.inf) and not self.columns.names["time"]:
+        if self._times.matter and not self.columns.names["time"]:
             raise InputError("since and until need times: name their column (columns.time)")
 
     def _look_ahead(self, first: FirstPosition) -> NDArray[np.uint64]:
@@ -121,7 +122,7 @@ class RowReader:
         clicked = clicks(block, names["clicked"])
         query = self._query.of(block, names["query"])
         document = self._document.of(block, names["document"])
-        time = seconds(block, names["time"]) if names["time"] else np.zeros(len(query))
+        time = self._times.of(block, names["time"]) if names["time"] else np.zeros(len(query))
         if names["session"]:
             session = hashes(block, names["session"])
         elif names["time"]:
@@ -143,9 +144,7 @@ class RowReader:
             )  # fmt: skip
             return
         starts = _starts(rows)
-        since, until = self.rules.window
-        earliest = np.minimum.reduceat(rows["time"], starts)
-        chosen = (earliest >= since) & (earliest < until)
+        chosen = self._times.chosen(np.minimum.reduceat(rows["time"], starts))
         self._count("pages of another time, left out", int((~chosen).sum()))
         human = ~np.isin(rows["session"][starts], robots)
         self._count("pages of sessions with too many pages, left out", int((chosen & ~human).sum()))

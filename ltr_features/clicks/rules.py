@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.clicks.log import MAX_POSITIONS
-from ltr_features.clicks.tables import time_of, whole_numbers
+from ltr_features.clicks.tables import whole_numbers
+from ltr_features.clicks.times import LogTimes, time_of
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
@@ -51,9 +52,13 @@ class LogRules:
         first_position: number of the first position in the log, 0 or 1; None for the smallest one
             that occurs, which must be 0 or 1 (positions are then read once more).
         depth: number of top positions to keep; None keeps all and refuses positions beyond 1,000.
-        since, until: keep only pages with since <= time < until (numbers as in the log, or ISO
-            8601); the time of a page is that of its earliest row.
-        max_clicks: leave out pages with more clicked results (a robot that follows all links).
+        since, until: keep only pages with since <= time < until (ISO 8601, or numbers); the time of
+            a page is that of its earliest row. Numbers are taken as seconds, milliseconds,
+            microseconds or nanoseconds since 1970, whichever lies between 1990 and 2100, and can be
+            compared with dates; the times of a log must have one unit. Other numbers can be
+            compared with such numbers only.
+        max_clicks: leave out pages with more clicked results (a robot that follows all links); only
+            those within the depth are counted.
         max_pages: leave out sessions with more pages (a robot that searches all day). The files
             are then read twice.
         pages: keep distinct pages, which all models except ctr and pbm need.
@@ -95,14 +100,12 @@ class LogRules:
             raise InputError(f"depth must be at most {MAX_POSITIONS}, got {self.depth}")
         for name in ("since", "until"):
             value = getattr(self, name)
-            if value is not None and math.isnan(time_of(str(value))):
+            if value is not None and math.isnan(time_of(str(value)).number):
                 raise InputError(f"{name} is neither a number nor a time (ISO 8601): {value!r}")
 
-    @property
-    def window(self) -> tuple[float, float]:
-        """(since, until) as numbers."""
-        since = -math.inf if self.since is None else time_of(str(self.since))
-        return since, math.inf if self.until is None else time_of(str(self.until))
+    def times(self) -> LogTimes:
+        """Since and until, for the times of one log."""
+        return LogTimes(self.since, self.until)
 
 
 def path_list(paths: Paths) -> list[Path]:

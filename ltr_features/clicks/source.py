@@ -20,7 +20,7 @@ from ltr_features.clicks.log import ClickLog
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
-from ltr_features.clicks.tables import time_of
+from ltr_features.clicks.times import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
 from ltr_features.sources.table import read_documents
@@ -100,8 +100,8 @@ def read_clicks(
     Args:
         log, layout, columns, events, rules: see :func:`read_log`; ``rules`` must not set queries
             to ids.
-        cuts: ascending times (numbers as in the log, or ISO 8601) at which a new period begins;
-            rows need a column ``time``. The log is read once for each period.
+        cuts: ascending times (ISO 8601, or numbers), see ``since`` of ``LogRules``, at which a new
+            period begins; rows need a column ``time``. The log is read once for each period.
         documents, document_columns: a table (.csv, .tsv, .jsonl, .parquet) with a row per document,
             and its columns, see the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
@@ -173,7 +173,7 @@ def _periods(
     """The rules of each period between the cuts."""
     given = dict(rules or {})
     edges = [given.get("since"), *cuts, given.get("until")]
-    times = [time_of(str(edge)) for edge in edges if edge is not None]
+    times = [time_of(str(edge)).seconds for edge in edges if edge is not None]
     # A text that is not a time gives NaN, for which no comparison holds.
     if cuts and not all(earlier < later for earlier, later in pairwise([-math.inf, *times])):
         raise InputError(

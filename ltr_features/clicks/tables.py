@@ -1,9 +1,6 @@
-"""Parse columns of a click log: numbers, clicks, times, ids."""
+"""Parse columns of a click log: numbers, clicks, ids."""
 
 from __future__ import annotations
-
-from contextlib import suppress
-from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -55,32 +52,6 @@ def clicks(block: Block, column: ColumnName) -> NDArray[np.int64]:
             f"{block.where(row)}: {column} is neither 0 or 1, true or false, nor a number of clicks"
         )
     return np.asarray(parsed.astype(np.int64)[index])
-
-
-def seconds(block: Block, column: ColumnName) -> NDArray[np.float64]:
-    """float64 [n]: a column of times; numbers as they are, and ISO 8601 (UTC by default) as seconds
-    since 1970.
-
-    Raises:
-        InputError: a value that is neither.
-    """
-    values, index = texts(block, column)
-    parsed = np.array([time_of(value) for value in values], np.float64)
-    if np.isnan(parsed[index]).any():
-        row = int(np.argmax(np.isnan(parsed[index])))
-        raise InputError(f"{block.where(row)}: {column} is neither a number nor a time (ISO 8601)")
-    return np.asarray(parsed[index])
-
-
-def time_of(text: str) -> float:
-    """Parse a time as a number, or NaN; see :func:`seconds`."""
-    with suppress(ValueError):
-        return float(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return float("nan")
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:

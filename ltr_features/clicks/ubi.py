@@ -16,7 +16,7 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
-from ltr_features.clicks.tables import time_of
+from ltr_features.clicks.times import Time, time_of
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
@@ -24,7 +24,7 @@ _PAGES_AT_ONCE = 10_000
 
 @dataclass
 class _Click:
-    """The first click on an object for a query: line in the events file, and time."""
+    """The first click on an object for a query: line in the events file, and time in seconds."""
 
     line: int
     time: float
@@ -75,6 +75,7 @@ class _Ubi:
         self.queries, self.events, self.rules = queries, events, rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
+        self._times = rules.times()
         self._builder = LogBuilder(pages=rules.pages)
         self._query: dict[str, int] = {}
         self._document: dict[str, int] = {}
@@ -96,7 +97,7 @@ class _Ubi:
             if not isinstance(target, Mapping):
                 raise InputError(f"{where}: a click without event_attributes.object")
             found = self._clicks.setdefault(str(query_id), {})
-            click = _Click(number, _time(where, event))
+            click = _Click(number, _time(where, event).seconds)
             known = found.setdefault(_text(where, target, "object_id"), click)
             self._count("clicks")
             if known is not click:
@@ -114,7 +115,6 @@ class _Ubi:
         robots = self._robots()
         seen: set[str] = set()
         pages: list[tuple[int, list[int], list[bool]]] = []
-        since, until = self.rules.window
         for number, record in json_lines(self.queries):
             where, page = f"{self.queries}, line {number}", _source(record)
             query_id = _text(where, page, "query_id")
@@ -125,7 +125,8 @@ class _Ubi:
             hits = self._hits(where, page)
             clicks = self._clicks.pop(query_id, {})
             time = _time(where, page)
-            if not since <= time < until:
+            self._times.check(time, where)
+            if not self._times.chosen(np.array(time.seconds)):
                 self._count("pages of another time, left out")
                 continue
             if str(page.get("client_id")) in robots:
@@ -142,7 +143,7 @@ class _Ubi:
             if self.rules.max_clicks is not None and sum(clicked) > self.rules.max_clicks:
                 self._count("pages with too many clicks, left out")
                 continue
-            early = sum(clicks[hit].time < time for hit in hits if hit in clicks)
+            early = sum(clicks[hit].time < time.seconds for hit in hits if hit in clicks)
             self._count("clicks stamped before their page, counted all the same", early)
             self._count("pages")
             code = [self._document.setdefault(hit, len(self._document)) for hit in hits]
@@ -165,6 +166,7 @@ class _Ubi:
             "source": "OpenSearch UBI",
             **self.counts,
             "positions": "from 0 (the order of the hits)",
+            **self._times.told,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
         with reading(self.queries):
@@ -229,10 +231,10 @@ def _text(where: str, record: Mapping[str, Any], key: str) -> str:
     return str(value)
 
 
-def _time(where: str, record: Mapping[str, Any]) -> float:
+def _time(where: str, record: Mapping[str, Any]) -> Time:
     if record.get("timestamp") is None:
         raise InputError(f"{where}: timestamp is missing")
     time = time_of(str(record["timestamp"]))
-    if math.isnan(time):
+    if math.isnan(time.number):
         raise InputError(f"{where}: timestamp is neither a number nor a time (ISO 8601)")
     return time

@@ -11,7 +11,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_features.commands import completion
-from ltr_features.commands.options import settings
+from ltr_features.commands.options import print_facts, settings
 
 if TYPE_CHECKING:
     from ltr_features.clicks.base import ClickModel
@@ -41,7 +41,8 @@ Rules = Annotated[
     list[str] | None,
     typer.Option(
         "--rule",
-        help="KEY=VALUE: queries, first_position, depth, since, until, max_clicks, max_pages.",
+        help="KEY=VALUE: queries, first_position, depth, since, until, max_clicks (within the "
+        "depth), max_pages.",
     ),
 ]
 Unknown = Annotated[str, typer.Option(help="UBI clicks on results not shown: raise or skip.")]
@@ -69,8 +70,7 @@ def _read(
         rules=rules,
         on_unknown=on_unknown,
     )
-    for name, value in found.description.items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    print_facts(found.description)
     typer.echo(
         f"  {len(found.query_ids):,} queries, {found.n_pairs:,} pairs, "
         f"{int(found.clicked.sum()):,} clicks on {int(found.shown.sum()):,} shown results"
@@ -129,8 +129,7 @@ def clicks_judge(
         "parameters": {name: str(value) for name, value in options.items()},
     }
     remarks = write_judgements(judgements, out, provenance)
-    for name, value in describe(judgements).items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    print_facts(describe(judgements))
     typer.echo(curve(fitted).round(4).to_string(index=False))
     if known is not None:
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))
@@ -191,13 +190,14 @@ def _predict(
     import pandas as pd
 
     from ltr_features.clicks.source import fitted_model
+    from ltr_features.remarks import alike
 
     rows, curves, remarks = [], {}, []
     for name, kind in kinds.items():
         if train.pages is None and not kind.from_counts:
             if asked:
                 train.needed_pages(name)
-            remarks.append(f"{name}: left out, the log has only counts")
+            remarks.append((name, "left out, the log has only counts"))
             continue
         start = time.perf_counter()
         fitted = fitted_model(train, name)
@@ -213,15 +213,15 @@ def _predict(
             }
         )
         curves[name] = fitted.examination_
-        remarks += [f"{name}: {remark}" for remark in fitted.remarks_]
+        remarks += [(name, remark) for remark in fitted.remarks_]
     what = "the log that was fitted" if held_out is train else "pages that were not fitted"
     typer.echo(f"Prediction of {what}:")
     typer.echo(pd.DataFrame(rows).round(4).to_string(index=False))
     typer.echo("Examination by position:")
     positions = pd.RangeIndex(1, train.n_positions + 1, name="position")
     typer.echo(pd.DataFrame(curves, index=positions).round(4).to_string())
-    for remark in remarks:
-        typer.echo(f"note: {remark}", err=True)
+    for names, remark in alike(remarks):
+        typer.echo(f"note: {', '.join(names)}: {remark}", err=True)
 
 
 @app.command("simulate")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.names import nearest
+from ltr_features.facts import flat_facts
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -38,6 +39,12 @@ def on_workers(work: str, result: str) -> Any:
         help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
         f"for N processes. {result}"
     )
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print facts, a line each; see :func:`ltr_features.facts.flat_facts`."""
+    for name, value in flat_facts(facts).items():
+        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:

@@ -147,6 +147,9 @@ def test_a_study_by_time_from_a_log(folder, tmp_path):
     page = (tmp_path / "report" / "report.html").read_text()
     assert "Earlier queries train, later ones are tested" in page
     assert "are of a group that was trained on too" in page
+    assert "period 4, log, pages" in page
+    assert "&#x27;pages&#x27;" not in page
+    assert "'pages'" not in page
 
 
 def test_nothing_of_the_last_period_is_seen_before_it(folder, tmp_path):

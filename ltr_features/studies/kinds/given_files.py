@@ -11,7 +11,7 @@ from pathlib import Path
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.clicks.tables import time_of
+from ltr_features.clicks.times import time_of
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.text.collection import examples
 
@@ -47,7 +47,7 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
     """
     times: dict[str, float] = {}
     for number, query, text in _of_queries(path, "time"):
-        times[query] = time_of(text)
+        times[query] = time_of(text).number
         if not math.isfinite(times[query]):
             raise InputError(
                 f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"

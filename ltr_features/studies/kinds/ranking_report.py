@@ -9,6 +9,7 @@ import pandas as pd
 
 from letor.folds import Fold
 from ltr_features.columns.out_of_fold import DISTANCE
+from ltr_features.facts import flat_facts
 from ltr_features.remarks import told_once
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
@@ -46,7 +47,7 @@ from ssi_models.base import MatchingModel
 def make_report(experiment: RankingStages) -> Report:
     """Make the report's data from the outputs of the stages."""
     config, collection, outputs = experiment.config, experiment.collection, experiment.outputs
-    facts = {str(k): _fact(v) for k, v in collection.description.items()}
+    facts = {k: _fact(v) for k, v in flat_facts(collection.description).items()}
     facts |= _candidate_facts(experiment)
     facts |= _left_out(experiment)
     curves: list[Curve] = []

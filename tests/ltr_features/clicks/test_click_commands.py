@@ -152,6 +152,57 @@ def test_dates_are_dates_of_toml_too(tmp_path):
     assert "pages of another time, left out: 20" in output
 
 
+def test_a_log_of_clicked_results_alone_is_told_of(tmp_path):
+    lines = ["session,query,document,position,clicked"]
+    lines += [f"s{i},q,{d},{1 + i % 2},1" for i in range(40) for d in "ab"[i % 2]]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    (tmp_path / "documents.csv").write_text("id,text\na,sea\nb,wood\n")
+    remark = "every result that was shown was clicked"
+    assert f"note: {remark}" in said(
+        "clicks", "judge", tmp_path / "log.csv", "--out", tmp_path / "j"
+    )
+    assert remark in json.loads((tmp_path / "j" / "clicks.json").read_text())["remarks"][0]
+    output = said("clicks", "models", tmp_path / "log.csv")
+    assert f"note: ctr, pbm, cascade, dcm, dbn: {remark}" in output
+    assert output.count(remark) == 1
+    output = said(
+        "index", "clicks", f"log={tmp_path / 'log.csv'}", f"documents={tmp_path}/documents.csv",
+        "--out", tmp_path / "ws",
+    )  # fmt: skip
+    assert f"  remarks: {remark}" in output
+
+
+def test_index_prints_a_line_for_each_fact(log, rows, tmp_path):
+    documents = "id,text\n" + "".join(f"{d},sea\n" for d in rows.document_ids)
+    (tmp_path / "documents.csv").write_text(documents)
+    index = ("index", "clicks", f"log={log}", f"documents={tmp_path}/documents.csv")
+    lines = said(*index, "--out", tmp_path / "a").splitlines()
+    assert "  log, pages: 20,000" in lines
+    assert "  remarks: none" in lines
+    lines = said(
+        *index, "columns.time=session", "cuts=[8000]", "--out", tmp_path / "b"
+    ).splitlines()
+    n_pages = [line for line in lines if "pages: " in line]
+    assert n_pages == ["  period 1, log, pages: 7,999", "  period 2, log, pages: 12,001"]
+    (grades,) = (line for line in lines if line.startswith("  period 2, pairs by grade: "))
+    assert len(grades.split(",")) == 6
+    assert not any(sign in line for line in lines for sign in "{}[]")
+
+
+def test_a_split_by_a_date_of_milliseconds(tmp_path):
+    lines = ["session,query,document,position,clicked,time"]
+    for i in range(40):
+        lines += [f"s{i},q,{d},{k + 1},{k},{1_780_271_000_000 + i * 50_000}"
+                  for k, d in enumerate("ab")]  # fmt: skip
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    output = said(
+        "clicks", "models", tmp_path / "log.csv", "--column", "time=time", "--split", "2026-06-01",
+    )  # fmt: skip
+    # 1,780,272,000 is 2026-06-01T00:00:00Z.
+    assert "pages: 20" in output
+    assert output.count("times: milliseconds since 1970") == 2
+
+
 def test_models_of_pages_are_left_out_for_counts(tmp_path):
     text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
     (tmp_path / "counts.csv").write_text(text)

@@ -286,6 +286,87 @@ def test_time_chooses_pages_whatever_their_order(tmp_path):
         read_click_rows(bad, columns=columns)
 
 
+#: 2025-10-09T08:53:20Z and 2026-09-21T14:13:20Z.
+SECONDS = (1_760_000_000, 1_790_000_000)
+
+
+def timed(path, times, header=("session", "time")):
+    rows = [(f"s{i}", time, "q", d, 1 + k, k) for i, time in enumerate(times)
+            for k, d in enumerate("ab")]  # fmt: skip
+    return write_rows(path, rows, (*header, "query", "document", "position", "clicked"))
+
+
+@pytest.mark.parametrize(
+    ("per_second", "unit"),
+    [(1, None), (1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")],
+)
+@pytest.mark.parametrize("since", ["2026-06-01", 1_780_000_000, "1780000000000"])
+def test_numbers_are_times_in_the_unit_of_their_size(tmp_path, per_second, unit, since):
+    path = timed(tmp_path / "x.csv", [int(time * per_second) for time in SECONDS])
+    late = read_click_rows(path, columns={"time": "time"}, rules=LogRules(since=since))
+    early = read_click_rows(path, columns={"time": "time"}, rules=LogRules(until=since))
+    assert (early.n_pages, late.n_pages) == (1, 1)
+    assert late.description["pages of another time, left out"] == 1
+    told = None if unit is None else f"{unit} since 1970, by their size"
+    assert late.description.get("times") == told
+    assert "times" not in read_click_rows(path, columns={"time": "time"}).description
+
+
+def test_times_are_cut_at_the_moment_in_every_unit(tmp_path):
+    """A log of numbers is divided like the same log of dates, to the millisecond."""
+    moments = pd.Timestamp("2026-05-31T23:59:59.998Z") + pd.to_timedelta(range(4), unit="ms")
+    texts = [moment.isoformat() for moment in moments]
+    numbers = [moment.value // 1_000_000 for moment in moments]
+    for times in (texts, numbers):
+        path = timed(tmp_path / "x.csv", times)
+        rules = LogRules(since="2026-06-01", until="2026-06-01T00:00:00.001")
+        assert read_click_rows(path, columns={"time": "time"}, rules=rules).n_pages == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "since", "message"),
+    [
+        ([1, 2], "2026-06-01", "line 2: the time 1 is not between 1990 and 2100 in seconds"),
+        ([20260601, 20260602], "2026-06-01", "line 2: the time 20260601 is not between"),
+        ([1_760_000_000_000, 0], "2026-06-01", "line 4: the time 0 is not between"),
+        ([1_760_000_000_000] * 2, 20260601, "line 2: the time is in milliseconds since 1970, but"),
+        (["2026-06-02"] * 2, 20260601, r"a date, but since=20260601 is neither a date .*; give a"),
+        (
+            [1_760_000_000, 1_790_000_000_000], "2026-06-01",
+            "line 4: the time is in milliseconds since 1970, but the first one of the log is in se",
+        ),
+    ],
+)  # fmt: skip
+def test_times_that_cannot_be_compared_are_refused(tmp_path, times, since, message):
+    path = timed(tmp_path / "x.csv", times)
+    with pytest.raises(InputError, match=rf"x\.csv, .*{message}"):
+        read_click_rows(path, columns={"time": "time"}, rules=LogRules(since=since))
+    assert read_click_rows(path, columns={"time": "time"}).n_pages == 2
+
+
+def test_other_numbers_are_compared_with_numbers(tmp_path):
+    """Those that would be seconds since 1990 among them."""
+    path = timed(tmp_path / "x.csv", [1, 2, 500_000_000, 700_000_000])
+    for since, n_pages in ((2, 3), (600_000_000, 1), ("650000000", 1)):
+        rules = LogRules(since=since)
+        assert read_click_rows(path, columns={"time": "time"}, rules=rules).n_pages == n_pages
+
+
+def test_clicks_below_the_depth_do_not_count_towards_too_many(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", page("s", "q", list("abcd"), "acd"))
+    kept = read_click_rows(path, rules=LogRules(depth=2, max_clicks=1))
+    assert as_counts(kept) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 0)}
+    with pytest.raises(InputError, match="no result was shown"):
+        read_click_rows(path, rules=LogRules(max_clicks=1))
+
+
+def test_a_log_of_clicked_results_alone_gets_a_remark(tmp_path):
+    rows = [*page("s", "q", ["a", "b"], ["a", "b"]), *page("t", "q", ["b"], ["b"])]
+    (remark,) = read_click_rows(write_rows(tmp_path / "x.tsv", rows)).remarks
+    assert remark.startswith("every result that was shown was clicked: the results that were not")
+    assert read_click_rows(write_rows(tmp_path / "y.tsv", ROWS)).remarks == []
+
+
 def test_a_log_without_pages_has_counts(tmp_path):
     path = write_rows(tmp_path / "x.tsv", ROWS)
     log = read_click_rows(path, columns={"session": ""})
@@ -434,6 +515,25 @@ def test_ubi_rules(tmp_path):
     paths = write_ubi(tmp_path, queries, [ubi_event("8", "c"), ubi_event("0", "a")])
     log = read_ubi(*paths, rules=LogRules(max_pages=2, since="2024-05-01", depth=2))
     assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 0)}
+
+
+def test_ubi_times_may_be_milliseconds(tmp_path):
+    """And the times of clicks dates."""
+    queries = [
+        ubi_query(str(i), "q", ["a", "b"], time=1000 * time) for i, time in enumerate(SECONDS)
+    ]
+    events = [
+        ubi_event("0", "a", time="2025-10-09T08:53:21Z"),
+        ubi_event("1", "b", time=SECONDS[1]),
+    ]
+    paths = write_ubi(tmp_path, queries, events)
+    log = read_ubi(*paths, rules=LogRules(since="2026-06-01"))
+    assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 1)}
+    assert log.description["times"] == "milliseconds since 1970, by their size"
+    early = "clicks stamped before their page, counted all the same"
+    assert early not in read_ubi(*paths).description
+    with pytest.raises(InputError, match=r"queries\.jsonl, line 1: the time is in milliseconds"):
+        read_ubi(*paths, rules=LogRules(since=5))
 
 
 @pytest.mark.parametrize(
