@@ -29,6 +29,13 @@ def index(
     stemmer: Annotated[
         str | None, typer.Option(help="Snowball stemmer, for example english.")
     ] = None,
+    min_length: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Least number of letters or digits of a word (one ideograph or kana is enough).",
+        ),
+    ] = 2,
     scheduler: Annotated[
         str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
@@ -46,7 +53,7 @@ def index(
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
-    analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer)
+    analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer, min_length=min_length)
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))

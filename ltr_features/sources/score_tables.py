@@ -78,7 +78,7 @@ def score_columns(
     """
     path = present(Path(path))
     if _is_letor(path):
-        return list(read_rows(path).column_names)
+        return list(_letor_scores(path, scores).scores)
     if _is_run(path, query, document):
         return ["score"]
     return _chosen(path, query, document, scores)[2]

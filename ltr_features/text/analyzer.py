@@ -12,7 +12,9 @@ The full token rule (Unicode general categories; the Unicode version is Python's
    Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
    U+0307. The rule depends neither on neighbouring characters nor on the language.
 5. These folded runs are dropped: runs of marks only, runs outside the length limits (in code
-   points), stop words, and, on request, runs of numbers only. The remaining runs may be stemmed.
+   points), stop words, and, on request, runs of numbers only. A run with an ideograph, kana or
+   Hangul syllable (East_Asian_Width W) is never too short, since one may be a word. The remaining
+   runs may be stemmed.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import Stemmer
 from letor.errors import InputError
 
 #: Increased whenever the rule above changes, so that stored counts of another rule are refused.
-ANALYZER_VERSION = 1
+ANALYZER_VERSION = 2
 
 #: The one format character that separates words.
 ZERO_WIDTH_SPACE = "\u200b"
@@ -50,7 +52,8 @@ class Analyzer:
             none by default.
         stemmer: a Snowball algorithm by its PyStemmer name (``"english"``, ``"porter"``,
             ``"german"``, ...); None leaves words as they are.
-        min_length: least number of code points of a token, before stemming.
+        min_length: least number of code points of a token, before stemming; it does not apply to
+            tokens with ideographs, kana or Hangul.
         max_length: greatest number of code points of a token, before stemming; longer ones are
             dropped, not cut.
         drop_numbers: drop tokens made of numbers only (``1998``, ``½``, ``Ⅳ``).
@@ -96,7 +99,8 @@ class Analyzer:
         stop = self._stop
         kept = [
             word
-            if self.min_length <= len(word) <= self.max_length
+            if (self.min_length <= len(word) or _is_wide(word))
+            and len(word) <= self.max_length
             and word not in stop
             and (word.isascii() or not _only(word, "M"))
             and not (self.drop_numbers and _only(word, "N"))
@@ -185,6 +189,10 @@ class _Translation(dict[int, str | None]):
 
 _FOLDING = _Translation(fold=True)
 _KEEPING = _Translation(fold=False)
+
+
+def _is_wide(word: str) -> bool:
+    return any(unicodedata.east_asian_width(character) == "W" for character in word)
 
 
 def _only(word: str, major_category: str) -> bool:

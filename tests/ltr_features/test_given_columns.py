@@ -64,6 +64,24 @@ def test_every_form_gives_the_same_column(context, tmp_path, form):
     assert family.trained_on == "given; not checked for leaks"
 
 
+def test_the_columns_of_letor_rows_are_scores(context, tmp_path):
+    path = tmp_path / "rows.txt"
+    rows = ["2 qid:a 1:1.5 3:7 #docid = d0", "0 qid:a 1:-2 #docid = d1", "1 qid:b 2:3 #docid = d1"]
+    path.write_text("".join(f"{row}\n" for row in rows))
+    family = GivenScores(files={"own": path})
+    family.check(context)
+    assert [column.name for column in family.columns] == ["own_1", "own_2", "own_3"]
+    values = [[1.5, 0, 7], [-2, 0, 0], [0, 0, 0], [0, 3, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(family.compute(context, PAIRS), np.float32(values))
+    one = GivenScores(files={"own": path}, scores=["2"])
+    np.testing.assert_array_equal(one.compute(context, PAIRS)[:, 0], [0, 0, 0, 3, 0])
+    with pytest.raises(InputError, match=r"rows.txt: no column '4'"):
+        read_scores(path, scores=["4"])
+    path.write_text("2 qid:a 1:1.5\n")
+    with pytest.raises(InputError, match=r"rows.txt: rows without document ids; each needs"):
+        read_scores(path)
+
+
 def test_missing_scores_may_be_the_querys_lowest(context, tmp_path):
     path = tmp_path / "s.tsv"
     path.write_text("qid\tdocno\ts\na\td0\t1.5\na\td1\t-2\n")

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letor.errors import InputError
-from ltr_features.clicks import tables
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.sources import table_blocks
+from ltr_features.text.collection import normalised
 
 HEADER = ("session", "query", "document", "position", "clicked")
 SECRET = "my secret query"
@@ -85,7 +85,7 @@ def test_ids_are_not_normalised(tmp_path):
 
 
 def test_normalisation_folds_case_width_and_blanks():
-    assert tables.normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
+    assert normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

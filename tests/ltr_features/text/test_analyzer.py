@@ -39,6 +39,7 @@ def test_length_limits_are_in_code_points_and_drop_rather_than_cut():
     analyzer = Analyzer(min_length=3, max_length=4)
     assert analyzer.tokens("ab abc äöü äöüß äöü2 abcde") == ["abc", "äöü", "äöü2"]
     assert Analyzer(min_length=1).tokens("a b") == ["a", "b"]
+    assert Analyzer().tokens("赤 a 5 か 책 ab Ａ") == ["赤", "か", "책", "ab"]
 
 
 def test_marks_alone_are_no_token():
