@@ -73,7 +73,7 @@ def judgement_rows(
         path: a table (such as BEIR's) or a frame; or TREC's lines ``qid iteration docno grade``.
         columns: columns of a table that do not have usual names, by key. The key ``text`` adds the
             query's text; if ``query`` is not given then, it replaces the id.
-        encoding: encoding of tables.
+        encoding: encoding of tables that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, or a column is missing.
@@ -155,7 +155,7 @@ def read_queries(
             XML); or a query per line: id, colon or tab, text.
         fields: parts of a topic that make up the query: "title", "desc", "narr".
         columns: the columns ``id`` and ``text`` of a table, if they do not have usual names.
-        encoding: encoding of tables.
+        encoding: encoding of tables that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty or not unique.

@@ -80,7 +80,7 @@ def read_table(
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
             example): "raise", or take the "highest" or "lowest" grade (such rows are counted).
-        encoding: encoding of text files.
+        encoding: encoding of text files that are not UTF-8.
         keep_unjudged: keep queries without judgements (only with ``queries``).
         on_unknown: "raise" or "skip" (and count) judgements of unknown documents or queries.
         name: name of the collection; the documents' file name by default.

@@ -183,6 +183,17 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
         tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
     )
     assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+    save(RATINGS.assign(query=["Stra\xdfe", "Stra\xdfe", "\u20ac"]), tmp_path / "u.csv")
+    marked = b"\xef\xbb\xbf" + (tmp_path / "u.csv").read_bytes()
+    (tmp_path / "marked.csv").write_bytes(marked)
+    products.to_csv(tmp_path / "l.csv", index=False, encoding="latin-1")
+    for catalogue, encoding in (("p.csv", "utf-16"), ("l.csv", "latin-1"), ("l.csv", "cp1252")):
+        for ratings in ("u.csv", "marked.csv"):  # in UTF-8, unlike the catalogue
+            found = read_table(
+                tmp_path / catalogue, tmp_path / ratings, **given, grades=GRADES, encoding=encoding
+            )
+            assert found.query_texts == ["Stra\xdfe", "\u20ac"]
+            assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     with pytest.raises(InputError, match=r"\.csv: byte 0xff is not ascii; name another"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
     with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
