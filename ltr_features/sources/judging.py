@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from letor.errors import InputError
+from letor.trec import whole_number
 from ltr_features.text.collection import Judgements
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
@@ -25,13 +26,13 @@ Origin = str | os.PathLike[str]
 
 
 def whole_grade(where: str, grade: str) -> int:
-    """A grade as a number.
+    """A grade as a number; whole numbers may be written with a point, as pandas does: "1.0".
 
     Raises:
         InputError: it is not an integer, or too large; ``where`` names file and line.
     """
     try:
-        value = int(grade)
+        value = whole_number(grade)
     except ValueError:
         raise InputError(
             f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or when indexing a "
