@@ -113,11 +113,9 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    facts: dict[str, str | int] = {}
+    facts: dict[str, str | int] = dict(judged.told)
     if found:
         facts["columns of judgements, by their usual names"] = columns_told(found)
-    if n := judged.n_other:
-        facts[f"judgements of pairs with another grade; the {on_other_grade} taken"] = n
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")

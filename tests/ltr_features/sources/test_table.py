@@ -290,7 +290,7 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         read_table(path, **ONE_TABLE, on_other_text="longest")
 
 
-def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
+def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     raters = pd.concat([one_table, one_table.assign(relevance=[1, 3, 3, 1])])
     path = save(raters, tmp_path / "ratings.csv")
     with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
@@ -300,6 +300,9 @@ def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
         assert c.judgements.grade.tolist() == grades
         told = f"judgements of pairs with another grade; the {choice} taken"
         assert c.description[told] == 3
+    marked = save(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
+    c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
+    assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
     with pytest.raises(InputError, match="on_other_grade must be one of 'raise', 'highest', 'lo"):
         read_table(path, **ONE_TABLE, on_other_grade="mean")
 
