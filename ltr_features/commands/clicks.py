@@ -11,7 +11,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_features.commands import completion
-from ltr_features.commands.options import settings
+from ltr_features.commands.options import print_facts, settings
 
 if TYPE_CHECKING:
     from ltr_features.clicks.base import ClickModel
@@ -69,8 +69,7 @@ def _read(
         rules=rules,
         on_unknown=on_unknown,
     )
-    for name, value in found.description.items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    print_facts(found.description)
     typer.echo(
         f"  {len(found.query_ids):,} queries, {found.n_pairs:,} pairs, "
         f"{int(found.clicked.sum()):,} clicks on {int(found.shown.sum()):,} shown results"
@@ -129,8 +128,7 @@ def clicks_judge(
         "parameters": {name: str(value) for name, value in options.items()},
     }
     remarks = write_judgements(judgements, out, provenance)
-    for name, value in describe(judgements).items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    print_facts(describe(judgements))
     typer.echo(curve(fitted).round(4).to_string(index=False))
     if known is not None:
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))

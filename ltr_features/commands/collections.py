@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ltr_features.commands import completion
-from ltr_features.commands.options import Threads, on_workers, settings
+from ltr_features.commands.options import Threads, on_workers, print_facts, settings
 
 
 def index(
@@ -52,8 +52,7 @@ def index(
         collection = read_collection(source, **settings(options or [], "option"))
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
-    for name, value in collection.description.items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+    print_facts(collection.description)
     typer.echo(f"Workspace: {out}")
 
 
@@ -111,6 +110,5 @@ def wikipedia(
             withhold_query_sections=withhold_query_sections,
             on_progress=show,
         )
-    for name, value in facts.items():
-        typer.echo(f"  {name}: {value:,}")
+    print_facts(facts)
     typer.echo(f"Knowledge base: {out}")

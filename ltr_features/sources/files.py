@@ -46,6 +46,8 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
+#: Usual names of the columns of judgements.
+JUDGEMENT_COLUMNS = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
 #: Usual names of columns of query texts, which no other columns have.
 QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
 TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
@@ -79,7 +81,7 @@ def judgement_rows(
         InputError: the file cannot be read, or a column is missing.
     """
     path, given = table_of(path), dict(columns or {})
-    usual = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
+    usual = dict(JUDGEMENT_COLUMNS)
     if "text" in given and "query" not in given:
         del usual["query"]
     if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from letor.errors import InputError
+from ltr_features.commands.options import settings
 from ltr_features.sources.registry import read_collection
-from ltr_features.sources.table import read_table
+from ltr_features.sources.table import read_documents, read_table
 from ltr_features.text import stored_texts
 
 PRODUCTS = pd.DataFrame(
@@ -252,6 +254,54 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
         read_table(products, rated[["product_uid", "query", "relevance"]])  # ids or texts?
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (
+            None,
+            "'bullets', 'page'; to read 'bullets' too, name all columns: "
+            """document_columns.body='["text", "bullets"]' document_columns.title=name""",
+        ),
+        (
+            {"id": "sku", "title": "name", "url": "page"},
+            "'text', 'bullets'; to read 'text' too, name all columns: document_columns.id=sku "
+            "document_columns.title=name document_columns.url=page document_columns.body=text",
+        ),
+        (
+            {"id": 1, "title": 2, "body": [3, 4]},
+            "5; to read 5 too, name all columns: document_columns.id=1 document_columns.title=2 "
+            "document_columns.body='[3, 4, 5]'",
+        ),
+        (COLUMNS, None),
+    ],
+)
+def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns, told):
+    path = save(PRODUCTS, tmp_path / "p.csv")
+    fact = "columns of documents left out"
+    assert read_documents(path, columns).told.get(fact) == told
+    if told is not None:  # what it says to write reads one column more
+        first, *others = told.partition(";")[0].split(", ")
+        options = settings(shlex.split(told.partition("name all columns: ")[2]), "option")
+        more = read_documents(path, options["document_columns"]).told.get(fact, "")
+        assert more.partition(";")[0] == ", ".join(others), first
+
+
+def test_columns_of_judgements_are_not_left_out_of_a_table_of_both(tmp_path, one_table):
+    path = save(one_table.assign(rater="ann"), tmp_path / "ratings.csv")
+    queries = pd.DataFrame({"id": ["shoe", "red"], "text": ["shoe", "red"]})
+    for options in (
+        ONE_TABLE,
+        {**ONE_TABLE, "judgements": path},
+        {
+            "queries": queries,
+            "judgement_columns": {"query": "search_term"},
+            "grade_thresholds": [2],
+        },
+    ):
+        told = read_table(path, **options).description["columns of documents left out"]
+        assert told.startswith("'rater'; to read 'rater' too")
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow"])
 def test_tables_may_be_frames(tmp_path, one_table, kind):
     def made(frame):
@@ -279,7 +329,9 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
     monkeypatch.setattr(stored_texts, "_HELD", held)
     one_table.loc[2, "product_title"] = "Shoe"
     path = save(one_table, tmp_path / "ratings.csv")
-    with pytest.raises(InputError, match=r"ratings\.csv, line 4: document '7' has another title"):
+    with pytest.raises(
+        InputError, match=r"line 4: document '7' has another title.*on_other_text: f"
+    ):
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
         c = read_table(path, **ONE_TABLE, on_other_text=choice)
