@@ -136,6 +136,10 @@ def check_encoding(encoding: str) -> None:
 def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator[IO[bytes]]:
     """As :func:`open_input`, of a text in any encoding as UTF-8; of another one all is in memory.
 
+    Args:
+        encoding: the encoding of files that are not UTF-8, so that files of both kinds can be read
+            together. A file with characters beyond ASCII that is UTF-8 throughout is read as it is.
+
     Raises:
         InputError: as there; an unknown encoding, or bytes of another one (while reading).
     """
@@ -146,6 +150,9 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
         return
     with open_input(path) as stream:
         content = stream.read()
+    if _is_utf8(content):
+        yield io.BytesIO(content)
+        return
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -154,6 +161,17 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
             "encoding, 'utf-8', 'cp1252' or 'latin-1', say"
         ) from None
     yield io.BytesIO(text.encode("utf-8"))
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Whether a text has characters beyond ASCII and is UTF-8. (UTF-16 has null bytes.)"""
+    if content.isascii() or b"\0" in content:
+        return False
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @contextmanager

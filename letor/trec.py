@@ -57,8 +57,36 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     numbers = [number for number, _ in lines]
     judged = pd.DataFrame([fields for _, fields in lines], columns=QRELS_COLUMNS, dtype=object)
     _refuse_twice(judged, path, numbers.__getitem__)
-    judged["label"] = _parsed(np.int64, judged["label"], path, numbers.__getitem__, "label")
+    judged["label"] = _labels(judged["label"], path, numbers)
     return judged
+
+
+def whole_number(text: str) -> int:
+    """The integer that a text gives, perhaps with a point or an exponent: "1", "1.0", "1e0".
+
+    Raises:
+        ValueError: the text is not a whole number.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise
+        return int(number)
+
+
+def _labels(texts: pd.Series, path: Any, lines: Sequence[int]) -> NDArray[np.int64]:
+    """The labels of judgements, by their lines."""
+    labels = []
+    for number, text in zip(lines, texts, strict=True):
+        try:
+            labels.append(np.int64(whole_number(text)))
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"{path}:{number}: label {text[:40]!r} is not a whole number; write 0, 1, 2, ..."
+            ) from None
+    return np.array(labels, dtype=np.int64)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:

@@ -61,7 +61,7 @@ def build_columns(
             families that began before it, and the number of all families.
 
     Returns:
-        Labels: the judged grade, 0 where a pair is not judged. Comments: ``#docid = ID``. Relevant
+        Labels: see :func:`grades`. Comments: ``#docid = ID``. Relevant
         documents and judged queries without a pair are ``missing``, so that measures count them.
         Provenance per column: family, definition, reference, and what it was trained on.
 
@@ -143,7 +143,7 @@ def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
 
 
 def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
-    """int64 [n]: the judged grade of each pair, 0 where it is not judged."""
+    """int64 [n]: the judged grade of each pair, 0 where it is not judged or below 0."""
     judged = collection.judgements
     key = judged.query * collection.n_documents + judged.document
     order = np.argsort(key, kind="stable")
@@ -151,7 +151,7 @@ def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
     at = places_of(wanted, key[order])
     result = np.zeros(len(pairs), dtype=np.int64)
     result[at >= 0] = judged.grade[order][at[at >= 0]]
-    return result
+    return np.maximum(result, 0)
 
 
 def table_pairs(collection: Collection, table: RankingData) -> Pairs:

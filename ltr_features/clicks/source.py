@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,7 @@ def read_clicks(
     min_evidence: float = 10.0,
     n_grades: int = 5,
     scale: float | None = None,
+    on_other_text: Literal["raise", "first", "last"] = "raise",
     on_unknown: str = "raise",
     name: str | None = None,
 ) -> Collection:
@@ -102,8 +103,8 @@ def read_clicks(
             to ids.
         cuts: ascending times (ISO 8601, or numbers), see ``since`` of ``LogRules``, at which a new
             period begins; rows need a column ``time``. The log is read once for each period.
-        documents, document_columns: a table (.csv, .tsv, .jsonl, .parquet) with a row per document,
-            and its columns, see the source ``table``.
+        documents, document_columns, on_other_text: a table (.csv, .tsv, .jsonl, .parquet) with a
+            row per document, its columns, and which texts of an id count, see the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
         min_evidence, n_grades, scale: see ``ClickJudgements``.
         on_unknown: "raise" or "skip" (and count) clicks on documents that the table does not have;
@@ -117,7 +118,7 @@ def read_clicks(
         raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
-    table = read_documents(Path(documents), document_columns)
+    table = read_documents(Path(documents), document_columns, on_other_text=on_other_text)
 
     def judged_within(rules: dict[str, Any]) -> ClickJudgements:
         read = read_log(

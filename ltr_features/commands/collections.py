@@ -117,6 +117,5 @@ def wikipedia(
             withhold_query_sections=withhold_query_sections,
             on_progress=show,
         )
-    for name, value in facts.items():
-        typer.echo(f"  {name}: {value:,}")
+    print_facts(facts)
     typer.echo(f"Knowledge base: {out}")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""What several commands share: options, how their values are read, and facts as lines."""
 
 from __future__ import annotations
 
@@ -107,3 +107,9 @@ def settings_by_owner(
                 f"{nearest(owner, owners)}"
             )
     return found
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print facts, on a collection say, a line each."""
+    for name, value in facts.items():
+        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")

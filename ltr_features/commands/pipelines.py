@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from letor.errors import InputError
-from ltr_features.commands.options import Threads, settings
+from ltr_features.commands.options import Threads, print_facts, settings
 
 app = typer.Typer(help="Saved pipelines: add documents to them.", no_args_is_help=True)
 
@@ -26,25 +26,45 @@ def pipeline_add(
             "these names, or with usual ones: docno, name, text."
         ),
     ] = None,
+    on_other_text: Annotated[
+        Literal["raise", "first", "last"],
+        typer.Option(
+            help="Where a document id comes again with other texts: stop, or take those of its "
+            "first or last row."
+        ),
+    ] = "raise",
     threads: Threads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
     statistics, vectors, models and ranker stay as they are, and so do all other scores.
 
-    The command reports how far the documents have moved away from those of the build.
+    The command reports which columns it read, and how far the documents have moved away from those
+    of the build.
 
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.scoring import ScoringPipeline
-    from ltr_features.sources.table import read_documents, usual_columns
+    from ltr_features.sources.table import read_documents
     from ltr_features.sources.table_blocks import table_of
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
-    fields = pipeline.features.context_.collection.fields
-    given, path = settings(column or [], "column"), table_of(documents)
-    table = read_documents(path, usual_columns(path, fields, given, option="--column "))
+    fields = list(pipeline.features.context_.collection.fields)
+    table = read_documents(
+        table_of(documents),
+        settings(column or [], "column"),
+        fields=fields,
+        option="--column ",
+        on_other_text=on_other_text,
+    )
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")
+    print_facts(table.told)
+    if absent := [field for field in fields if field not in table.fields]:
+        typer.echo(
+            f"{documents} has no column for {', '.join(absent)}, empty in its documents: name one "
+            f"by --column {absent[0]}=...",
+            err=True,
+        )
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
 

@@ -43,7 +43,7 @@ class SeparatedValues:
     Attributes:
         path: the file, perhaps compressed.
         suffix: ".csv" or ".tsv".
-        encoding: encoding of the text.
+        encoding: encoding of the text if it is not UTF-8.
     """
 
     path: Path

@@ -46,6 +46,8 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.text.collection import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
+#: Usual names of the columns of judgements.
+JUDGEMENT_COLUMNS = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
 #: Usual names of columns of query texts, which no other columns have.
 QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
 TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
@@ -73,13 +75,13 @@ def judgement_rows(
         path: a table (such as BEIR's) or a frame; or TREC's lines ``qid iteration docno grade``.
         columns: columns of a table that do not have usual names, by key. The key ``text`` adds the
             query's text; if ``query`` is not given then, it replaces the id.
-        encoding: encoding of tables.
+        encoding: encoding of tables that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, or a column is missing.
     """
     path, given = table_of(path), dict(columns or {})
-    usual = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
+    usual = dict(JUDGEMENT_COLUMNS)
     if "text" in given and "query" not in given:
         del usual["query"]
     if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:
@@ -155,7 +157,7 @@ def read_queries(
             XML); or a query per line: id, colon or tab, text.
         fields: parts of a topic that make up the query: "title", "desc", "narr".
         columns: the columns ``id`` and ``text`` of a table, if they do not have usual names.
-        encoding: encoding of tables.
+        encoding: encoding of tables that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty or not unique.

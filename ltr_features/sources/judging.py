@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 import numpy as np
 
 from letor.errors import InputError
+from letor.trec import whole_number
 from ltr_features.text.collection import Judgements
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
@@ -25,13 +26,13 @@ Origin = str | os.PathLike[str]
 
 
 def whole_grade(where: str, grade: str) -> int:
-    """A grade as a number.
+    """A grade as a number; whole numbers may be written with a point, as pandas does: "1.0".
 
     Raises:
         InputError: it is not an integer, or too large; ``where`` names file and line.
     """
     try:
-        value = int(grade)
+        value = whole_number(grade)
     except ValueError:
         raise InputError(
             f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or when indexing a "
@@ -63,7 +64,6 @@ class JudgedPairs:
 
     Attributes:
         n_skipped: number of skipped judgements of unknown queries or documents.
-        n_other: number of judgements whose pair had another grade before.
 
     Raises:
         InputError: an unknown value of ``on_unknown`` or ``on_other_grade``.
@@ -84,9 +84,9 @@ class JudgedPairs:
                 f"{on_other_grade!r}"
             )
         self._queries, self._documents, self._skip = queries, documents, on_unknown == "skip"
-        self._of_two = _OF_TWO_GRADES[on_other_grade]
+        self._of_two, self._rule = _OF_TWO_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
-        self.n_skipped = self.n_other = 0
+        self.n_skipped = self._n_other = 0
 
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
@@ -95,7 +95,7 @@ class JudgedPairs:
         """Add the judgement in line ``number`` of a file.
 
         A pair that is judged again with the same grade counts once. Grades below 0 (spam, in some
-        TREC tracks) are kept; they count as not relevant.
+        TREC tracks) are kept; they count as 0.
 
         Raises:
             InputError: unknown ids (unless skipped), a grade that is not an integer, or a pair
@@ -122,7 +122,7 @@ class JudgedPairs:
                     shown += f" ({self._queries[query]!r})"
                 raise InputError(other_grade(where, shown, repr(document), before, value))
             known[row] = self._of_two(before, value)
-            self.n_other += 1
+            self._n_other += 1
 
     def add_rows(self, path: Origin, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Add the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
@@ -132,6 +132,18 @@ class JudgedPairs:
     def __contains__(self, query: object) -> bool:
         """Whether the query has a judgement."""
         return query in self._grades
+
+    @property
+    def told(self) -> dict[str, int]:
+        """Facts for the description: judgements whose pair had another grade before, and pairs with
+        a grade below 0, if there are any."""
+        found = {
+            f"judgements of pairs with another grade; the {self._rule} taken": self._n_other,
+            "judged pairs with a grade below 0, which counts as 0": sum(
+                grade < 0 for grades in self._grades.values() for grade in grades.values()
+            ),
+        }
+        return {what: n for what, n in found.items() if n}
 
     def judgements(self, query_ids: Sequence[str]) -> Judgements:
         """All judgements, ordered by query as given; within a query in the order of the lines."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from letor.errors import InputError
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import (
     DOCUMENT_COLUMNS,
+    JUDGEMENT_COLUMNS,
     QUERY_TEXT_NAMES,
     judgement_rows,
     read_queries,
@@ -80,7 +83,7 @@ def read_table(
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
             example): "raise", or take the "highest" or "lowest" grade (such rows are counted).
-        encoding: encoding of text files.
+        encoding: encoding of text files that are not UTF-8.
         keep_unjudged: keep queries without judgements (only with ``queries``).
         on_unknown: "raise" or "skip" (and count) judgements of unknown documents or queries.
         name: name of the collection; the documents' file name by default.
@@ -100,7 +103,17 @@ def read_table(
     if queries is None:
         found |= _find_query_columns(judgements, in_judgements, encoding)
     graded = _grade_rule(grades, grade_thresholds)
-    table = read_documents(documents, in_documents, on_other_text=on_other_text, encoding=encoding)
+    of_judgements: dict[str, ColumnName] = {}
+    if judgements == documents:
+        of_judgements |= in_judgements
+        add_usual(of_judgements, table_columns(documents, encoding), JUDGEMENT_COLUMNS)
+    table = read_documents(
+        documents,
+        in_documents,
+        other_columns=list(of_judgements.values()),
+        on_other_text=on_other_text,
+        encoding=encoding,
+    )
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     n_spelled = 0
     if queries is not None:
@@ -114,13 +127,11 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    facts: dict[str, str | int] = {}
+    facts: dict[str, str | int] = dict(judged.told)
     if found:
         facts["columns of judgements, by their usual names"] = columns_told(found)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
-    if n := judged.n_other:
-        facts[f"judgements of pairs with another grade; the {on_other_grade} taken"] = n
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise InputError(f"{judgements}: no query has a judgement")
@@ -144,26 +155,24 @@ def read_table(
     )
 
 
-def usual_columns(
+def _usual_columns(
     path: Path | Frame,
+    names: Sequence[str],
     fields: Iterable[str],
-    given: Mapping[str, Any] | None = None,
-    *,
-    option: str = "document_columns.",
-    encoding: str = "utf-8",
+    given: Mapping[str, Any],
+    option: str,
 ) -> dict[str, Any]:
-    """A table's columns of ids and of fields: those given, completed by those with usual names,
-    each of them used once.
+    """The columns of ids and of fields: those given, completed by those with usual names, each of
+    them used once.
 
     Args:
-        path: the table. fields: fields to look for. given: columns by key.
+        path: the table. names: its columns. fields: fields to look for. given: columns by key.
         option: prefix of the option that names a column, for the message.
 
     Raises:
         InputError: there is no column of ids, or none of any field.
     """
-    names = table_columns(path, encoding)
-    columns = dict(given or {})
+    columns = dict(given)
     usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
     add_usual(columns, names, usual)
     if "id" not in columns or len(columns) < 2:
@@ -173,6 +182,23 @@ def usual_columns(
             "header line)"
         )
     return columns
+
+
+def _left_out(
+    unused: Sequence[ColumnName],
+    columns: Mapping[str, Sequence[ColumnName]],
+    field: str,
+    option: str,
+) -> str:
+    """The columns that are not read, and how to add the first of them to a field; ``columns`` are
+    those that are read, by key."""
+    more = {**columns, field: [*columns.get(field, ()), unused[0]]}
+    values = {
+        key: str(group[0]) if len(group) == 1 else json.dumps(group, ensure_ascii=False)
+        for key, group in more.items()
+    }
+    named = " ".join(f"{option}{key}={shlex.quote(value)}" for key, value in values.items())
+    return f"{column_list(unused)}; to read {unused[0]!r} too, name all columns: {named}"
 
 
 def _share_id(
@@ -287,8 +313,8 @@ class DocumentTable(NamedTuple):
 
     Attributes:
         ids: distinct ids. fields: texts by field, one for each id.
-        told: facts for the description: columns found by their usual names, and numbers of rows
-            with a repeated id.
+        told: facts for the description: columns found by their usual names, columns left out, and
+            numbers of rows with a repeated id.
     """
 
     ids: list[str]
@@ -300,17 +326,31 @@ def read_documents(
     path: Path | Frame,
     columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
     *,
+    fields: Sequence[str] | None = None,
+    other_columns: Sequence[ColumnName] = (),
+    option: str = "document_columns.",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     encoding: str = "utf-8",
 ) -> DocumentTable:
-    """Read the documents of a table; see :func:`read_table` for parameters and errors."""
+    """Read the documents of a table; see :func:`read_table` for other parameters and for errors.
+
+    Args:
+        columns: ``document_columns`` there.
+        fields: fields whose columns are found by their usual names if not given; by default all
+            fields if no column of a field is given, else none.
+        other_columns: columns of the table that hold something else.
+        option: prefix of the option that names a column, for messages.
+    """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
-    given, chosen = dict(columns or {}), {}
-    columns = usual_columns(path, () if set(given) - {"id"} else FIELDS, given, encoding=encoding)
+    given = dict(columns or {})
+    told: dict[str, str | int] = {}
+    header = table_columns(path, encoding)
+    looked_for = fields or (() if set(given) - {"id"} else FIELDS)
+    columns = _usual_columns(path, header, looked_for, given, option)
     if len(columns) > len(given):
         added = {what: name for what, name in columns.items() if what not in given}
-        chosen = {"columns of documents, by their usual names": columns_told(added)}
+        told["columns of documents, by their usual names"] = columns_told(added)
     names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
@@ -318,6 +358,11 @@ def read_documents(
         raise InputError(f"document_columns: {problem}; use id and {', '.join(FIELDS)}")
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
+    there = header if are_names(wanted) else range(1, len(header) + 1)
+    if unused := [column for column in there if column not in (*wanted, *other_columns)]:
+        kept = {"id": [identity], **names} if "id" in given else names
+        field = next(field for field in FIELDS if field in (fields or FIELDS))
+        told["columns of documents left out"] = _left_out(unused, kept, field, option)
     texts = DocumentTexts(list(names))
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
@@ -343,7 +388,8 @@ def read_documents(
             field = next(s for s, a, b in zip(names, known, hashed, strict=True) if a != b)
             raise InputError(
                 f"{path}, line {number}: document {document!r} has another {field} here than "
-                "before; correct it, or read with on_other_text='first' or 'last'"
+                "before; correct it, or say which text counts by the option on_other_text: first "
+                "or last"
             )
         n_other += 1
         if on_other_text == "last":
@@ -358,5 +404,5 @@ def read_documents(
     return DocumentTable(
         list(row_of),
         texts.fields(list(row_of.values())),
-        chosen | {what: n for what, n in repeated.items() if n},
+        told | {what: n for what, n in repeated.items() if n},
     )

@@ -115,7 +115,7 @@ def blocks(
     Args:
         path: the table.
         columns: names, or numbers throughout for CSV and TSV without a header line.
-        encoding: encoding of text files.
+        encoding: encoding of text files that are not UTF-8.
         optional: whether keys that a JSON object lacks count as ``""``.
 
     Raises:

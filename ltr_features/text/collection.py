@@ -32,7 +32,7 @@ class Judgements:
     Attributes:
         query: int64 [n], row of the query in ``Collection.query_ids``.
         document: int64 [n], row of the document in ``Collection.document_ids``.
-        grade: int64 [n], relevance grade (0 = judged not relevant).
+        grade: int64 [n], relevance grade (0 or below: judged not relevant).
 
     Raises:
         InputError: these are not integer arrays, or they differ in length.

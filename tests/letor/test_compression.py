@@ -38,6 +38,32 @@ def test_a_file_holds_so_much_and_no_more(suffix, tmp_path, monkeypatch):
     assert len(read_buffer(path)) == 4 * MIB
 
 
+@pytest.mark.parametrize(
+    ("content", "encoding", "text"),
+    [
+        ("Stra\xdfe", "cp1252", "Stra\xdfe"),
+        ("Stra\xdfe", "utf-8", "Stra\xdfe"),  # though cp1252 is named
+        ("Stra\xdfe", "utf-8-sig", "Stra\xdfe"),
+        ("\xc3x", "cp1252", "\xc3x"),
+        ("plain", "ascii", "plain"),
+    ],
+)
+def test_an_encoding_is_that_of_files_that_are_not_utf8(content, encoding, text, tmp_path):
+    for suffix in ("", *PACK):
+        path = tmp_path / f"a{suffix}"
+        path.write_bytes(PACK.get(suffix, bytes)(content.encode(encoding)))
+        assert list(text_lines(path, "cp1252")) == [(1, text)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso2022_jp"])
+def test_utf16_is_not_taken_for_utf8(encoding, tmp_path):
+    """In UTF-16, \u80c2 has the bytes of a character of UTF-8; \u4e00 has those of ASCII."""
+    for text in ("id,a", "\u4e00,a", "\u80c2,a", "\u3042"):
+        if encoding != "iso2022_jp" or text != "\u80c2,a":
+            (tmp_path / "a").write_bytes(text.encode(encoding))
+            assert list(text_lines(tmp_path / "a", encoding)) == [(1, text)]
+
+
 def test_content_is_counted_however_it_is_read(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"a b\n" * 1000))

@@ -152,11 +152,19 @@ def test_judgements_of_three_fields_with_tabs(tmp_path):
     ]
 
 
+def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
+    (tmp_path / "qrels").write_text("q 0 a 1.0\nq 0 b 2.00\nq 0 c 1e0\nq 0 d -1.0\nq 0 e 3\n")
+    labels = read_qrels(tmp_path / "qrels")["label"]
+    assert (labels.tolist(), labels.dtype) == ([1, 2, 1, -1, 3], np.int64)
+
+
 @pytest.mark.parametrize(
     ("reader", "text", "message"),
     [
         (read_qrels, "1 0 d 1\n1 0 d\n", r":2: 3 fields instead of 4 .*'1 0 d'"),
-        (read_qrels, "1 0 d 1.5\n", ":1: label '1.5' is not a number"),
+        (read_qrels, "1 0 d 1.5\n", ":1: label '1.5' is not a whole number"),
+        (read_qrels, "1 0 d 1\n\n1 0 e nan\n", ":3: label 'nan' is not a whole number"),
+        (read_qrels, "1 0 d 1e30\n", ":1: label '1e30' is not a whole number"),
         (read_qrels, "1 0 d 1\n\n1 0 d 0\n", ":3: document 'd' of query '1' is already in line 1"),
         (read_run, "1 Q0 d 1 x t\n", ":1: score 'x' is not a number"),
         (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from toys import done, refused, topics
+from toys import done, refused, run, topics
 
 from letor.digests import changed_files
 from letor.errors import InputError
@@ -281,11 +281,16 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
     corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
     said = done("pipeline", "add", tmp_path / "p", corpus)
     assert "3 documents of " in said
+    assert "by their usual names: id '_id', body 'text', title 'title', url 'url'\n" in said
+    assert "no column for" not in said
     assert "60 documents of the build, 1 of them replaced, 2 new" in said
     assert done("validate", tmp_path / "p")
     table = tmp_path / "more.csv"
     table.write_text("sku,words\nodd,common1\nlast,common2\n")
-    done("pipeline", "add", tmp_path / "p", table, "--column", "id=sku", "--column", "body=words")
+    said = run(
+        "pipeline", "add", tmp_path / "p", table, "--column", "id=sku", "--column", "body=words"
+    ).stderr
+    assert "more.csv has no column for title, url, empty in its documents: name one by" in said
     again = ScoringPipeline.load(tmp_path / "p")
     assert again.features.n_documents == N + 3
     wanted = pipeline.with_documents(ids, fields).with_documents(
@@ -293,6 +298,12 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
     )
     text, docnos = collection.query_texts[3], ["d3", "d4", "copy", "odd", "last"]
     np.testing.assert_array_equal(again.score(text, docnos), wanted.score(text, docnos))
+    table.write_text("sku,text,hue\nnew,common1,x\nnew,common2,y\n")
+    assert "option on_other_text" in refused("pipeline", "add", tmp_path / "p", table)
+    said = done("pipeline", "add", tmp_path / "p", table, "--on-other-text", "first")
+    assert "rows of documents that were there, with other texts; the first taken: 1" in said
+    assert """left out: 'hue'; to read 'hue' too, name all columns: --column body='["te""" in said
+    table.write_text("sku,words\nodd,common1\n")
     for arguments, message in (
         ((table,), r"more.csv: the columns are 'sku', 'words'; say which is the id"),
         ((table, "--column", "id=sku", "--column", "body=wrods"), "wrods"),

@@ -295,11 +295,11 @@ def test_a_kept_model_of_documents_is_that_of_their_texts(tmp_path):
 def test_every_judged_pair_has_its_grade(order):
     """The first and the last of the judged pairs too, in whatever order they are given."""
     query, document = np.array([0, 0, 1, 1]), np.array([0, 3, 1, 3])
-    grade = np.array([3, 1, 2, 4])
+    grade = np.array([3, -1, 2, 4])
     judged = Judgements(query[order], document[order], grade[order])
     collection = toy({"body": ["word"] * 4}, ["word", "word"], judged)
     expected = np.zeros((2, 4), np.int64)
-    expected[query[order], document[order]] = grade[order]
+    expected[query[order], document[order]] = np.maximum(grade[order], 0)  # -1 as 0
     np.testing.assert_array_equal(grades(collection, all_pairs(collection)), expected.ravel())
 
 

@@ -149,6 +149,17 @@ def test_judgements_in_every_form(tmp_path, name):
     assert {(r.qid, r.docno): r.label for r in found.itertuples()} == labels
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet", "a.qrels"])
+def test_grades_may_be_whole_numbers_with_a_point(tmp_path, name):
+    """As pandas writes a column of integers in which a value was missing once."""
+    path, grades = tmp_path / name, [1.0, 2.0, 0.0]
+    if name == "a.qrels":
+        path.write_text("q 0 a 1.0\nq 0 b 2.00\nq 0 c 0e0\n")
+    else:
+        table(path, qid=["q"] * 3, docno=["a", "b", "c"], grade=grades)
+    assert read_judgements(path)["label"].tolist() == grades
+
+
 @pytest.mark.parametrize("name", QUERY_FILES)
 def test_queries_in_every_form(tmp_path, name):
     texts = PLAIN_QUERIES if name.startswith("a.txt") else QUERIES
@@ -286,6 +297,8 @@ def test_compare_takes_every_form(folder, i):
     [
         ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: name it by"),
         ("a.csv", "qid,docno,grade\nq1,d0,x\n", r"a\.csv, line 2: grade 'x' is not an integer"),
+        ("a.csv", "qid,docno,grade\nq1,d0,1.5\n", r"a\.csv, line 2: grade '1.5' is not an int"),
+        ("a.csv", "qid,docno,grade\nq1,d0,inf\n", r"a\.csv, line 2: grade 'inf' is not an int"),
         ("a.tsv", "qid\tdocno\tgrade\nq1\td0\t1\nq1\td0\t2\n", r"a\.tsv, line 3: query 'q1'"),
         ("a.qrels", "q1 0 d0 1\nq1 0 d0\n", r"a\.qrels:2: 3 fields instead of 4"),
         ("a.csv", "qid,docno,grade\nq1,d\xff0,1\n", r"a\.csv, line 2: byte 0xff .* is not UTF-8"),

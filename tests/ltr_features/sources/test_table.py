@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from letor.errors import InputError
+from ltr_features.commands.options import settings
 from ltr_features.sources.registry import read_collection
-from ltr_features.sources.table import read_table
+from ltr_features.sources.table import read_documents, read_table
 from ltr_features.text import stored_texts
 
 PRODUCTS = pd.DataFrame(
@@ -201,6 +203,17 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
         tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
     )
     assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
+    save(RATINGS.assign(query=["Stra\xdfe", "Stra\xdfe", "\u20ac"]), tmp_path / "u.csv")
+    marked = b"\xef\xbb\xbf" + (tmp_path / "u.csv").read_bytes()
+    (tmp_path / "marked.csv").write_bytes(marked)
+    products.to_csv(tmp_path / "l.csv", index=False, encoding="latin-1")
+    for catalogue, encoding in (("p.csv", "utf-16"), ("l.csv", "latin-1"), ("l.csv", "cp1252")):
+        for ratings in ("u.csv", "marked.csv"):  # in UTF-8, unlike the catalogue
+            found = read_table(
+                tmp_path / catalogue, tmp_path / ratings, **given, grades=GRADES, encoding=encoding
+            )
+            assert found.query_texts == ["Stra\xdfe", "\u20ac"]
+            assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     with pytest.raises(InputError, match=r"\.csv: byte 0xff is not ascii; name another"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
     with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
@@ -259,6 +272,54 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
         read_table(products, rated[["product_uid", "query", "relevance"]])  # ids or texts?
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (
+            None,
+            "'bullets', 'page'; to read 'bullets' too, name all columns: "
+            """document_columns.body='["text", "bullets"]' document_columns.title=name""",
+        ),
+        (
+            {"id": "sku", "title": "name", "url": "page"},
+            "'text', 'bullets'; to read 'text' too, name all columns: document_columns.id=sku "
+            "document_columns.title=name document_columns.url=page document_columns.body=text",
+        ),
+        (
+            {"id": 1, "title": 2, "body": [3, 4]},
+            "5; to read 5 too, name all columns: document_columns.id=1 document_columns.title=2 "
+            "document_columns.body='[3, 4, 5]'",
+        ),
+        (COLUMNS, None),
+    ],
+)
+def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns, told):
+    path = save(PRODUCTS, tmp_path / "p.csv")
+    fact = "columns of documents left out"
+    assert read_documents(path, columns).told.get(fact) == told
+    if told is not None:  # what it says to write reads one column more
+        first, *others = told.partition(";")[0].split(", ")
+        options = settings(shlex.split(told.partition("name all columns: ")[2]), "option")
+        more = read_documents(path, options["document_columns"]).told.get(fact, "")
+        assert more.partition(";")[0] == ", ".join(others), first
+
+
+def test_columns_of_judgements_are_not_left_out_of_a_table_of_both(tmp_path, one_table):
+    path = save(one_table.assign(rater="ann"), tmp_path / "ratings.csv")
+    queries = pd.DataFrame({"id": ["shoe", "red"], "text": ["shoe", "red"]})
+    for options in (
+        ONE_TABLE,
+        {**ONE_TABLE, "judgements": path},
+        {
+            "queries": queries,
+            "judgement_columns": {"query": "search_term"},
+            "grade_thresholds": [2],
+        },
+    ):
+        told = read_table(path, **options).description["columns of documents left out"]
+        assert told.startswith("'rater'; to read 'rater' too")
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow"])
 def test_tables_may_be_frames(tmp_path, one_table, kind):
     def made(frame):
@@ -286,7 +347,9 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
     monkeypatch.setattr(stored_texts, "_HELD", held)
     one_table.loc[2, "product_title"] = "Shoe"
     path = save(one_table, tmp_path / "ratings.csv")
-    with pytest.raises(InputError, match=r"ratings\.csv, line 4: document '7' has another title"):
+    with pytest.raises(
+        InputError, match=r"line 4: document '7' has another title.*on_other_text: f"
+    ):
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
         c = read_table(path, **ONE_TABLE, on_other_text=choice)
@@ -297,7 +360,7 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         read_table(path, **ONE_TABLE, on_other_text="longest")
 
 
-def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
+def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     raters = pd.concat([one_table, one_table.assign(relevance=[1, 3, 3, 1])])
     path = save(raters, tmp_path / "ratings.csv")
     with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
@@ -307,6 +370,9 @@ def test_a_pair_with_two_grades_is_refused_or_chosen(tmp_path, one_table):
         assert c.judgements.grade.tolist() == grades
         told = f"judgements of pairs with another grade; the {choice} taken"
         assert c.description[told] == 3
+    marked = save(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
+    c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
+    assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
     with pytest.raises(InputError, match="on_other_grade must be one of 'raise', 'highest', 'lo"):
         read_table(path, **ONE_TABLE, on_other_grade="mean")
 

@@ -67,6 +67,15 @@ def test_news_documents_and_classic_topics(tmp_path):
     assert c.description["judged pairs"] == 2
 
 
+def test_grades_below_0_are_counted(tmp_path):
+    """Some tracks mark spam so."""
+    c = read_trec(*write(tmp_path, qrels="301 0 FT911-1 1\n301 0 FT911-2 -2\n302 0 FT911-2 -1\n"))
+    assert c.judgements.grade.tolist() == [1, -2, -1]
+    told = "judged pairs with a grade below 0, which counts as 0"
+    assert c.description[told] == 2
+    assert told not in read_trec(*write(tmp_path)).description
+
+
 def test_web_pages(tmp_path):
     files = write(tmp_path, WEB, "301:tax\n", "301 0 GX000-00-0000000 2\n")
     assert {k: v[0] for k, v in read_trec(*files).fields.items()} == {
