@@ -107,9 +107,3 @@ def settings_by_owner(
                 f"{nearest(owner, owners)}"
             )
     return found
-
-
-def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print facts, on a collection say, a line each."""
-    for name, value in facts.items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
