@@ -30,8 +30,15 @@ _BM25 = (
     "of the field (1.2 and 0.75 unless set; ours are 2.5 and 0.8), lengths rounded to a byte, a "
     "word twice in the query counts twice"
 )
-_OUTSIDE = "only the toolkit computes it"
+_OUTSIDE = (
+    "only the toolkit computes it, unless it is the engine's own value, given as scores or logged: "
+    "then the query that gave it is the feature"
+)
 _NO_MODEL = "the engine has no query for this language model"
+_LACKING = (
+    "unless it has features of its own with these names, it cannot evaluate a ranker that uses "
+    "them: train one without, or score the engine's candidates outside, by ScoringPipeline"
+)
 _SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go through the query's"
 
 #: The columns that depend on the document alone, which the engine stores as fields.
@@ -120,10 +127,7 @@ class FeatureSet:
                 "formula: train it on the features that the engine logs (ltr-features convert)."
             )
         if CANNOT in found:
-            advice.append(
-                "The engine cannot evaluate a ranker that has a column it cannot compute: train "
-                "one without, or score the engine's candidates outside, by ScoringPipeline."
-            )
+            advice.append(f"The engine cannot compute some columns; {_LACKING}.")
         return ["", *advice] if advice else []
 
 
@@ -158,14 +162,26 @@ def featureset(
     if twice:
         raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
     named = _checked_fields(fields or {})
-    make = _solr_feature if target == "solr" else _plugin_feature
-    features = tuple(make(name, named) for name in columns)
+    features = tuple(_feature(name, target, named) for name in columns)
     if all(f.definition is None for f in features):
         raise InputError(
             f"{target} can compute none of the columns {listed(list(columns), 5)}; it can compute "
             "some of the family letor46"
         )
     return FeatureSet(target, features, index)
+
+
+def remark_on(columns: Sequence[str], target: str) -> str | None:
+    """A remark on the columns of a ranker that an engine cannot compute, or None if it computes all
+    of them; for targets see :func:`featureset`."""
+    lacking = [name for name in columns if _feature(name, target, {}).definition is None]
+    if not lacking:
+        return None
+    return f"{target} cannot compute the columns {listed(lacking, 50)}; {_LACKING}"
+
+
+def _feature(name: str, target: str, fields: Mapping[str, str]) -> EngineFeature:
+    return (_solr_feature if target == "solr" else _plugin_feature)(name, fields)
 
 
 def _checked_fields(given: Mapping[str, str]) -> dict[str, str]:

@@ -5,9 +5,9 @@ The engines compute the features themselves, under the names of the ranker's col
 Trees compare single-precision features with thresholds. LightGBM goes left if x <= t, with t in
 double precision; that is, if x is at most the largest single-precision number not above t. Engines
 test differently, and thresholds are written so that each takes the same branches as the ranker:
-OpenSearch tests x < t in single precision, Vespa x < t in double, Solr x <= t + 1e-6 in single.
-(Exceptions: LightGBM treats values between -1e-35 and 1e-35 as 0; if t is below 1e-6, Solr's sum
-may be too low by up to 1.2e-13.)
+OpenSearch and Elasticsearch test x < t in single precision, Vespa x < t in double, Solr x <= t +
+1e-6 in single. (Exceptions: LightGBM treats values between -1e-35 and 1e-35 as 0; if t is below
+1e-6, Solr's sum may be too low by up to 1.2e-13.)
 
 A feature that the engine does not have for a document goes where LightGBM sends a missing value:
 in the direction that was learned, if training rows had missing values in that column, else as 0.
@@ -42,8 +42,8 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     Args:
         ranker: a fitted LambdaMART with ``normalise="none"``; trees do not need normalising, and
             engines cannot normalise by query.
-        target: "opensearch" (the LTR plug-in of OpenSearch and Elasticsearch: the request body that
-            creates a model from a feature set, ``model/xgboost+json``), "solr"
+        target: "opensearch" or "elasticsearch" (both for the learning-to-rank plug-in: the request
+            body that creates a model from a feature set, ``model/xgboost+json``), "solr"
             (MultipleAdditiveTreesModel) or "vespa" (LightGBM's own JSON, read by the rank feature
             ``lightgbm``).
         name: the model's name in the engine.
@@ -96,8 +96,9 @@ def absent_goes_left(tree: Node) -> bool:
     return bool(tree["threshold"] >= 0)
 
 
-def _opensearch(ranker: LambdaMART, name: str) -> Node:
-    """XGBoost's format, whose test is x < split_condition."""
+def _plug_in(ranker: LambdaMART, name: str) -> Node:
+    """XGBoost's format, for the plug-in of OpenSearch and Elasticsearch; the test is x <
+    split_condition."""
     names = ranker.feature_names_
     count = 0
 
@@ -192,7 +193,8 @@ def _splits(trees: Iterable[Node]) -> Iterator[Node]:
 
 
 _TARGETS: dict[str, Callable[[LambdaMART, str], Node]] = {
-    "opensearch": _opensearch,
+    "opensearch": _plug_in,
+    "elasticsearch": _plug_in,
     "solr": _solr,
     "vespa": _vespa,
 }

@@ -150,18 +150,19 @@ def _train_on_workers(
 @app.command("export")
 def rank_export(
     ranker: Annotated[Path, typer.Argument(help="Folder of a trained LambdaMART.")],
-    target: Annotated[str, typer.Option(help="opensearch, solr, vespa or onnx.")],
+    target: Annotated[str, typer.Option(help="opensearch, elasticsearch, solr, vespa or onnx.")],
     out: Annotated[Path, typer.Option(help="The model file for the engine.")],
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
 ) -> None:
     """Write a ranker as the model file of a search engine, or as an ONNX model; features keep the
-    columns' names.
+    columns' names. Columns that the engine cannot compute are named.
 
     Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
     from letor.rankers.export import export
     from letor.rankers.onnx_model import to_onnx
     from letor.rankers.registry import load_ranker
+    from ltr_features.featuresets import TARGETS, remark_on
 
     trained = load_ranker(ranker)
     if target == "onnx":
@@ -171,6 +172,8 @@ def rank_export(
     with atomic_path(out) as partial:
         partial.write_bytes(model)
     typer.echo(f"{target}: {out}")
+    if target in TARGETS and (remark := remark_on(trained.feature_names_, target)):
+        typer.echo(remark, err=True)
 
 
 @app.command("score")

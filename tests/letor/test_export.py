@@ -102,7 +102,10 @@ def onnx(model):
     return score
 
 
-READERS = {"opensearch": opensearch, "solr": solr, "vespa": vespa, "onnx": onnx}
+READERS = {
+    "opensearch": opensearch, "elasticsearch": opensearch, "solr": solr, "vespa": vespa,
+    "onnx": onnx,
+}  # fmt: skip
 
 
 def exported(ranker, target):

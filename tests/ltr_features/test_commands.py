@@ -104,7 +104,7 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     for target, file in (("opensearch", "model.json"), ("onnx", "model.onnx")):
         done("rank", "export", ranker, "--target", target, "--out", tmp_path / file)
         assert b"ltr-features" in (tmp_path / file).read_bytes()
-    assert "use one of opensearch, solr, vespa, onnx" in refused(
+    assert "use one of opensearch, elasticsearch, solr, vespa, onnx" in refused(
         "rank", "export", ranker, "--target", "lucene", "--out", tmp_path / "model"
     )
     assert printed == scores.read_text()

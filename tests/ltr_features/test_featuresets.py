@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from toys import context_of, done, refused, toy
+from toys import context_of, done, refused, run, toy
 
 from letor.column_names import write_rows
 from letor.errors import InputError
@@ -199,7 +199,7 @@ def test_notes_name_every_column_once_and_say_what_follows():
         notes = made.notes()
         words = notes.replace(",", " ").replace(":", " ").split()
         assert all(words.count(name) == 1 for name in columns if name != "dl_whole")
-        assert "ssi, w2v_word_avg_body: only the toolkit computes it" in notes
+        assert "ssi, w2v_word_avg_body: only the toolkit computes it, unless it is the eng" in notes
         assert "wrong for those of another formula" in notes
         assert "score the engine's candidates outside, by ScoringPipeline" in notes
         body = made.body()
@@ -255,6 +255,31 @@ def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(conte
     assert [f["name"] for f in body["featureset"]["features"]] == ["bm25_title"]
     assert body["featureset"]["features"][0]["template"] == {"match": {"name": "{{keywords}}"}}
     assert body["validation"]["index"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("names", "target", "lacking"),
+    [
+        (["bm25_body", "lmir_dir_body", "vsm", "tf_body"], "opensearch", "lmir_dir_body, vsm"),
+        (["bm25_body", "lmir_dir_body", "vsm", "tf_body"], "elasticsearch", "lmir_dir_body, vsm"),
+        (["bm25_body", "vsm", "tf_body"], "solr", "vsm, tf_body"),
+        (["bm25_body", "vsm"], "vespa", None),  # its features are defined by hand
+        (["bm25_body", "pagerank"], "solr", None),
+        (["vsm"], "opensearch", "vsm"),
+    ],
+)
+def test_exporting_a_ranker_names_what_the_engine_cannot_compute(
+    context, tmp_path, names, target, lacking
+):
+    rows = build_columns(context, all_pairs(), [get_family("letor46"), get_family("vsm")])
+    ranker = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="none")
+    ranker.fit(rows.select_columns(names)).save(tmp_path / "ranker")
+    out = tmp_path / "model.json"
+    told = run("rank", "export", tmp_path / "ranker", "--target", target, "--out", out).stderr
+    if lacking is None:
+        assert told == ""
+    else:
+        assert told.startswith(f"{target} cannot compute the columns {lacking}; unless it has")
 
 
 @pytest.mark.parametrize("target", ["opensearch", "solr"])
