@@ -18,6 +18,7 @@ from letor import InputError, RankingData, ranking_scorer
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers import LambdaMART, get_ranker, load_ranker
+from letor.svmlight import LetorWarning
 
 
 def rows(seed: int = 0, n_queries: int = 30) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -98,6 +99,20 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         ranker.predict(X.drop(columns="good"), qid=qid)
     with pytest.raises(InputError, match="lack columns of the training rows"):
         ranker.predict(X.to_numpy()[:, :2], qid=qid)
+
+
+def test_rows_without_column_names_may_lack_the_last_columns() -> None:
+    X, y, qid = rows()
+    X["last"] = 0.0
+    full = RankingData.from_rows(X.to_numpy(), y, qid)
+    short = full.select_columns(full.column_names[:-1])
+    with pytest.warns(LetorWarning, match=r"validation rows: no row has a value in column 4 of"):
+        ranker = quick().fit(full, short)
+    with pytest.warns(LetorWarning, match=r"rows to score: no row has a value in column 4 of"):
+        scores = ranker.predict(short)
+    np.testing.assert_array_equal(scores, ranker.predict(full))
+    with pytest.raises(InputError, match="lack columns of the training rows: 1; make them"):
+        ranker.predict(full.select_columns(full.column_names[1:]))
 
 
 def test_grid_search_by_groups() -> None:
