@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.frames import check_same_index
 from letor.svmlight import LetorWarning
 from ltr_base.names import listed
 
@@ -39,6 +40,7 @@ def training_rows(
             if isinstance(eval_set, list):
                 eval_set, eval_qid = _only(eval_set, "eval_set"), _only(eval_qid, "eval_qid")
             X_valid, y_valid = eval_set
+            check_same_index({"X": X_valid, "y": y_valid, "eval_qid": eval_qid})
             valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
     _check_trainable(train, "training")
     if valid is not None:
