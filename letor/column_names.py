@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ def append_named(
     values: NDArray[np.float32],
     provenance: Mapping[str, Mapping[str, Any]],
     *,
+    n_columns: int | None = None,
+    non_finite: Literal["raise", "nan"] = "raise",
     threads: int | None = None,
 ) -> list[int]:
     """Append named columns to the rows of a file; old columns without names are named by number.
@@ -52,6 +54,10 @@ def append_named(
 
     Args:
         provenance: provenance of each new column, keyed by its name, in order.
+        n_columns: number of columns of LETOR text without a side file, whose last ones may be
+            absent from all rows. Default: the largest id.
+        non_finite: see :func:`letor.svmlight.read_letor`; in LETOR text that is copied, such values
+            stay as they are.
 
     Returns:
         The ids of the new columns.
@@ -61,11 +67,15 @@ def append_named(
             file.
     """
     if ".parquet" in (Path(source).suffix, Path(target).suffix):
-        return _append_anew(source, target, values, provenance, threads)
+        options = {"n_columns": n_columns, "non_finite": non_finite, "threads": threads}
+        return _append_anew(source, target, values, provenance, options)
     side_file = names_path(source)
     known, missing = _read_side_file(side_file) if side_file.is_file() else (None, None)
     _check_new(source, [c["name"] for c in known or []], provenance, f" ({side_file})")
-    first = None if known is None else len(known) + 1
+    if known is not None:
+        _check_number(n_columns, len(known), side_file)
+        n_columns = len(known)
+    first = None if n_columns is None else n_columns + 1
     ids = append_columns(source, target, values, first_id=first, threads=threads)
     old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
     new = [{"name": name, **notes} for name, notes in provenance.items()]
@@ -78,15 +88,15 @@ def _append_anew(
     target: str | os.PathLike[str],
     values: NDArray[np.float32],
     provenance: Mapping[str, Mapping[str, Any]],
-    threads: int | None,
+    options: Mapping[str, Any],
 ) -> list[int]:
-    data = read_rows(source, threads=threads)
+    data = read_rows(source, **options)
     _check_new(source, data.column_names, provenance)
     if Path(source).resolve() == Path(target).resolve():
         raise InputError(f"{target} is the input itself; name another file")
     first = data.X.shape[1] + 1
     wider = data.with_columns(list(provenance), values, provenance)
-    write_rows(wider, target, threads=threads)
+    write_rows(wider, target, threads=options["threads"])
     return list(range(first, first + values.shape[1]))
 
 
@@ -95,6 +105,14 @@ def _check_new(
 ) -> None:
     if twice := sorted(set(known) & set(new)):
         raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
+
+
+def _check_number(n_columns: int | None, n_known: int, where: Path) -> None:
+    if n_columns not in (None, n_known):
+        raise InputError(
+            f"{n_columns} columns were given as the number of columns, but {where} has {n_known}; "
+            "leave the number out"
+        )
 
 
 def read_names(path: Path) -> list[dict[str, Any]]:
@@ -136,17 +154,22 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
             :func:`letor.parquet.read_parquet`.
 
     Raises:
-        InputError: the file cannot be read, or its side file is damaged or names too few columns.
+        InputError: the file cannot be read, its side file is damaged or names too few columns, or
+            ``n_columns`` differs from the number that Parquet or a side file gives.
     """
     path, memory = Path(path), options.pop("memory", None)
     if path.suffix == ".parquet":
-        return read_parquet(path, threads=options.get("threads"), memory=memory)
-    rows, side_file = read_letor(path, **options), names_path(path)
-    if not side_file.is_file():
+        rows = read_parquet(path, threads=options.get("threads"), memory=memory)
+        _check_number(options.get("n_columns"), rows.X.shape[1], path)
         return rows
+    side_file = names_path(path)
+    if not side_file.is_file():
+        return read_letor(path, **options)
     columns, missing = _read_side_file(side_file)
+    _check_number(options.get("n_columns"), len(columns), side_file)
+    rows = read_letor(path, **options)
     if rows.X.shape[1] < len(columns):  # the last columns are missing values throughout
-        rows = read_letor(path, **{"n_columns": len(columns), **options})
+        rows = read_letor(path, **{**options, "n_columns": len(columns)})
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
     if len(provenance) < rows.X.shape[1]:
         raise InputError(

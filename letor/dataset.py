@@ -107,10 +107,12 @@ class RankingData:
             kwargs: further attributes of the class.
 
         Raises:
-            InputError: values are not numbers, a query id is missing, or the lengths differ.
+            InputError: values are not numbers or infinite, a query id is missing, the lengths
+                differ, or pandas objects differ in their index.
         """
-        from letor.frames import labels_and_queries, matrix
+        from letor.frames import check_same_index, labels_and_queries, matrix
 
+        check_same_index({"X": X, "y": y, "qid": qid})
         values, names = matrix(X)
         labels, queries = labels_and_queries(y, qid, len(values))
         ids, index = distinct(queries)

@@ -74,7 +74,7 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     """(float32 [n, p], names): the columns of a frame and their names; of an array, names are None.
 
     Raises:
-        InputError: values are not numbers, or beyond float32.
+        InputError: values are not numbers, infinite, or beyond float32.
     """
     if isinstance(X, pd.DataFrame) or hasattr(X, "__arrow_c_stream__"):
         table = arrow_table(X)
@@ -89,8 +89,28 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
         raise InputError(f"X must be rows of numbers, [n, columns]: {error}") from None
     if single.ndim != 2:
         raise InputError(f"X must be rows of numbers, [n, columns]; its shape is {values.shape}")
-    _check_range(values, single, "X")
+    _check_range(single, [f"column {j + 1} of X" for j in range(single.shape[1])])
     return single, None
+
+
+def check_same_index(given: Mapping[str, Any]) -> None:
+    """Raise InputError unless the pandas objects among the values, which are put together by
+    position, have the same index. Keys are the names of parameters."""
+    indexed = [
+        (name, value.index)
+        for name, value in given.items()
+        if isinstance(value, pd.DataFrame | pd.Series)
+    ]
+    for name, index in indexed[1:]:
+        first, other = indexed[0]
+        if len(index) == len(other) and not index.equals(other):
+            row = next(i for i, (a, b) in enumerate(zip(other, index, strict=True)) if a != b)
+            raise InputError(
+                f"{first} and {name} are pandas objects with different indexes (row {row}: "
+                f"{other[row]} and {index[row]}), but are put together by position: bring "
+                f"them into one order, by {name}.loc[{first}.index] for example, or give "
+                f"{name}.to_numpy()"
+            )
 
 
 def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], list[str]]:
@@ -184,15 +204,20 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
     values = column.cast(pa.float64(), safe=False).to_numpy()
     with np.errstate(over="ignore"):
         single: NDArray[np.float32] = values.astype(np.float32)
-    _check_range(values, single, f"column {name!r}")
+    _check_range(single[:, None], [f"column {name!r}"])
     return single
 
 
-def _check_range(values: NDArray[Any], single: NDArray[np.float32], what: str) -> None:
-    beyond = np.isinf(single)
-    if beyond.any() and np.isfinite(np.asarray(values, dtype=np.float64)[beyond]).any():
+def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:
+    """Raise InputError naming the first column [n] with a value that float32 cannot hold."""
+    beyond = np.isinf(X)
+    if beyond.any():
+        column = int(np.argmax(beyond.any(axis=0)))
+        rows = np.flatnonzero(beyond[:, column])
         raise InputError(
-            f"{what}: values beyond float32 (3.4e38); where they mark missing values, make them NaN"
+            f"{columns[column]}: infinite values, or values beyond float32 (3.4e38), in "
+            f"{len(rows)} rows, the first of them row {rows[0]}; where they mark missing values, "
+            "make them NaN"
         )
 
 

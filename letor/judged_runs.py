@@ -97,7 +97,7 @@ def as_frame(table: Any) -> pd.DataFrame:
 def to_ranx(table: pd.DataFrame) -> Any:
     """Convert qrels (a frame with ``label``) to ``ranx.Qrels``, a run (``score``) to ``ranx.Run``.
 
-    ranx keeps rows with equal scores in the order given: sort them first if that matters.
+    ranx may change the order of rows with equal scores: make scores distinct if that matters.
     """
     value = "label" if "label" in table.columns else "score"
     checked = checked_frame(table, value, "the frame")

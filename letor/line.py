@@ -96,8 +96,8 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
             raise LineError(f"'{shown(word)}' has no number after the colon")
         if refuse_non_finite and kind not in (NUMBER, NULL):
             raise LineError(
-                f"'{shown(word)}' is {_KIND_NAMES[kind]}; read with non_finite=\"nan\" if it "
-                "marks a missing value"
+                f"'{shown(word)}' is {_KIND_NAMES[kind]}; read with non_finite=\"nan\" "
+                "(--non-finite nan) if it marks a missing value"
             )
         columns.append(column)
         values.append(value)
@@ -125,8 +125,8 @@ def _parse_column(word: bytes, previous: int, max_columns: int) -> int:
         raise LineError(f"'{shown(word)}': column ids start at 1; add 1 to every id of this file")
     if len(digits) > 18 or int(digits) > max_columns:
         raise LineError(
-            f"'{shown(word)}': the id is above max_columns={max_columns}; raise it if the file "
-            "really has so many columns"
+            f"'{shown(word)}': the id is above max_columns={max_columns} (or n_columns, if that is "
+            "given); raise it if the file really has so many columns"
         )
     column = int(digits)
     if column <= previous:

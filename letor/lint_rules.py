@@ -18,6 +18,7 @@ class Rule(NamedTuple):
 
 
 _VALUES = "{n:,} values are "
+_AS_MISSING = 'non_finite="nan" (--non-finite nan) reads them as missing'
 RULES = {
     "malformed-lines": Rule(
         "error", "{n:,} malformed lines",
@@ -28,13 +29,11 @@ RULES = {
         "read as the least value of the column within the query (LETOR's MIN rule); "
         'null="nan" keeps them missing',
     ),
-    "nan": Rule("error", _VALUES + "nan, in {columns}", 'non_finite="nan" reads them as missing'),
-    "infinite": Rule(
-        "error", _VALUES + "infinite, in {columns}", 'non_finite="nan" reads them as missing'
-    ),
+    "nan": Rule("error", _VALUES + "nan, in {columns}", _AS_MISSING),
+    "infinite": Rule("error", _VALUES + "infinite, in {columns}", _AS_MISSING),
     "huge": Rule(
         "error", _VALUES + "beyond float32 (3.4e38), in {columns}",
-        'Istella marks missing values by 1.797e308: non_finite="nan" reads them as missing',
+        "Istella marks missing values by 1.797e308: " + _AS_MISSING,
     ),
     "gaps": Rule(
         "warning", "ids that no line gives: {columns}",

@@ -50,6 +50,11 @@ _FORMULAS: dict[Kind, str] = {
     "probability (2^label - 1) / 2^{top_label}",
 }
 
+#: What differs from a definition that ranx is known for.
+_TIES_OF_RANX = (
+    " (in ranx as its sort leaves them, which is not stable: with ties its values differ)"
+)
+
 #: Rules for all measures that reports compute from qrels and runs; shown with their definitions.
 RUN_RULES = (
     "A document with label 1 or more is relevant. A query without relevant documents counts 0 and "
@@ -145,7 +150,7 @@ class MeasureDefinition:
             parts.append(f"relevant from label {self.relevant_from}")
         empty = {"zero": "count 0", "one": "count 1", "skip": "are left out"}[self.empty]
         ties = {
-            "input": "in input order",
+            "input": "in input order" + (_TIES_OF_RANX if "ranx" in self.known_as else ""),
             "docid": "by descending document id",
             "docid-ascending": "by ascending document id",
         }

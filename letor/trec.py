@@ -3,9 +3,9 @@
 A qrels line is ``qid iteration docno label``, a run line ``qid Q0 docno rank score tag``, fields
 separated by blanks or tabs. Names that end in .gz, .bz2 or .zst are compressed.
 
-Tools disagree on equal scores: trec_eval orders them by document number, ranx by position in the
-file, and both ignore the rank column. ``write_run`` therefore writes scores that strictly decrease
-within a query, so that every tool sees the same ranking.
+Tools disagree on equal scores: trec_eval orders them by document number, ranx as its sort leaves
+them, which is not stable, and both ignore the rank column. ``write_run`` therefore writes scores
+that strictly decrease within a query, so that every tool sees the same ranking.
 """
 
 from __future__ import annotations

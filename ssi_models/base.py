@@ -138,8 +138,8 @@ class MatchingModel(Parameters):
 
     @property
     def only_same_words(self) -> bool:
-        """Whether each query word matches only itself, although the model could have learned
-        other matches; ``remarks`` say why."""
+        """Whether each query word matches only itself: the model can have no other matches, or it
+        learned none, and ``remarks`` say why."""
         return False
 
     @property
@@ -238,7 +238,7 @@ class MatchingModel(Parameters):
 
         Returns:
             (row of t, f(s, t)), descending (as in Tables 7 and 8 of Bai et al., "Learning to rank
-            with (a lot of) word features").
+            with (a lot of) word features"); fewer than n if other words do not match, f(s, t) = 0.
 
         Warns:
             FitWarning: the model matches the query word with itself only.
@@ -255,9 +255,7 @@ class MatchingModel(Parameters):
     def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
         """:meth:`nearest_words` for a query of several words, a row q [1, V]."""
         self._check_fitted()
-        if self.only_same_words:
-            reason = "; ".join(self.remarks) or "gives its learned part no weight"
-            warnings.warn(f"{self.name}: {reason}", FitWarning, stacklevel=2)
+        self._warn_of_same_words()
         D = check_csr("words", sp.identity(self.n_words_, np.float32, format="csr"))
         words = np.arange(self.n_words_)
         # q need not have unit length: only the order of the words matters.
@@ -269,8 +267,13 @@ class MatchingModel(Parameters):
             weights += documents.dense.astype(np.float64) @ query.dense[0].astype(np.float64)
         if query.sparse is not None and documents.sparse is not None:
             weights += (documents.sparse @ query.sparse.T).toarray()[:, 0]
-        best = np.argsort(-weights, kind="stable")[:n]
-        return [(int(t), float(weights[t])) for t in best]
+        return largest(weights, n)
+
+    def _warn_of_same_words(self) -> None:
+        """Warn, on behalf of the caller's caller, if query words match only themselves."""
+        if self.only_same_words:
+            told = [*self.remarks, "matches each query word with itself only"]
+            warnings.warn(f"{self.name}: {'; '.join(told)}", FitWarning, stacklevel=3)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         """The representation of :meth:`expanded` queries, as far as documents with the given words
@@ -391,3 +394,9 @@ class MatchingModel(Parameters):
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
+
+
+def largest(weights: NDArray[np.float64], n: int) -> list[tuple[int, float]]:
+    """(Position, weight) of the n largest weights, descending, without those that are 0."""
+    best = np.argsort(-weights, kind="stable")[:n]
+    return [(int(t), float(weights[t])) for t in best if weights[t] != 0]

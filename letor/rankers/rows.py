@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.frames import check_same_index
+from letor.svmlight import LetorWarning
 from ltr_base.names import listed
 
 
@@ -37,10 +40,13 @@ def training_rows(
             if isinstance(eval_set, list):
                 eval_set, eval_qid = _only(eval_set, "eval_set"), _only(eval_qid, "eval_qid")
             X_valid, y_valid = eval_set
+            check_same_index({"X": X_valid, "y": y_valid, "eval_qid": eval_qid})
             valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
     _check_trainable(train, "training")
     if valid is not None:
         _check_trainable(valid, "validation")
+        if isinstance(X, RankingData):
+            valid = _filled(valid, train.column_names, "validation rows")
         valid = with_columns(valid, list(train.column_names), "validation rows")
     return train, valid
 
@@ -58,13 +64,44 @@ def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
         InputError: a column is missing, or was not in the training rows.
     """
     if isinstance(X, RankingData):
-        return with_columns(X, names, "rows to score")
+        return with_columns(_filled(X, names, "rows to score"), names, "rows to score")
     n = len(X)
     data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
     is_array = not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__")
     if is_array and data.X.shape[1] == len(names):
         data = RankingData(data.X, data.y, data.query_ids, data.query_index, names)
     return with_columns(data, names, "rows to score")
+
+
+def filled(data: RankingData, names: Sequence[str], what: str) -> tuple[RankingData, str | None]:
+    """Rows with a 0 in each of the last columns of the training rows that they lack, if neither
+    have names for their columns, only numbers: an absent value of LETOR text is 0, and a file has
+    as many columns as its largest id.
+
+    Args:
+        names: the columns of the training rows. what: what the rows are, for the remark.
+
+    Returns:
+        The rows, and a remark on the columns added; unchanged rows and None if there are none.
+    """
+    p = data.X.shape[1]
+    numbers = [str(j + 1) for j in range(len(names))]
+    if p >= len(names) or list(names) != numbers or list(data.column_names) != numbers[:p]:
+        return data, None
+    last = numbers[p:]
+    which = f"column {last[0]}" if len(last) == 1 else f"columns {last[0]} to {last[-1]}"
+    remark = (
+        f"{what}: no row has a value in {which} of the training rows; they count as 0, "
+        "which is what an absent value of LETOR text stands for"
+    )
+    return data.with_columns(last, np.zeros((len(data), len(last)), np.float32)), remark
+
+
+def _filled(data: RankingData, names: Sequence[str], what: str) -> RankingData:
+    data, remark = filled(data, names, what)
+    if remark is not None:
+        warnings.warn(remark, LetorWarning, stacklevel=4)
+    return data
 
 
 def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
@@ -74,11 +111,17 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
     missing = sorted(set(names) - set(data.column_names))
     unknown = sorted(set(data.column_names) - set(names))
     if missing:
-        raise InputError(f"{what} lack columns of the training rows: {listed(missing, 20)}")
+        raise InputError(
+            f"{what} lack columns of the training rows: {listed(missing, 20)}; make them as for "
+            "the training rows. If they are the last columns of LETOR text, absent from all its "
+            "rows, give their number: columns append --columns N, read_letor(..., n_columns=N)"
+        )
     if unknown:
         raise InputError(
             f"{what} have columns that the ranker was not trained on: {listed(unknown, 20)}; "
-            "leave them out, ranker.feature_names_ are those to keep"
+            "leave them out, ranker.feature_names_ are those to keep; or, where LETOR text of the "
+            "training rows has no value in the last columns, train with their number: rank train "
+            "--columns N, read_letor(..., n_columns=N)"
         )
     return data.select_columns(names)
 

@@ -6,13 +6,15 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
+    Columns,
+    NonFinite,
     Progress,
     Threads,
     Workspace,
@@ -238,12 +240,15 @@ def columns_append(
         Literal["raise", "zero"],
         typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
     ] = "raise",
+    columns: Columns = None,
+    non_finite: NonFinite = "raise",
     threads: Threads = None,
 ) -> None:
     """Append columns to a LETOR file, joined with its texts by query id and document id.
 
     A model may not score queries whose judgements it was trained on; for model columns in all parts
-    of a fold see `columns build`.
+    of a fold see `columns build`. If the last features are absent from all rows of one file of a
+    data set, give --columns, so that new columns have the same numbers in all its files.
 
     Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
     new.txt"""
@@ -258,7 +263,12 @@ def columns_append(
     families = families_of(family or [], option or [], needed=not model_file)
     check_format(out)
     context = open_workspace(workspace, threads=threads)
-    rows = read_rows(file, threads=threads)
+    options: dict[str, Any] = {
+        "n_columns": columns,
+        "non_finite": non_finite,
+        "threads": threads,
+    }
+    rows = read_rows(file, **options)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
     notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
     names = [name for chosen in families for name in chosen.column_names]
@@ -267,7 +277,7 @@ def columns_append(
         raise InputError(f"two of the new columns are called {twice!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    ids = append_named(file, out, join.spread(values), notes, threads=threads)
+    ids = append_named(file, out, join.spread(values), notes, **options)
     for number, name in zip(ids, names, strict=True):
         typer.echo(f"{number}: {name}")
     if join.n_without_text:

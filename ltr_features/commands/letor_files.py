@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_features.commands.options import EXIT_BAD_INPUT, Threads
+from ltr_features.commands.options import EXIT_BAD_INPUT, NonFinite, Threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,10 +41,7 @@ def measure(
         Literal["raise", "skip"],
         typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
     ] = "raise",
-    non_finite: Annotated[
-        Literal["raise", "nan"],
-        typer.Option(help="nan, inf and numbers beyond float32: an error, or a missing value."),
-    ] = "raise",
+    non_finite: NonFinite = "raise",
     max_columns: Annotated[
         int, typer.Option(min=1, help="Larger feature ids are errors.")
     ] = 10_000,
@@ -178,6 +175,7 @@ def convert(
     qrels: Annotated[
         Path | None, typer.Option(help="For logged features: judgements; else all labels are 0.")
     ] = None,
+    non_finite: NonFinite = "raise",
     threads: Threads = None,
 ) -> None:
     """Convert LETOR text to Parquet or back, rows to TREC files, or logged features to rows.
@@ -198,7 +196,10 @@ def convert(
     logged = is_feature_log(source)
     if qrels is not None and not logged:
         raise InputError(f"--qrels is for logged features (.jsonl); {source} has labels")
-    rows = read_feature_log(source, qrels) if logged else read_rows(source, threads=threads)
+    if logged:
+        rows = read_feature_log(source, qrels)
+    else:
+        rows = read_rows(source, non_finite=non_finite, threads=threads)
     if logged and qrels is None:
         typer.echo("No judgements: every label is 0", err=True)
     if kind is not None and rows.document_ids is None:

@@ -178,7 +178,8 @@ def _entries(explained: Any) -> Iterator[tuple[str, list[tuple[Any, float]]]]:
 
 
 def _show(title: str, near: list[tuple[Any, float]]) -> None:
-    typer.echo(f"{title}: " + ", ".join(f"{word} {x:.3f}" for word, x in near))
+    shown = ", ".join(f"{word} {x:.3f}" for word, x in near)
+    typer.echo(f"{title}: {shown or 'no word'}")
 
 
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,21 @@ Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` 
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Worker threads (default: all cores); results do not depend on it."),
+]
+
+NonFinite = Annotated[
+    Literal["raise", "nan"],
+    typer.Option(help="nan, inf and numbers beyond float32: an error, or a missing value."),
+]
+
+Columns = Annotated[
+    int | None,
+    typer.Option(
+        "--columns",
+        min=1,
+        help="Number of columns of LETOR text, where its last ones are absent in all rows.",
+        show_default="the largest id in the file",
+    ),
 ]
 
 Progress = Annotated[

@@ -11,7 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.docs import summary
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads, settings_of
+from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
 from ltr_features.parameters import check_call
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def rank_train(
             "the model depends on the number of workers."
         ),
     ] = None,
+    columns: Columns = None,
+    non_finite: NonFinite = "raise",
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
@@ -87,6 +89,7 @@ def rank_train(
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import read_rows
     from letor.rankers.registry import get_ranker
+    from letor.rankers.rows import filled
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
 
@@ -98,6 +101,7 @@ def rank_train(
         and (out.is_file() or any(out.iterdir()))
     ):
         raise InputError(f"{out} exists and is not a ranker; name another folder")
+    remark = None
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     for path in (train, vali):
         if memory is not None and path is not None and path.suffix != ".parquet":
@@ -108,11 +112,20 @@ def rank_train(
         return
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):
-            options = {"threads": threads, "memory": n_bytes}
+            options = {
+                "n_columns": columns,
+                "non_finite": non_finite,
+                "threads": threads,
+                "memory": n_bytes,
+            }
             rows = read_rows(train, **options)
-            stop = None if vali is None else read_rows(vali, **options)
+            stop = None
+            if vali is not None:
+                stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
         with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
+    if remark is not None:
+        typer.echo(remark, err=True)
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
@@ -186,6 +199,7 @@ def rank_score(
     run: Annotated[
         Path | None, typer.Option(help="Also write a TREC run; rows need document ids.")
     ] = None,
+    non_finite: NonFinite = "raise",
     threads: Threads = None,
 ) -> None:
     """Score rows with a trained ranker.
@@ -194,10 +208,14 @@ def rank_score(
     from letor.column_names import read_rows
     from letor.files import atomic_path
     from letor.rankers.registry import load_ranker
+    from letor.rankers.rows import filled
     from letor.trec import run_of, write_run
 
     model = load_ranker(ranker)
-    rows = read_rows(data, threads=threads)
+    rows = read_rows(data, non_finite=non_finite, threads=threads)
+    rows, remark = filled(rows, model.feature_names_, str(data))
+    if remark is not None:
+        typer.echo(remark, err=True)
     if run is not None and rows.document_ids is None:
         raise InputError(f"{data}: rows have no document ids, which a TREC run needs")
     scores = model.predict(rows)

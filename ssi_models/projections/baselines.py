@@ -95,6 +95,10 @@ class VSM(Baseline):
     former_names: ClassVar[tuple[str, ...]] = ("tfidf", "TF-IDF")
     learns_from: ClassVar[LearnsFrom] = "documents"
 
+    @property
+    def only_same_words(self) -> bool:
+        return True
+
 
 @model_class
 class Popularity(Baseline):

@@ -104,7 +104,7 @@ class S2Net(CosineOfProjections, TrainableModel):
     fraction of the time.
 
     Args:
-        rank: k.
+        rank: k. Above the default it may not exceed the numbers of words and documents.
         symmetric: one matrix for both sides (the paper), or A_q and A_d. "auto" trains both, and
             keeps two if they rank held-out queries better by more than 1.5 standard errors.
         vocabularies: "shared", or "separate" where queries and documents have words of their own

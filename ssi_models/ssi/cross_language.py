@@ -62,6 +62,7 @@ class CrossLanguageSSI(TrainableModel):
 
     Args:
         rank: N; higher ranks help more than in other models, as there is no word matching.
+            Above the default it may not exceed the numbers of words and documents.
         sharing: how a monolingual task shares the documents' embeddings: "both":
             f(q_E, d_E) = q_E'V'V d_E (eq. 10); "documents": q_E'U_E'V d_E, with its own query
             embeddings.

@@ -47,6 +47,10 @@ class DiagonalSSI(TrainableModel):
     def matches_words(self) -> bool:
         return False
 
+    @property
+    def only_same_words(self) -> bool:
+        return True
+
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> DiagonalScorer:
         ones = np.ones(data.D.shape[1], np.float32)
         diagonal = Diagonal(ones, rate, self.training.adagrad_start)

@@ -41,7 +41,8 @@ class EmbeddingModel(TrainableModel):
     they tell nothing about the documents to be found, that start is most of what can be known.
 
     Args:
-        rank: N, the width of the embeddings.
+        rank: N, the width of the embeddings. Above the default it may not exceed the numbers of
+            words and documents, beyond which W = U'V gains nothing.
         diagonal: "identity": f contains q . d; "learned": q'Dd with learned weights D (W = U'V +
             D); "none": embeddings alone.
         n_frequent: number of words with embeddings, those of the highest document frequency; the

@@ -68,6 +68,10 @@ class PSI(EmbeddingModel):
         if self.separate and self.symmetric is True:
             raise ValueError("symmetric: separate degrees have query embeddings of their own")
 
+    def check_rank(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
+        if self.degree == 2:  # products of three embeddings or more can use more dimensions
+            super().check_rank(Q, D)
+
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
         found = super().choices(few=few)
         return {**found, "symmetric": (False,)} if self.separate else found

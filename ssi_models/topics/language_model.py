@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import LearnsFrom
+from ssi_models.base import LearnsFrom, largest
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import Csr, arrays, check_csr, check_rows, lengths_of
 from ssi_models.parallel import Workers
@@ -214,14 +214,20 @@ class LanguageModel(WeighsWords):
 
     def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
         """The n title words t with the highest probability P_model(word|t) that the title "t"
-        generates the query word: (row, probability), descending."""
+        generates the query word: (row, probability), descending; fewer than n if no other
+        word has a probability above 0.
+
+        Warns:
+            FitWarning: see :meth:`MatchingModel.nearest_words`.
+        """
         self._check_fitted()
+        self._warn_of_same_words()
         row = check_rows("word", [word], self.n_query_words_)
         Q = sp.csr_matrix((np.ones(1), ([0], row)), shape=(1, self.n_query_words_))
         D = sp.identity(self.n_words_, np.float32, format="csr")
         every = np.arange(self.n_words_)
         weights = self.probabilities(Q, D, np.zeros_like(every), every).model
-        return [(int(t), float(weights[t])) for t in np.argsort(-weights, kind="stable")[:n]]
+        return largest(weights, n)
 
     def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
         return check_counts("Q", super().check_queries(Q))
@@ -325,6 +331,10 @@ class UnigramLM(LanguageModel):
     lambda2: float | str = 1.0
     smoothing: str = "jelinek-mercer"
     mu: float = 100.0
+
+    @property
+    def only_same_words(self) -> bool:
+        return True
 
     def check_params(self) -> None:
         super().check_params()

@@ -276,7 +276,20 @@ class TrainableModel(MatchingModel):
     ) -> TrainingData:
         """The checked training data; ``given`` as for :func:`training_data`."""
         Q, D = self._check_spaces(Q, D)
+        if not self.warm_start:
+            self.check_rank(Q, D)
         return training_data(self.training, self.seed, Q, D, preferences, **given)
+
+    def check_rank(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
+        """Raise ValueError if embeddings are wider than the texts can use, and wider than by
+        default: W = U'V has at most as many dimensions as there are words and documents."""
+        usual, rank = self.default_params().get("rank"), getattr(self, "rank", None)
+        most = min(Q.shape[1], *D.shape)
+        if usual is not None and rank is not None and rank > max(most, usual):
+            raise ValueError(
+                f"rank={rank:,} is more than {most:,}, the lowest of the numbers of words and "
+                f"documents, beyond which more dimensions add nothing; give {most:,} or less"
+            )
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         return train(run, settings)

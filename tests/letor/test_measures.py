@@ -267,6 +267,10 @@ def test_definition_says_everything():
         "MAP, relevant from label 1, queries without relevant documents count 0, ties in input "
         "order"
     )
+    ranx = [d.definition for d in conventions() if "ranx" in d.known_as]
+    assert len(ranx) == 3
+    assert all(text.endswith("its sort leaves them, which is not stable: with ties its values "
+                             "differ)") for text in ranx)  # fmt: skip
     assert "gain [0.0, 3.0][label]" in MeasureDefinition("ndcg", gain=(0.0, 3.0)).definition
 
 

@@ -54,7 +54,8 @@ def test_minmax_by_hand():
 
 def test_missing_and_infinite_values():
     nan, inf = np.nan, np.inf
-    data = data_of([[nan], [1], [3], [inf], [-inf]], ["a"] * 5)
+    data = data_of(np.zeros((5, 1)), ["a"] * 5)
+    data.X[:, 0] = nan, 1, 3, inf, -inf
     np.testing.assert_array_equal(
         get_normaliser("minmax").transform(data).X[:, 0], [nan, 0, 1, 1, 0]
     )

@@ -18,6 +18,7 @@ from letor import InputError, RankingData, ranking_scorer
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers import LambdaMART, get_ranker, load_ranker
+from letor.svmlight import LetorWarning
 
 
 def rows(seed: int = 0, n_queries: int = 30) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -98,6 +99,47 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         ranker.predict(X.drop(columns="good"), qid=qid)
     with pytest.raises(InputError, match="lack columns of the training rows"):
         ranker.predict(X.to_numpy()[:, :2], qid=qid)
+
+
+def test_infinite_values_are_refused_by_column() -> None:
+    X, y, qid = rows()
+    ranker = quick().fit(X, y, qid=qid)
+    X.iloc[3, 1] = np.inf
+    for given, column in ((X, "column 'good'"), (X.to_numpy(), "column 2 of X")):
+        with pytest.raises(InputError, match=f"^{column}: infinite values"):
+            quick().fit(given, y, qid=qid)
+        with pytest.raises(InputError, match=f"^{column}: infinite values"):
+            ranker.predict(given)
+
+
+def test_pandas_objects_have_the_same_index() -> None:
+    X, y, qid = rows()
+    turned = y.iloc[::-1]
+    with pytest.raises(
+        InputError, match=r"^X and y are .*row 0: 1000 and 1239.*y\.loc\[X\.index\]"
+    ):
+        quick().fit(X, turned, qid=qid)
+    with pytest.raises(InputError, match=r"^y and qid are pandas objects with different indexes"):
+        quick().fit(X.to_numpy(), y, qid=qid.reset_index(drop=True))
+    with pytest.raises(InputError, match=r"^X and eval_qid are"):
+        quick().fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid.iloc[::-1])
+    ranker = quick().fit(X, turned.to_numpy(), qid=qid)
+    with pytest.raises(InputError, match=r"^X and qid are"):
+        ranker.predict(X, qid=qid.iloc[::-1])
+
+
+def test_rows_without_column_names_may_lack_the_last_columns() -> None:
+    X, y, qid = rows()
+    X["last"] = 0.0
+    full = RankingData.from_rows(X.to_numpy(), y, qid)
+    short = full.select_columns(full.column_names[:-1])
+    with pytest.warns(LetorWarning, match=r"validation rows: no row has a value in column 4 of"):
+        ranker = quick().fit(full, short)
+    with pytest.warns(LetorWarning, match=r"rows to score: no row has a value in column 4 of"):
+        scores = ranker.predict(short)
+    np.testing.assert_array_equal(scores, ranker.predict(full))
+    with pytest.raises(InputError, match="lack columns of the training rows: 1; make them"):
+        ranker.predict(full.select_columns(full.column_names[1:]))
 
 
 def test_grid_search_by_groups() -> None:

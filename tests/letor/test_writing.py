@@ -134,8 +134,9 @@ def test_document_ids_become_comments(tmp_path: Path) -> None:
 def test_what_the_format_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "o.txt"
     path.write_text("before")
-    X = np.array([[1, 2], [3, np.inf]], dtype=np.float32)
-    data = RankingData.from_rows(X, [1, 0], ["q", "r"], column_names=["BM25", "PageRank"])
+    X = np.array([[1, 2], [3, 4]], dtype=np.float32)
+    data = RankingData.from_rows(X.copy(), [1, 0], ["q", "r"], column_names=["BM25", "PageRank"])
+    data.X[1, 1] = np.inf
     refused = [
         (data, {}, "row 1, column PageRank: LETOR text cannot hold inf"),
         (small(), {"digits": 13}, "digits=13"),

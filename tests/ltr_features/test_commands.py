@@ -292,6 +292,66 @@ def test_settings_are_toml_or_text():
         settings(["a=1", "a.b.c=2"], "option")
 
 
+def test_last_columns_that_no_row_has_are_zero(workspace, tmp_path):
+    """The sister file of a LETOR file has a value in the last column of each row."""
+    full, short, ranker = (tmp_path / name for name in ("full.txt", "short.txt", "ranker"))
+    rows = [f"{(i + j) % 2} qid:q{i} 1:{j} 2:{i * j}" for i in range(8) for j in range(6)]
+    full.write_text("".join(f"{row} 3:0\n" for row in rows))
+    short.write_text("".join(f"{row}\n" for row in rows))
+    train = ("rank", "train", full, "--param", "n_estimators=3", "--out", ranker, "--vali")
+    remark = f"{short}: no row has a value in column 3 of the training rows; they count as 0"
+    assert remark in run(*train, short).stderr
+    assert "no row has a value" not in run(*train, full).stderr
+    found = run("rank", "score", ranker, short)
+    assert remark in found.stderr
+    assert found.stdout == done("rank", "score", ranker, full)
+    assert "train with their number: rank train --columns N" in refused(
+        "rank", "train", short, "--out", ranker, "--vali", full
+    )
+    done("rank", "train", short, "--columns", 3, "--out", ranker, "--vali", full)
+    full.with_name("short.columns.json").write_text('[{"name": "a"}, {"name": "b"}]')
+    assert "short.txt lack columns" not in (said := refused("rank", "score", ranker, short))
+    assert "lack columns of the training rows: 1, 2, 3; make them as for the training" in said
+    assert "3 columns were given as the number of columns, but" in refused(
+        "rank", "train", short, "--columns", 3, "--out", ranker
+    )
+
+
+def test_columns_are_appended_after_columns_that_no_row_has(workspace, tmp_path):
+    file, table = tmp_path / "a.txt", tmp_path / "a.parquet"
+    file.write_text("1 qid:q0 1:1 #docid = d0\n0 qid:q0 1:2 #docid = d1\n")
+    append = ("--workspace", workspace, "--family", "vsm", "--columns", 3, "--out")
+    for out in (tmp_path / "b.txt", tmp_path / "b.parquet"):
+        assert "4: vsm" in done("columns", "append", file, *append, out)
+        assert read_rows(out).column_names == ["1", "2", "3", "vsm"]
+    done("convert", file, table)
+    for source in (table, tmp_path / "b.txt"):
+        assert "leave the number out" in refused(
+            "columns", "append", source, *append, tmp_path / "c.txt"
+        )
+
+
+def test_commands_read_values_that_are_not_finite_as_missing(workspace, tmp_path):
+    file, out = tmp_path / "a.txt", tmp_path / "out"
+    lines = [f"{j % 2} qid:q{i} 1:{j} 2:nan #docid = d{j}" for i in range(8) for j in range(6)]
+    file.write_text("\n".join(lines))
+    done("rank", "train", file, "--non-finite", "nan", "--out", out)
+    append = ("columns", "append", file, "--workspace", workspace, "--family", "vsm", "--out")
+    for command in (
+        ("rank", "train", file, "--out", out),
+        ("rank", "score", out, file),
+        ("convert", file, tmp_path / "b.parquet"),
+        (*append, tmp_path / "b.txt"),
+        (*append, tmp_path / "b.parquet"),
+    ):
+        said = refused(*command)
+        assert "a.txt, line 1: '2:nan' is not a number; read with non_finite=\"nan\"" in said
+        assert "(--non-finite nan)" in said
+        done(*command, "--non-finite", "nan")
+    assert b"1:0 2:nan 3:" in (tmp_path / "b.txt").read_bytes()
+    assert np.isnan(read_rows(tmp_path / "b.parquet").column("2")).all()
+
+
 def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     first, second, plain = (tmp_path / f"{name}.txt" for name in ("first", "second", "plain"))
     done("columns", "build", "--workspace", workspace, "--family", "letor46", "--out", first)

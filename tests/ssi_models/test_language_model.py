@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from ssi_models.mixing import cross_validated
+from ssi_models.remarks import FitWarning
 from ssi_models.topics.language_model import UnigramLM
 from ssi_models.topics.mixture import TermProbabilities
 
@@ -40,7 +41,8 @@ def test_dirichlet_by_hand():
 
 
 def test_pairs_of_a_word_are_its_own_title():
-    assert UnigramLM().fit(Q, D).nearest_words(2, 1) == [(2, 1.0)]
+    with pytest.warns(FitWarning, match="^unigram: matches each query word with itself only$"):
+        assert UnigramLM().fit(Q, D).nearest_words(2, 3) == [(2, 1.0)]
 
 
 @pytest.mark.parametrize(

@@ -393,6 +393,19 @@ def test_bad_parameters_are_refused_by_name(kind, params, message):
         kind(**{**QUICK, **params}).fit(*data())
 
 
+def test_more_dimensions_than_words_or_documents_are_refused():
+    Q, D, preferences = data()
+    most = min(D.shape)
+    for kind in (LowRankSSI, CrossLanguageSSI):
+        usual = kind.default_params()["rank"]
+        with pytest.raises(
+            ValueError, match=f"rank=100,000 is more than {most}, .* give {most} or"
+        ):
+            kind(**{**QUICK, "rank": 100_000}).fit(Q, D, preferences)
+        assert usual > most  # small collections need not change the default
+        kind(**{**QUICK, "rank": usual}).fit(Q, D, preferences)
+
+
 def test_too_many_weights_are_refused_before_they_are_made(monkeypatch):
     monkeypatch.setattr("ssi_models.ssi.full.MAX_WEIGHTS", 100)
     with pytest.raises(ValueError, match="need 576 weights, more than 100; keep fewer words"):

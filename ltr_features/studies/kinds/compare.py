@@ -258,7 +258,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
-        remarks=list(_missing(given.rankings, judged)),
+        remarks=list(_differing_queries(given, judged)),
     )
     return Report(
         title=config.title,
@@ -336,12 +336,21 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
 
 
-def _missing(rankings: Mapping[str, pd.DataFrame], judged: pd.Index) -> Iterator[str]:
-    """A remark on each run that lacks some of the judged queries."""
-    for name, run in rankings.items():
+def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
+    """Remarks on each run that lacks some of the judged queries, and on queries of runs alone."""
+    unjudged: dict[str, str] = {}  # query -> the first run that has it
+    for name, run in given.rankings.items():
         n = len(judged.difference(pd.Index(run["qid"].unique())))
         if n:
             yield f"{name} lacks {n:,} of {len(judged):,} judged queries: they count 0"
+        for query in unjudged_queries(given.qrels, run):
+            unjudged.setdefault(query, name)
+    if unjudged:
+        query, name = next(iter(unjudged.items()))
+        yield (
+            f"{len(unjudged):,} queries of the runs have no judgement and are left out; the first "
+            f"is {query!r}, of {name} (check its spelling)"
+        )
 
 
 def _facts(given: Given) -> dict[str, str]:

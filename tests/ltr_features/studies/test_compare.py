@@ -156,6 +156,11 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     lacking = "good lacks 1 of 19 judged queries: they count 0"
     assert lacking in html.partition("<nav")[0]  # beside the verdict
     assert f"! {lacking}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
+    verdict = " ".join((report / "verdict.txt").read_text(encoding="utf-8").split())
+    assert (
+        "! 1 queries of the runs have no judgement and are left out; the first is 'q3', of bad "
+        "(check its spelling)"
+    ) in verdict
     run = read_ranking(folder / "bad.run", None)
     assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
 
