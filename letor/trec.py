@@ -278,6 +278,8 @@ def _table(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
                 stream, sep=r"\s+", header=None, names=[*names, ""], index_col=False, dtype=object,
                 na_filter=False, quoting=csv.QUOTE_NONE, encoding_errors=_ERRORS,
             )  # fmt: skip
+        if table is not None:  # blank lines that end in CR alone are rows there
+            table = table[table[names[0]] != ""].reset_index(drop=True)
     if table is None or (table[""] != "").any() or (table[names[-1]] == "").any():
         lines = ((number, line) for number, line in _lines(path) if len(_split(line)) != len(names))
         raise _wrong_fields(path, *next(lines), names)
