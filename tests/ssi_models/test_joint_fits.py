@@ -282,7 +282,7 @@ def test_impossible_parts_are_refused():
         for parts, message in (
             ([np.arange(N)], "two or more"),
             ([np.arange(4), np.arange(3, 6)], "share a query"),
-            ([np.arange(N), np.zeros(0, np.int64)], "nothing is left"),
+            ([np.arange(N), np.zeros(0, np.int64)], "no others are left to learn from"),
         ):
             with pytest.raises(ValueError, match=message):
                 get_model(name)().fit_parts(*texts, preferences, parts)
