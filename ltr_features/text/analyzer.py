@@ -13,8 +13,8 @@ The full token rule (Unicode general categories; the Unicode version is Python's
    U+0307. The rule depends neither on neighbouring characters nor on the language.
 5. These folded runs are dropped: runs of marks only, runs outside the length limits (in code
    points), stop words, and, on request, runs of numbers only. A run with an ideograph, kana or
-   Hangul syllable (East_Asian_Width W) is never too short, since one may be a word. The remaining
-   runs may be stemmed.
+   Hangul syllable (East_Asian_Width W) is never too short, since one may be a word; recipes of
+   version 0.1.0 drop it. The remaining runs may be stemmed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import Stemmer
 from letor.errors import InputError
 
 #: Increased whenever the rule above changes, so that stored counts of another rule are refused.
-ANALYZER_VERSION = 2
+ANALYZER_VERSION = 1
 
 #: The one format character that separates words.
 ZERO_WIDTH_SPACE = "\u200b"
@@ -52,8 +52,8 @@ class Analyzer:
             none by default.
         stemmer: a Snowball algorithm by its PyStemmer name (``"english"``, ``"porter"``,
             ``"german"``, ...); None leaves words as they are.
-        min_length: least number of code points of a token, before stemming; it does not apply to
-            tokens with ideographs, kana or Hangul.
+        min_length: least number of code points of a token, before stemming.
+        short_ideographs: keep tokens with ideographs, kana or Hangul whatever ``min_length`` is.
         max_length: greatest number of code points of a token, before stemming; longer ones are
             dropped, not cut.
         drop_numbers: drop tokens made of numbers only (``1998``, ``½``, ``Ⅳ``).
@@ -68,6 +68,7 @@ class Analyzer:
     min_length: int = 2
     max_length: int = 64
     drop_numbers: bool = False
+    short_ideographs: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.stopwords, str) and self.stopwords not in STOPWORD_LISTS:
@@ -99,7 +100,7 @@ class Analyzer:
         stop = self._stop
         kept = [
             word
-            if (self.min_length <= len(word) or _is_wide(word))
+            if (self.min_length <= len(word) or (self.short_ideographs and _is_wide(word)))
             and len(word) <= self.max_length
             and word not in stop
             and (word.isascii() or not _only(word, "M"))
@@ -114,7 +115,10 @@ class Analyzer:
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON-compatible values."""
-        return {**asdict(self), "version": ANALYZER_VERSION}
+        values = {**asdict(self), "version": ANALYZER_VERSION}
+        if not self.short_ideographs:  # the rule of 0.1.0, whose recipes do not have the key
+            del values["short_ideographs"]
+        return values
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Analyzer:
@@ -133,6 +137,7 @@ class Analyzer:
         if unknown:
             raise InputError(f"text analysis recipe: unknown parameters {', '.join(unknown)}")
         parameters = {name: value for name, value in values.items() if name in known}
+        parameters.setdefault("short_ideographs", False)
         if isinstance(parameters.get("stopwords"), list):
             parameters["stopwords"] = tuple(parameters["stopwords"])
         return cls(**parameters)
