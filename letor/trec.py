@@ -57,7 +57,8 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     numbers = [number for number, _ in lines]
     judged = pd.DataFrame([fields for _, fields in lines], columns=QRELS_COLUMNS, dtype=object)
     _refuse_twice(judged, path, numbers.__getitem__)
-    judged["label"] = _labels(judged["label"], path, numbers)
+    line = numbers.__getitem__
+    judged["label"] = _parsed(whole_number, np.int64, judged["label"], path, line, "label")
     return judged
 
 
@@ -74,19 +75,6 @@ def whole_number(text: str) -> int:
         if not number.is_integer():
             raise
         return int(number)
-
-
-def _labels(texts: pd.Series, path: Any, lines: Sequence[int]) -> NDArray[np.int64]:
-    """The labels of judgements, by their lines."""
-    labels = []
-    for number, text in zip(lines, texts, strict=True):
-        try:
-            labels.append(np.int64(whole_number(text)))
-        except (ValueError, OverflowError):
-            raise InputError(
-                f"{path}:{number}: label {text[:40]!r} is not a whole number; write 0, 1, 2, ..."
-            ) from None
-    return np.array(labels, dtype=np.int64)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -108,12 +96,12 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     run = _table(path, ["qid", "docno", "rank"] if ranks_only else _RUN_FIELDS)
     line = partial(_line_number, path)
     _refuse_twice(run, path, line)
-    rank = _parsed(np.int64, run["rank"], path, line, "rank")
+    rank = _parsed(int, np.int64, run["rank"], path, line, "rank")
     if ranks_only:
         _check_ranks(run, rank, path, line)
         run["score"], run["tag"] = 1 / rank, ""
     else:
-        score = _parsed(np.float64, run["score"], path, line, "score")
+        score = _parsed(float, np.float64, run["score"], path, line, "score")
         if not np.isfinite(score).all():
             bad = int(np.argmin(np.isfinite(score)))
             raise InputError(f"{path}:{line(bad)}: score {run['score'][bad]!r} is not finite")
@@ -308,6 +296,7 @@ def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> In
 
 
 def _parsed(
+    parse: Callable[[str], float],
     dtype: type[np.int64 | np.float64],
     texts: pd.Series,
     path: Any,
@@ -315,17 +304,14 @@ def _parsed(
     what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
-    try:
-        return texts.to_numpy().astype(dtype)
-    except (ValueError, OverflowError):
-        for row, text in enumerate(texts):
-            try:
-                np.array([text], dtype=object).astype(dtype)
-            except (ValueError, OverflowError):
-                raise InputError(
-                    f"{path}:{line(row)}: {what} {text[:40]!r} is not a number"
-                ) from None
-        raise
+    values = np.empty(len(texts), dtype)
+    for row, text in enumerate(texts):
+        try:
+            values[row] = parse(text)
+        except (ValueError, OverflowError):
+            kind = "whole number; write 0, 1, 2, ..." if parse is whole_number else "number"
+            raise InputError(f"{path}:{line(row)}: {what} {text[:40]!r} is not a {kind}") from None
+    return values
 
 
 def _refuse_twice(frame: pd.DataFrame, path: Any, line: Callable[[int], int]) -> None:

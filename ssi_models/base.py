@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
-from ssi_models.matrices import check_csr, check_rows, check_unit_rows, check_width
+from ssi_models.matrices import check_csr, check_rows, check_unit_rows, check_width, largest
 from ssi_models.parallel import Executor
 from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
@@ -394,9 +394,3 @@ class MatchingModel(Parameters):
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
         return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
-
-
-def largest(weights: NDArray[np.float64], n: int) -> list[tuple[int, float]]:
-    """(Position, weight) of the n largest weights, descending, without those that are 0."""
-    best = np.argsort(-weights, kind="stable")[:n]
-    return [(int(t), float(weights[t])) for t in best if weights[t] != 0]

@@ -150,3 +150,20 @@ def check_width(name: str, matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
             "analyse the text with the model's vocabulary"
         )
     return matrix
+
+
+def check_rank(rank: int, usual: int, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
+    """Raise ValueError if a rank above the usual one exceeds the numbers of words and documents:
+    W = U'V has at most so many dimensions."""
+    most = min(Q.shape[1], *D.shape)
+    if rank > max(most, usual):
+        raise ValueError(
+            f"rank={rank:,} is more than {most:,}, the lowest of the numbers of words and "
+            f"documents, beyond which more dimensions add nothing; give {most:,} or less"
+        )
+
+
+def largest(weights: NDArray[np.float64], n: int) -> list[tuple[int, float]]:
+    """(Position, weight) of the n largest weights, descending, without those that are 0."""
+    best = np.argsort(-weights, kind="stable")[:n]
+    return [(int(t), float(weights[t])) for t in best if weights[t] != 0]

@@ -23,7 +23,7 @@ from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.times import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
-from ltr_features.sources.table import read_documents
+from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.table_blocks import ColumnName
 from ltr_features.text.collection import Collection, Judgements, rows_of
 

@@ -153,9 +153,12 @@ def separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
     for fold in folds:
         trained = {label.get(query) for query in fold.train} - {None}
         n += sum(label.get(query) in trained for query in fold.test)
-    told = f"{n:,} test queries have the text of a training query of their fold, whose judgements "
-    told += "tell theirs: make folds by k_fold(..., groups=collection.kept_together())"
-    return [told] if n else []
+    if not n:
+        return []
+    return [
+        f"{n:,} test queries have the text of a training query of their fold, whose judgements "
+        "give theirs away: make folds by k_fold(..., groups=collection.kept_together())"
+    ]
 
 
 def train_parts(

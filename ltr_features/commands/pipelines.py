@@ -43,7 +43,7 @@ def pipeline_add(
 
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.scoring import ScoringPipeline
-    from ltr_features.sources.table import read_documents
+    from ltr_features.sources.document_table import read_documents
     from ltr_features.sources.table_blocks import table_of
 
     pipeline = ScoringPipeline.load(folder, threads=threads)

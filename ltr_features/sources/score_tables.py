@@ -71,7 +71,7 @@ def score_columns(
     document: str | None = None,
     scores: Sequence[str] = (),
 ) -> list[str]:
-    """The names of a file's score columns, from its beginning alone.
+    """The names of a file's score columns, from its beginning alone, but for LETOR text.
 
     Raises:
         InputError: see :func:`read_scores`.

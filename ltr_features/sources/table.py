@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from letor.errors import InputError
 from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.files import (
-    DOCUMENT_COLUMNS,
     JUDGEMENT_COLUMNS,
     QUERY_TEXT_NAMES,
     judgement_rows,
@@ -30,12 +28,10 @@ from ltr_features.sources.table_blocks import (
     columns_told,
     find_columns,
     is_table,
-    rows,
     table_columns,
     table_of,
 )
-from ltr_features.text.collection import FIELDS, Collection, normalised
-from ltr_features.text.stored_texts import DocumentTexts
+from ltr_features.text.collection import Collection, normalised
 
 
 def read_table(
@@ -155,52 +151,6 @@ def read_table(
     )
 
 
-def _usual_columns(
-    path: Path | Frame,
-    names: Sequence[str],
-    fields: Iterable[str],
-    given: Mapping[str, Any],
-    option: str,
-) -> dict[str, Any]:
-    """The columns of ids and of fields: those given, completed by those with usual names, each of
-    them used once.
-
-    Args:
-        path: the table. names: its columns. fields: fields to look for. given: columns by key.
-        option: prefix of the option that names a column, for the message.
-
-    Raises:
-        InputError: there is no column of ids, or none of any field.
-    """
-    columns = dict(given)
-    usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
-    add_usual(columns, names, usual)
-    if "id" not in columns or len(columns) < 2:
-        raise InputError(
-            f"{path}: the columns are {column_list(names)}; say which is the id and which are "
-            f"texts: {option}id=... {option}body=... (by number, 1, 2, ..., if the file has no "
-            "header line)"
-        )
-    return columns
-
-
-def _left_out(
-    unused: Sequence[ColumnName],
-    columns: Mapping[str, Sequence[ColumnName]],
-    field: str,
-    option: str,
-) -> str:
-    """The columns that are not read, and how to add the first of them to a field; ``columns`` are
-    those that are read, by key."""
-    more = {**columns, field: [*columns.get(field, ()), unused[0]]}
-    values = {
-        key: str(group[0]) if len(group) == 1 else json.dumps(group, ensure_ascii=False)
-        for key, group in more.items()
-    }
-    named = " ".join(f"{option}{key}={shlex.quote(value)}" for key, value in values.items())
-    return f"{column_list(unused)}; to read {unused[0]!r} too, name all columns: {named}"
-
-
 def _share_id(
     path: Path | Frame,
     in_documents: dict[str, Any],
@@ -306,103 +256,3 @@ def _grade_rule(
         return str(bisect_right(edges, number))
 
     return by_threshold
-
-
-class DocumentTable(NamedTuple):
-    """Documents of a table.
-
-    Attributes:
-        ids: distinct ids. fields: texts by field, one for each id.
-        told: facts for the description: columns found by their usual names, columns left out, and
-            numbers of rows with a repeated id.
-    """
-
-    ids: list[str]
-    fields: dict[str, Sequence[str]]
-    told: dict[str, str | int]
-
-
-def read_documents(
-    path: Path | Frame,
-    columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
-    *,
-    fields: Sequence[str] | None = None,
-    other_columns: Sequence[ColumnName] = (),
-    option: str = "document_columns.",
-    on_other_text: Literal["raise", "first", "last"] = "raise",
-    encoding: str = "utf-8",
-) -> DocumentTable:
-    """Read the documents of a table; see :func:`read_table` for other parameters and for errors.
-
-    Args:
-        columns: ``document_columns`` there.
-        fields: fields whose columns are found by their usual names if not given; by default all
-            fields if no column of a field is given, else none.
-        other_columns: columns of the table that hold something else.
-        option: prefix of the option that names a column, for messages.
-    """
-    if on_other_text not in ("raise", "first", "last"):
-        raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
-    given = dict(columns or {})
-    told: dict[str, str | int] = {}
-    header = table_columns(path, encoding)
-    looked_for = fields or (() if set(given) - {"id"} else FIELDS)
-    columns = _usual_columns(path, header, looked_for, given, option)
-    if len(columns) > len(given):
-        added = {what: name for what, name in columns.items() if what not in given}
-        told["columns of documents, by their usual names"] = columns_told(added)
-    names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
-    unknown = sorted(set(names) - {"id", *FIELDS})
-    if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
-        problem = f"{', '.join(unknown)} unknown" if unknown else "id and a field are needed"
-        raise InputError(f"document_columns: {problem}; use id and {', '.join(FIELDS)}")
-    identity = names.pop("id")[0]
-    wanted = [identity, *(column for group in names.values() for column in group)]
-    there = header if are_names(wanted) else range(1, len(header) + 1)
-    if unused := [column for column in there if column not in (*wanted, *other_columns)]:
-        kept = {"id": [identity], **names} if "id" in given else names
-        field = next(field for field in FIELDS if field in (fields or FIELDS))
-        told["columns of documents left out"] = _left_out(unused, kept, field, option)
-    texts = DocumentTexts(list(names))
-    row_of: dict[str, int] = {}
-    hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
-    n_same = n_other = 0
-    for number, (document, *values) in rows(path, wanted, encoding=encoding):
-        if not document:
-            raise InputError(f"{path}, line {number}: the document id is empty")
-        rest = iter(values)
-        found = {
-            field: " ".join(filter(None, (next(rest) for _ in group)))
-            for field, group in names.items()
-        }
-        hashed = [hash(text) for text in found.values()]
-        known = hashes.get(document)
-        if known == hashed:
-            n_same += 1
-            continue
-        if known is None:
-            hashes[document], row_of[document] = hashed, len(texts)
-            texts.add(found)
-            continue
-        if on_other_text == "raise":
-            field = next(s for s, a, b in zip(names, known, hashed, strict=True) if a != b)
-            raise InputError(
-                f"{path}, line {number}: document {document!r} has another {field} here than "
-                "before; correct it, or say which text counts by the option on_other_text: first "
-                "or last"
-            )
-        n_other += 1
-        if on_other_text == "last":
-            hashes[document], row_of[document] = hashed, len(texts)
-            texts.add(found)
-    if not row_of:
-        raise InputError(f"{path}: no documents")
-    repeated = {
-        "rows of documents that were there, with the same texts": n_same,
-        f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,
-    }
-    return DocumentTable(
-        list(row_of),
-        texts.fields(list(row_of.values())),
-        told | {what: n for what, n in repeated.items() if n},
-    )

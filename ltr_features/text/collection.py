@@ -233,12 +233,10 @@ class Collection:
         names: list[Sequence[str]] = [[normalised(text) for text in self.query_texts]]
         if by_group and self.query_groups is not None:
             names.append(self.query_groups)
-        # Queries and names are nodes: a query and each of its names belong together.
+        # A graph of queries, their texts and their groups: what is connected stays together.
+        numbered = [np.unique(np.array(kind, dtype=str), return_inverse=True)[1] for kind in names]
         query = np.tile(np.arange(self.n_queries), len(names))
-        name = np.concatenate(
-            [np.unique(np.array(of, dtype=str), return_inverse=True)[1] + i * self.n_queries
-             for i, of in enumerate(names, start=1)]
-        )  # fmt: skip
+        name = np.concatenate([row + i * self.n_queries for i, row in enumerate(numbered, start=1)])
         n = self.n_queries * (1 + len(names))
         graph = sp.coo_matrix((np.ones(len(query)), (query, name)), shape=(n, n))
         labels = connected_components(graph, directed=False)[1][: self.n_queries].astype(np.int64)
@@ -262,7 +260,7 @@ class Collection:
             n = int((np.bincount(labels)[labels] > 1).sum())
             found.append(
                 f"{n:,} of {self.n_queries:,} queries have the same text as another one, but for "
-                "case and spaces: folds made here keep such queries together"
+                "case and spaces: folds keep such queries together, but for those by time"
             )
         return found
 

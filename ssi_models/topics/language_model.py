@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ssi_models.base import LearnsFrom, largest
+from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
-from ssi_models.matrices import Csr, arrays, check_csr, check_rows, lengths_of
+from ssi_models.matrices import Csr, arrays, check_csr, check_rows, largest, lengths_of
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel
+from ssi_models.matrices import check_rank
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
@@ -67,7 +68,6 @@ class TrainableModel(MatchingModel):
     """
 
     former_params: ClassVar[Mapping[str, str]] = {"emphasis": "rank_weight"}
-
     weighs_pairs: ClassVar[bool] = True
     training: TrainingOptions = TrainingOptions()
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
@@ -105,18 +105,17 @@ class TrainableModel(MatchingModel):
                 "relevant" = those that are relevant to a training query.
             candidate_lists: for each query, the documents that the model is to rank. Those that are
                 not judged as high as the relevant one are negatives of their own query, see
-                ``list_share``. Held-out queries still rank all documents, which tells more about a
-                model than ranking their lists.
+                ``list_share``. Held-out queries still rank all documents.
             vocabulary, weighting, recipe: what the columns stand for; saved with the model.
             checkpoint: file for the state of training, from which a killed run resumes.
             callback: called after each epoch (number 0 = the initial parameters), for each of the
                 ``choices`` that are tried.
 
         Raises:
-            ValueError: a parameter outside its range; matrices of different width or with
-                non-finite values; preferences or lists made for other matrices; with negatives
-                "given", any lists, or no judged negative; fewer than two queries (or groups) with
-                relevant documents.
+            ValueError: a parameter outside its range or a rank beyond what the texts can use;
+                matrices of different width or with non-finite values; preferences or lists made for
+                other matrices; with negatives "given", any lists, or no judged negative; fewer than
+                two queries (or groups) with relevant documents.
         """
         self.check_params()
         check_preferences(preferences)
@@ -281,15 +280,9 @@ class TrainableModel(MatchingModel):
         return training_data(self.training, self.seed, Q, D, preferences, **given)
 
     def check_rank(self, Q: sp.csr_matrix, D: sp.csr_matrix) -> None:
-        """Raise ValueError if embeddings are wider than the texts can use, and wider than by
-        default: W = U'V has at most as many dimensions as there are words and documents."""
-        usual, rank = self.default_params().get("rank"), getattr(self, "rank", None)
-        most = min(Q.shape[1], *D.shape)
-        if usual is not None and rank is not None and rank > max(most, usual):
-            raise ValueError(
-                f"rank={rank:,} is more than {most:,}, the lowest of the numbers of words and "
-                f"documents, beyond which more dimensions add nothing; give {most:,} or less"
-            )
+        """Raise ValueError if embeddings are wider than by default and than the texts can use."""
+        if (usual := self.default_params().get("rank")) is not None:
+            check_rank(getattr(self, "rank", usual), usual, Q, D)
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         return train(run, settings)
@@ -341,13 +334,11 @@ class TrainableModel(MatchingModel):
     def remarks(self) -> list[str]:
         if not hasattr(self, "history_"):
             return []
-        return remarks.of_amount(self.n_queries_, self.n_pairs_) + remarks.of_training(
-            self.history_,
-            start=self.start,
-            n_queries=self.n_queries_,
-            learned_weight=self.learned_weight,
-            learning_rate=self.learning_rate_,
-        )
+        of_training = remarks.of_training(
+            self.history_, start=self.start, n_queries=self.n_queries_,
+            learned_weight=self.learned_weight, learning_rate=self.learning_rate_,
+        )  # fmt: skip
+        return remarks.of_amount(self.n_queries_, self.n_pairs_) + of_training
 
     @property
     def only_same_words(self) -> bool:

@@ -12,8 +12,9 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.commands.options import settings
+from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.registry import read_collection
-from ltr_features.sources.table import read_documents, read_table
+from ltr_features.sources.table import read_table
 from ltr_features.text import stored_texts
 
 PRODUCTS = pd.DataFrame(
