@@ -60,7 +60,7 @@ def columns() -> str:
 
 def models() -> str:
     """Every matching model."""
-    from ltr_base.docs import summary
+    from ltr_base.docstrings import summary
     from ssi_models.registry import MODELS
 
     rows = [
@@ -76,7 +76,7 @@ def models() -> str:
 def rankers() -> str:
     """Every ranker."""
     from letor.rankers.registry import get_ranker, ranker_names
-    from ltr_base.docs import summary
+    from ltr_base.docstrings import summary
 
     rows = [[f"`{name}`", summary(get_ranker(name))] for name in ranker_names()]
     return _table(["name", "what it is"], rows)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from letor.errors import InputError
-from ltr_base.docs import summary
+from ltr_base.docstrings import summary
 from ltr_base.former import former_names
 from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.term_space import check_document_frequency

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.docs import summary
+from ltr_base.docstrings import summary
 from ltr_base.names import listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, Workspace, on_workers, settings_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.docs import summary
+from ltr_base.docstrings import summary
 from ltr_features.commands import completion
 from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
 from ltr_features.parameters import check_call
