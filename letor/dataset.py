@@ -197,7 +197,7 @@ class RankingData:
                 "not known: whether relevant documents or queries lack a row; if any do, measures "
                 "are too high"
             )
-        return self.missing.told(int((self.y >= 1).sum()), len(self.queries_without_rows))
+        return self.missing.summary(int((self.y >= 1).sum()), len(self.queries_without_rows))
 
     @cached_property
     def order(self) -> NDArray[np.int64]:

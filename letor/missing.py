@@ -28,7 +28,7 @@ class Missing:
         """Number of relevant documents without a row."""
         return sum(sum(counts.values()) for counts in self.relevant.values())
 
-    def told(self, n_relevant: int, n_without_rows: int) -> str:
+    def summary(self, n_relevant: int, n_without_rows: int) -> str:
         """One line on the documents and queries without rows, and the unjudged queries.
 
         Args:

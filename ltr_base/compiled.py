@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Any
 
 _compiling = RLock()
-#: Callbacks to invoke when a kernel is compiled, see :func:`telling_of_compilation`.
+#: Callbacks to invoke when a kernel is compiled, see :func:`on_compilation`.
 _tell: list[Callable[[], None]] = []
 
 
@@ -84,7 +84,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Kernel]:
 
 
 @contextmanager
-def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
+def on_compilation(tell: Callable[[], None]) -> Iterator[None]:
     """Call ``tell`` once, when the first kernel is compiled while the block runs; not at all if
     earlier processes have cached the compiled code."""
     _tell.append(tell)

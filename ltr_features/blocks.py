@@ -120,7 +120,7 @@ class Written:
     @property
     def coverage(self) -> str:
         """One line on the missing documents and queries that measures take into account."""
-        return self.missing.told(self.n_relevant, self.n_without_rows)
+        return self.missing.summary(self.n_relevant, self.n_without_rows)
 
 
 def write_columns(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.compiled import telling_of_compilation
+from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
 from ltr_features.commands import (
     clicks,
@@ -83,7 +83,7 @@ def main() -> None:
         )
     status, message = None, None
     try:
-        with telling_of_compilation(_tell_of_compilation):
+        with on_compilation(_tell_of_compilation):
             status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
     except typer.Abort:
         status = EXIT_INTERRUPTED

@@ -34,7 +34,7 @@ from ltr_features.feature_files import read_features, save_features
 from ltr_features.feature_table import FitAll, build_columns, learned_columns
 from ltr_features.part_store import part_store
 from ltr_features.progress import tracked
-from ltr_features.remarks import told_once, warn_of
+from ltr_features.remarks import grouped_remarks, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.index import TermIndex
@@ -210,7 +210,7 @@ class FeatureBuilder:
             notes[fold.fold.name] = fold.provenance
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
         of_queries = [*context.collection.remarks, *separated(context.collection, folds)]
-        warn_of([*of_queries, *found.remarks, *families, *told_once(notes)])
+        warn_of([*of_queries, *found.remarks, *families, *grouped_remarks(notes)])
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:

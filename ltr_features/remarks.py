@@ -23,7 +23,7 @@ def warn_of(sentences: Iterable[str]) -> None:
         warnings.warn(sentence, ColumnWarning, stacklevel=3)
 
 
-def told_once(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
+def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
     """Remarks on the columns of all folds as sentences, grouped by column: "ssi, Fold1 and Fold3:
     kept its start ...". Remarks that differ only in numbers are merged, see :func:`alike`.
 

@@ -272,8 +272,8 @@ class MatchingModel(Parameters):
     def _warn_of_same_words(self) -> None:
         """Warn, on behalf of the caller's caller, if query words match only themselves."""
         if self.only_same_words:
-            told = [*self.remarks, "matches each query word with itself only"]
-            warnings.warn(f"{self.name}: {'; '.join(told)}", FitWarning, stacklevel=3)
+            remarks = [*self.remarks, "matches each query word with itself only"]
+            warnings.warn(f"{self.name}: {'; '.join(remarks)}", FitWarning, stacklevel=3)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         """The representation of :meth:`expanded` queries, as far as documents with the given words

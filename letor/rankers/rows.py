@@ -46,7 +46,7 @@ def training_rows(
     if valid is not None:
         _check_trainable(valid, "validation")
         if isinstance(X, RankingData):
-            valid = _filled_and_told(valid, train.column_names, "validation rows")
+            valid = _filled_with_warning(valid, train.column_names, "validation rows")
         valid = with_columns(valid, list(train.column_names), "validation rows")
     return train, valid
 
@@ -64,7 +64,7 @@ def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
         InputError: a column is missing, or was not in the training rows.
     """
     if isinstance(X, RankingData):
-        return with_columns(_filled_and_told(X, names, "rows to score"), names, "rows to score")
+        return with_columns(_filled_with_warning(X, names, "rows to score"), names, "rows to score")
     n = len(X)
     data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
     is_array = not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__")
@@ -97,7 +97,7 @@ def filled(data: RankingData, names: Sequence[str], what: str) -> tuple[RankingD
     return data.with_columns(last, np.zeros((len(data), len(last)), np.float32)), remark
 
 
-def _filled_and_told(data: RankingData, names: Sequence[str], what: str) -> RankingData:
+def _filled_with_warning(data: RankingData, names: Sequence[str], what: str) -> RankingData:
     data, remark = filled(data, names, what)
     if remark is not None:
         warnings.warn(remark, LetorWarning, stacklevel=4)

@@ -27,7 +27,7 @@ class Facts:
         weight: float64 [n], how often each row's page was seen.
         clicks: float64 [pairs]. skips: float64 [pairs], rows not clicked above a last click, which
             were certainly examined.
-        told: int64, clicked rows with a row below them. ended: int64, those of them that are last
+        inner: int64, clicks with a row below them. ended: int64, those of them that are last
             clicks. passed: int64, those that are not.
         count: float64 [s], how often each page was seen. last: int64 [s], row of its last click;
             its first row if there is none.
@@ -38,7 +38,7 @@ class Facts:
     weight: Array
     clicks: Array
     skips: Array
-    told: NDArray[np.int64]
+    inner: NDArray[np.int64]
     ended: NDArray[np.int64]
     passed: NDArray[np.int64]
     count: Array
@@ -49,8 +49,8 @@ class Facts:
         weight = pages.row_count.astype(np.float64)
         last = pages.last_click[pages.row_page]
         above = pages.place < last
-        told = np.flatnonzero(pages.click & ~pages.is_end)
-        at_last = (pages.place == last)[told]
+        inner = np.flatnonzero(pages.click & ~pages.is_end)
+        at_last = (pages.place == last)[inner]
         skips = above & ~pages.click
         clicks, skipped = (
             np.bincount(pages.pair[rows], weight[rows], minlength=log.n_pairs).astype(np.float64)
@@ -58,7 +58,7 @@ class Facts:
         )
         last_row = pages.offsets[:-1] + np.maximum(pages.last_click, 0)
         return cls(
-            log, pages, weight, clicks, skipped, told, told[at_last], told[~at_last],
+            log, pages, weight, clicks, skipped, inner, inner[at_last], inner[~at_last],
             pages.count.astype(np.float64), last_row,
         )  # fmt: skip
 

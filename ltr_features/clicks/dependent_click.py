@@ -46,8 +46,8 @@ class DependentClick(Continued):
         return True
 
     def _improve_shared(self, facts: Facts, beliefs: Beliefs) -> float:
-        told = facts.told
-        continuation = self._continued(facts, told, beliefs.examination[told + 1])
+        inner = facts.inner
+        continuation = self._continued(facts, inner, beliefs.examination[inner + 1])
         change = float(np.abs(continuation - self.continuation_).max())
         self.continuation_ = continuation
         return change
@@ -68,11 +68,11 @@ class DependentClick(Continued):
         self.continuation_ = self._continued(facts, rows, went_on.astype(np.float64))
 
     def _set_errors(self, facts: Facts, beliefs: Beliefs) -> None:
-        log, pages, told = facts.log, facts.pages, facts.told
-        on, went_on = self.continuation_[pages.position[told]], beliefs.examination[told + 1]
+        log, pages, inner = facts.log, facts.pages, facts.inner
+        on, went_on = self.continuation_[pages.position[inner]], beliefs.examination[inner + 1]
         score = went_on / inside(on) - (1 - went_on) / (1 - inside(on))
         shared = np.zeros((len(pages), log.n_positions))
-        shared[pages.row_page[told], pages.position[told]] = score
+        shared[pages.row_page[inner], pages.position[inner]] = score
         free = (self.continuation_ > 1 - ALWAYS) & (self.continuation_ < ALWAYS)
         free &= (shared != 0).any(axis=0)
         scores = PageScores(

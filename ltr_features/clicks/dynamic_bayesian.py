@@ -97,7 +97,7 @@ class DynamicBayesian(Continued):
 
     def _improve_pairs(self, facts: Facts, beliefs: Beliefs, prior: tuple[float, float]) -> float:
         change = super()._improve_pairs(facts, beliefs, prior)
-        clicks = facts.by_pair(np.ones(len(facts.told)), facts.told)
+        clicks = facts.by_pair(np.ones(len(facts.inner)), facts.inner)
         satisfied = facts.by_pair(self._satisfied(facts, beliefs), facts.ended)
         sigma = smoothed(satisfied, clicks, prior)
         change = max(change, float(np.abs(sigma - self.satisfaction_).max()))
@@ -131,8 +131,8 @@ class DynamicBayesian(Continued):
         satisfied = np.zeros(len(pages.pair))
         satisfied[facts.ended] = self._satisfied(facts, beliefs)
         sigma = inside(self.satisfaction_)[pages.pair]
-        told = pages.click & ~pages.is_end
-        click_score = np.where(told, (satisfied - sigma) / (sigma * (1 - sigma)), 0.0)
+        inner = pages.click & ~pages.is_end
+        click_score = np.where(inner, (satisfied - sigma) / (sigma * (1 - sigma)), 0.0)
         shared = np.zeros((len(pages), 0))
         gamma = self.continuation_
         if self.continuation is None and gamma < ALWAYS:

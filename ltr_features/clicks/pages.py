@@ -60,10 +60,10 @@ class RowReader:
         description = {
             "source": "rows of shown results",
             "files": len(self.paths),
-            **self.columns.told,
+            **self.columns.facts,
             **self.counts,
-            "positions": first.said,
-            **self._times.told,
+            "positions": first.in_words,
+            **self._times.facts,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
         with reading(listed([str(path) for path in self.paths], 3)):

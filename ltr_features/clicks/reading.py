@@ -67,7 +67,7 @@ def read_click_counts(
         if getattr(rules, name) is not None:
             raise InputError(f"{name}: counts have neither pages nor times; leave it out")
     files, keys = path_list(paths), ("query", "document", "position", "shown", "clicked")
-    names, told = log_columns(files[0], columns, keys)
+    names, facts = log_columns(files[0], columns, keys)
     wanted = [names[key] for key in keys]
     query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)
@@ -91,10 +91,10 @@ def read_click_counts(
     description = {
         "source": "counts",
         "files": len(files),
-        **told,
+        **facts,
         "rows": n_rows,
         "rows below the depth or never shown, left out": n_deep,
-        "positions": first.said,
+        "positions": first.in_words,
     }
     with reading(listed([str(file) for file in files], 3)):
         return builder.finish(list(query.number), list(document.number), description)

@@ -24,7 +24,7 @@ from ltr_features.sources.table_blocks import (
     ColumnName,
     add_usual,
     blocks,
-    columns_told,
+    columns_in_words,
     table_columns,
 )
 from ltr_features.text.collection import normalised
@@ -121,11 +121,11 @@ def path_list(paths: Paths) -> list[Path]:
 
 
 class LogColumns(NamedTuple):
-    """The columns of a log. ``names``: the name of each column by key, ``""`` for none. ``told``:
+    """The columns of a log. ``names``: the name of each column by key, ``""`` for none. ``facts``:
     for the description, columns found by names other than their keys."""
 
     names: dict[str, ColumnName]
-    told: dict[str, str]
+    facts: dict[str, str]
 
 
 def log_columns(
@@ -156,8 +156,8 @@ def log_columns(
             + ("; session= for a log without sessions" if "session" in absent else "")
         )
     other = {key: name for key, name in added.items() if name != key}
-    told = {"columns, by their usual names": columns_told(other)} if other else {}
-    return LogColumns({**names, "time": time}, told)
+    facts = {"columns, by their usual names": columns_in_words(other)} if other else {}
+    return LogColumns({**names, "time": time}, facts)
 
 
 class FirstPosition:
@@ -209,5 +209,5 @@ class FirstPosition:
         return place, kept
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         return f"from {self.first} ({'given' if self._given else 'the least that occurs'})"

@@ -161,7 +161,7 @@ def read_clicks(
         description={
             "source": "clicks",
             "documents": len(table.ids),
-            **table.told,
+            **table.facts,
             "click model": model,
             **({"periods": facts} if cuts else facts[0]),
         },

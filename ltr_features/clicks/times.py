@@ -81,7 +81,7 @@ class LogTimes:
         return bool(self._rules)
 
     @property
-    def told(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """For the description: the unit that was taken, unless it is seconds."""
         if not self._rules or self._first is None or self._first.scale == 1:
             return {}
@@ -122,14 +122,14 @@ class LogTimes:
                     "number like those of the log, or correct the time"
                 )
             raise InputError(
-                f"{where}: the time is {_told(time.unit)}, but {name}={given} is neither a date "
+                f"{where}: the time is {_named(time.unit)}, but {name}={given} is neither a date "
                 f"nor between 1990 and 2100 in {_UNITS}; give a date, like {name}=2026-06-01"
             )
         self._first = self._first or time
         if self._rules and time.scale != self._first.scale:
             raise InputError(
-                f"{where}: the time is {_told(time.unit)}, but the first one of the log is "
-                f"{_told(self._first.unit)}; since and until need one unit throughout the log"
+                f"{where}: the time is {_named(time.unit)}, but the first one of the log is "
+                f"{_named(self._first.unit)}; since and until need one unit throughout the log"
             )
 
     def chosen(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -139,5 +139,5 @@ class LogTimes:
         return late & (seconds < (np.inf if until is None else until[1].seconds))
 
 
-def _told(unit: str) -> str:
+def _named(unit: str) -> str:
     return {"": "a plain number", "date": "a date"}.get(unit, f"in {unit} since 1970")

@@ -166,7 +166,7 @@ class _Ubi:
             "source": "OpenSearch UBI",
             **self.counts,
             "positions": "from 0 (the order of the hits)",
-            **self._times.told,
+            **self._times.facts,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
         }
         with reading(self.queries):

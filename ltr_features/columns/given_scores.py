@@ -129,7 +129,9 @@ class GivenScores(ColumnFamily):
         self._remarks.pop(column, None)
         if n_missing:
             value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
-            self._remarks[column] = f"{column}: {lack(n_missing, n)} no score and get {value}"
+            self._remarks[column] = (
+                f"{column}: {rows_without('score', n_missing, n)} and get {value}"
+            )
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores in a file for pairs of the collection, by the names they have there."""
@@ -156,9 +158,9 @@ class GivenScores(ColumnFamily):
         return hash((paths, self.query, self.document, tuple(self.scores)))
 
 
-def lack(n_missing: int, n: int) -> str:
-    """The beginning of a remark: how many of n rows have none of something."""
-    return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have"
+def rows_without(what: str, n_missing: int, n: int) -> str:
+    """How many of n rows have no ``what``, for a remark."""
+    return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"
 
 
 def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Known]:

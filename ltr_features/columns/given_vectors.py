@@ -15,7 +15,7 @@ from letor.dataset import GIVEN
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.given_scores import lack
+from ltr_features.columns.given_scores import rows_without
 from ltr_features.text.collection import Pairs, known_rows
 
 if TYPE_CHECKING:
@@ -121,11 +121,10 @@ class GivenVectors(ColumnFamily):
             for j, name in enumerate(self.measures):
                 result[block, j] = _similarity(name, q, d)
         n_missing = len(pairs) - len(known)
-        self._remarks[:] = (
-            [f"{self.prefix}: {lack(n_missing, len(pairs))} no vectors and get {self.missing:g}"]
-            if n_missing
-            else []
-        )
+        self._remarks.clear()
+        if n_missing:
+            without = rows_without("vectors", n_missing, len(pairs))
+            self._remarks.append(f"{self.prefix}: {without} and get {self.missing:g}")
         return result
 
     def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:

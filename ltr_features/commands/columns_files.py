@@ -202,7 +202,7 @@ def _tell(
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
-    from ltr_features.remarks import told_once
+    from ltr_features.remarks import grouped_remarks
 
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
@@ -213,5 +213,6 @@ def _tell(
         typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
     of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
     of_candidates = [] if found is None else found.remarks
-    for sentence in [*collection.remarks, *of_candidates, *of_families, *told_once(provenance)]:
+    of_columns = grouped_remarks(provenance)
+    for sentence in [*collection.remarks, *of_candidates, *of_families, *of_columns]:
         typer.echo(sentence, err=True)

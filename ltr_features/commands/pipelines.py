@@ -58,7 +58,7 @@ def pipeline_add(
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")
-    print_facts(table.told)
+    print_facts(table.facts)
     if absent := [field for field in fields if field not in table.fields]:
         typer.echo(
             f"{documents} has no column for {', '.join(absent)}, empty in its documents: name one "

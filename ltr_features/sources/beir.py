@@ -70,7 +70,7 @@ def read_beir(
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **judged.told,
+            **judged.facts,
             "judgement files": ", ".join(path.name for path in qrels),
             **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
         },

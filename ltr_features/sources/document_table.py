@@ -15,7 +15,7 @@ from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
     add_usual,
-    columns_told,
+    columns_in_words,
     rows,
     table_columns,
 )
@@ -28,13 +28,13 @@ class DocumentTable(NamedTuple):
 
     Attributes:
         ids: distinct ids. fields: texts by field, one for each id.
-        told: facts for the description: columns found by their usual names, columns left out, and
+        facts: facts for the description: columns found by their usual names, columns left out, and
             numbers of rows with a repeated id.
     """
 
     ids: list[str]
     fields: dict[str, Sequence[str]]
-    told: dict[str, str | int]
+    facts: dict[str, str | int]
 
 
 def read_documents(
@@ -60,13 +60,13 @@ def read_documents(
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
     given = dict(columns or {})
-    told: dict[str, str | int] = {}
+    facts: dict[str, str | int] = {}
     header = table_columns(path, encoding)
     looked_for = fields or (() if set(given) - {"id"} else FIELDS)
     columns = _usual_columns(path, header, looked_for, given, option)
     if len(columns) > len(given):
         added = {what: name for what, name in columns.items() if what not in given}
-        told["columns of documents, by their usual names"] = columns_told(added)
+        facts["columns of documents, by their usual names"] = columns_in_words(added)
     names = {key: [c] if isinstance(c, (str, int)) else list(c) for key, c in columns.items()}
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
@@ -78,9 +78,9 @@ def read_documents(
     if unused := [column for column in there if column not in (*wanted, *other_columns)]:
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
-        told["columns of documents left out"] = _left_out(unused, kept, field, option)
+        facts["columns of documents left out"] = _left_out(unused, kept, field, option)
     ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding)
-    return DocumentTable(ids, texts, {**told, **repeated})
+    return DocumentTable(ids, texts, {**facts, **repeated})
 
 
 def _distinct(

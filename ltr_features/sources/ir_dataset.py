@@ -85,7 +85,7 @@ def read_ir_dataset(
             "queries without judgement, left out": len(queries) - len(query_ids),
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **judged.told,
+            **judged.facts,
         },
     )
 

@@ -134,7 +134,7 @@ class JudgedPairs:
         return query in self._grades
 
     @property
-    def told(self) -> dict[str, int]:
+    def facts(self) -> dict[str, int]:
         """Facts for the description: judgements whose pair had another grade before, and pairs with
         a grade below 0, if there are any."""
         found = {

@@ -25,7 +25,7 @@ from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
     add_usual,
-    columns_told,
+    columns_in_words,
     find_columns,
     is_table,
     table_columns,
@@ -123,9 +123,9 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    facts: dict[str, str | int] = dict(judged.told)
+    facts: dict[str, str | int] = dict(judged.facts)
     if found:
-        facts["columns of judgements, by their usual names"] = columns_told(found)
+        facts["columns of judgements, by their usual names"] = columns_in_words(found)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = [query for query in texts if keep_unjudged or query in judged]
@@ -141,7 +141,7 @@ def read_table(
         description={
             "source": "tables",
             "documents": len(table.ids),
-            **table.told,
+            **table.facts,
             "queries": len(query_ids),
             "queries without judgement, left out": len(texts) - len(query_ids),
             "judged pairs": len(judged),

@@ -233,7 +233,7 @@ def add_usual(
     return added
 
 
-def columns_told(columns: Mapping[str, Any]) -> str:
+def columns_in_words(columns: Mapping[str, Any]) -> str:
     """Columns by key as text, for a description."""
     return ", ".join(f"{what} {name!r}" for what, name in columns.items())
 

@@ -82,6 +82,6 @@ def read_trec(
             "topic fields": ", ".join(topic_fields),
             "judged pairs": len(judged),
             "judgements of unknown topics or documents, left out": judged.n_skipped,
-            **judged.told,
+            **judged.facts,
         },
     )

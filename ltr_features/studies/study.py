@@ -200,7 +200,7 @@ class Study(ABC):
         if self._stopping.is_set():
             raise KeyboardInterrupt
 
-    def said_after(self, stage: Planned) -> str:
+    def message_after(self, stage: Planned) -> str:
         """Message to show as soon as a stage is done; "" if there is none."""
         return ""
 
@@ -225,7 +225,7 @@ class Study(ABC):
             contents = {}
             for stage in (made_by or self._done_here)(stages):
                 contents[stage.name] = self.done(stage).content
-                if message := self.said_after(stage):
+                if message := self.message_after(stage):
                     self.runner.reporter.message(message)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             planned = Planned(REPORT, inputs, self._write, "the report", REPORT)

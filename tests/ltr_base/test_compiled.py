@@ -25,10 +25,10 @@ def half_of_sum(x, y):
 """
 PROGRAM = """
 import sys
-from ltr_base.compiled import telling_of_compilation
+from ltr_base.compiled import on_compilation
 from means import half_of_sum
 assert "numba" not in sys.modules
-with telling_of_compilation(lambda: print("compiling")):
+with on_compilation(lambda: print("compiling")):
     print(half_of_sum(1.0, 2.0), half_of_sum(1.0, 4.0), half_of_sum(1, 2))
 """
 

@@ -25,7 +25,7 @@ from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns, learned_columns
-from ltr_features.remarks import ColumnWarning, told_once
+from ltr_features.remarks import ColumnWarning, grouped_remarks
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ssi_models.registry import load_model
 from ssi_models.remarks import FitWarning
@@ -302,11 +302,11 @@ def test_sentences_name_folds_and_join_numbers():
         "Fold3": {"a": {"remarks": ["diverged"]}, "b": {"remarks": ["rate 1e-05"]}},
         "Fold4": {"a": {"remarks": ["diverged"]}, "b": {"remarks": ["rate 0.3"]}},
     }
-    assert told_once(folds) == [
+    assert grouped_remarks(folds) == [
         "a, Fold1 and Fold2: learned from 998 to 1,034 pairs of 9 queries",
         "a, Fold1, Fold3 and Fold4: diverged",
         "b, Fold3 and Fold4: rate 1e-05 to 0.3",
     ]
     every = {name: {"a": {"remarks": ["diverged"]}} for name in ("Fold1", "Fold2", "Fold3")}
-    assert told_once(every) == ["a, all 3 folds: diverged"]
-    assert told_once({"Fold1": {"a": {}}}) == []
+    assert grouped_remarks(every) == ["a, all 3 folds: diverged"]
+    assert grouped_remarks({"Fold1": {"a": {}}}) == []

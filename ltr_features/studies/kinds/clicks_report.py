@@ -33,14 +33,14 @@ class Results:
 
     Attributes:
         fits: for each simulation, the measure of each test query (index) by ranker (column).
-        told: facts on the clicks for each simulation, fold and size of the log, see
+        click_facts: facts on the clicks for each simulation, fold and size of the log, see
             :func:`clicks_simulation.simulate_fold`.
         learner: its name. shown_by: the ranker whose results users saw, in words.
     """
 
     config: ClicksConfig
     fits: Sequence[pd.DataFrame]
-    told: Sequence[Mapping[str, Any]]
+    click_facts: Sequence[Mapping[str, Any]]
     learner: str
     shown_by: str
 
@@ -99,15 +99,15 @@ class Results:
         interval has the true value; ``possible``: or clicks on unseen results may explain it."""
         names = ["fit", "fold", "sessions", "logged", "estimate", "low", "high", "never shown",
                  "most", "asked"]  # fmt: skip
-        frame = pd.DataFrame([{name: found[name] for name in names} for found in self.told])
+        frame = pd.DataFrame([{name: found[name] for name in names} for found in self.click_facts])
         frame["within"] = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["high"])
         frame["possible"] = (frame["low"] <= frame["asked"]) & (frame["asked"] <= frame["most"])
         return frame
 
     def mean_of(self, what: str, key: str, sessions: int) -> pd.DataFrame:
         """Facts on positions or labels, means over folds and simulations by ``key``."""
-        found = [row for fit in self.told if fit["sessions"] == sessions for row in fit[what]]
-        return pd.DataFrame(found).groupby(key).mean()
+        fits = [fit for fit in self.click_facts if fit["sessions"] == sessions]
+        return pd.DataFrame([row for fit in fits for row in fit[what]]).groupby(key).mean()
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """The tables by name, each with a column ``learner`` at its front."""
@@ -238,7 +238,7 @@ def _remarks(results: Results) -> list[tuple[str, str]]:
     """The remarks on fits, each once, with the fits that it is about."""
     remarked = (
         (f"{judge}, {fits['sessions']:,} sessions", remark)
-        for fits in results.told
+        for fits in results.click_facts
         for judge, remarks in fits["remarks"].items()
         for remark in remarks
     )
@@ -283,7 +283,7 @@ def _positions(results: Results) -> list[tuple[str, Drawing]]:
 def _labels(results: Results) -> Table:
     rows = []
     for n in results.config.sessions:
-        facts = [fit for fit in results.told if fit["sessions"] == n]
+        facts = [fit for fit in results.click_facts if fit["sessions"] == n]
         thin = sum(fit["thin queries"] for fit in facts) / sum(fit["queries"] for fit in facts)
         for label, row in results.mean_of("labels", "label", n).iterrows():
             cells = [f"{row['pairs']:,.0f}", value(row["click_rate"]), value(row["relevance"])]

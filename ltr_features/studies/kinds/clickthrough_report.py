@@ -23,7 +23,7 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.refits import repeats_told, spreads, with_spread
+from ltr_features.studies.statistics.refits import repeats_note, spreads, with_spread
 from ltr_features.studies.statistics.significance import corrected
 
 
@@ -246,7 +246,7 @@ def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
         for name, value in results.facts[table.task].items()
     )
-    note = repeats_told(results.config.repeats)
+    note = repeats_note(results.config.repeats)
     return f"{sizes}. {note}" if note else sizes
 
 

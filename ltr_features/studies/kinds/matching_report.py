@@ -26,7 +26,7 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_equals
-from ltr_features.studies.statistics.refits import repeats_told, with_spread
+from ltr_features.studies.statistics.refits import repeats_note, with_spread
 
 DEFINITIONS = {
     "Rank loss": "Share of sampled triples (query, relevant document, other document) that are "
@@ -256,7 +256,7 @@ def task_line(results: MatchingResults, table: TableConfig) -> str:
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
         f"test queries over {n['database']} documents; {n['triples']} triples; dictionary "
         f"{n['document_words']} words, {n['words_per_document']} per document, "
-        f"{n['words_per_query']} per query. {repeats_told(results.config.repeats)}"
+        f"{n['words_per_query']} per query. {repeats_note(results.config.repeats)}"
     ).strip()
 
 

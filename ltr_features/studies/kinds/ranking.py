@@ -47,7 +47,7 @@ class RankingStudy(RankingStages):
     def seeds(self) -> dict[str, int]:
         return {"run": self.config.seed}
 
-    def said_after(self, stage: Planned) -> str:
+    def message_after(self, stage: Planned) -> str:
         """The verdict on the first comparison, shown once, when its systems have just been made."""
         if stage.name != self.first_stages[-1].name or self.done(stage).reused:
             return ""

@@ -291,7 +291,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             run_measure(measure)
         except InputError as error:
             yield f"evaluation: {error}"
-    shown = {name for pair in config.told_pairs for name in pair}
+    shown = {name for pair in config.headline_pairs for name in pair}
     if evaluation.learning_curve and not any(
         config.fits_of(s) for s in config.all_systems if s.name in shown
     ):

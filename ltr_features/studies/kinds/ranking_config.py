@@ -295,7 +295,7 @@ class ExperimentConfig(Section):
         return None if pair is None else next(self._each(pair), None)
 
     @property
-    def told_pairs(self) -> list[tuple[str, str]]:
+    def headline_pairs(self) -> list[tuple[str, str]]:
         """The comparisons that the first screen shows: the first one, and ``headline``."""
         return list(dict.fromkeys([self.pairs[0], *([self.headline] if self.headline else [])]))
 

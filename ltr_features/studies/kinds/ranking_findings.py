@@ -71,7 +71,7 @@ class Findings:
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""
-        pairs, output = self.experiment.config.told_pairs, self.output
+        pairs, output = self.experiment.config.headline_pairs, self.output
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
         runs = {
             name: [
@@ -105,7 +105,7 @@ class Findings:
         has no ``learning_curve``."""
         if not self.output.smaller:
             return None
-        pairs = self.experiment.config.told_pairs
+        pairs = self.experiment.config.headline_pairs
         names = {name for pair in pairs for name in pair}
         points = [
             (folds, {name: list(map(values_of, fits)) for name, fits in systems.items()})

@@ -302,7 +302,7 @@ class Preparation(Study):
         return {document: row for row, document in enumerate(self.collection.document_ids)}
 
     @cached_property
-    def told_of_candidates(self) -> dict[str, Any]:
+    def candidate_facts(self) -> dict[str, Any]:
         """Facts on the candidates: ``recall``, the mean recall of each source, and ``remarks``."""
         found: dict[str, Any] = self.done(self.columns_stage).json("candidates.json")
         return found

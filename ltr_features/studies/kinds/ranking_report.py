@@ -10,7 +10,7 @@ import pandas as pd
 from letor.folds import Fold
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.facts import flat_facts
-from ltr_features.remarks import told_once
+from ltr_features.remarks import grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
@@ -40,7 +40,7 @@ from ltr_features.studies.statistics.query_classes import (
     query_classes,
     query_properties,
 )
-from ltr_features.studies.statistics.refits import fits_told
+from ltr_features.studies.statistics.refits import fits_note
 from ssi_models.base import MatchingModel
 
 
@@ -101,7 +101,7 @@ def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
     )
     facts = {"candidates (at most, per query)": ", ".join(sources)}
     if len(settings) > 1:
-        for name, recall in experiment.told_of_candidates["recall"].items():
+        for name, recall in experiment.candidate_facts["recall"].items():
             facts[f"mean recall of the candidates of {name}"] = f"{recall:.3f}"
     facts["mean recall of the candidate pool"] = f"{experiment.recall:.3f}"
     return facts
@@ -191,8 +191,8 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         test=found.test,
         remarks=[
             *experiment.collection.remarks,
-            *experiment.told_of_candidates["remarks"],
-            *(f"Column {remark}" for remark in told_once(_provenance(experiment, output))),
+            *experiment.candidate_facts["remarks"],
+            *(f"Column {remark}" for remark in grouped_remarks(_provenance(experiment, output))),
         ],
     )
 
@@ -202,7 +202,7 @@ def _split_rule(
 ) -> str:
     """Sentences on how training and test queries were separated."""
     if output.split.by == "time":
-        return f"{_time_rule(output.folds, experiment.groups)} {fits_told(fits)}"
+        return f"{_time_rule(output.folds, experiment.groups)} {fits_note(fits)}"
     config = experiment.config
     what = "queries" if output.split.by == "query" else "query groups (articles)"
     fold = output.folds[0]
@@ -210,7 +210,7 @@ def _split_rule(
     return (
         f"{len(output.folds)} folds by {what}, seed {config.seed}, in LETOR's rotation: about "
         f"{train} training, {validation} validation and {test} test queries; every query is a test "
-        f"query once. {fits_told(fits)}"
+        f"query once. {fits_note(fits)}"
     )
 
 

@@ -102,7 +102,7 @@ class RankingStages(Preparation):
         fewer training queries, those of the learning curve."""
         systems, fits_of = self.config.all_systems, self.config.fits_of
         if split.share < 1:
-            shown = {name for pair in self.config.told_pairs for name in pair}
+            shown = {name for pair in self.config.headline_pairs for name in pair}
             return [s for s in systems if s.name in shown and split.fit < fits_of(s)]
         return [s for s in systems if split.fit == 0 or split.fit < fits_of(s)]
 

@@ -130,7 +130,7 @@ class Study:
         test: settings of the statistical tests.
         remarks: sentences, without full stop, on the collection (``Collection.remarks``) and on
             trained columns that learned nothing, or had little to learn from, see
-            :func:`ltr_features.remarks.told_once`; shown with the verdict.
+            :func:`ltr_features.remarks.grouped_remarks`; shown with the verdict.
         warnings: what a reader must know before relying on the numbers.
     """
 

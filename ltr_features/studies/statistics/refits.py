@@ -118,7 +118,7 @@ def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
     return mean if np.isnan(spread) else f"{mean} ({spread:.{decimals}f})"
 
 
-def repeats_told(repeats: int) -> str:
+def repeats_note(repeats: int) -> str:
     """Note on a table whose models were fitted several times; "" if they were fitted once."""
     if repeats == 1:
         return ""
@@ -131,7 +131,7 @@ def repeats_told(repeats: int) -> str:
     )
 
 
-def fits_told(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
+def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
     """Note for a report on how often systems were fitted, and what their values are.
 
     Args:

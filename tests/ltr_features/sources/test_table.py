@@ -297,11 +297,11 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
 def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns, told):
     path = save(PRODUCTS, tmp_path / "p.csv")
     fact = "columns of documents left out"
-    assert read_documents(path, columns).told.get(fact) == told
+    assert read_documents(path, columns).facts.get(fact) == told
     if told is not None:  # what it says to write reads one column more
         first, *others = told.partition(";")[0].split(", ")
         options = settings(shlex.split(told.partition("name all columns: ")[2]), "option")
-        more = read_documents(path, options["document_columns"]).told.get(fact, "")
+        more = read_documents(path, options["document_columns"]).facts.get(fact, "")
         assert more.partition(";")[0] == ", ".join(others), first
 
 

@@ -22,7 +22,7 @@ from ltr_features.studies.statistics.paired_tests import (
     smallest_p,
     t_test,
 )
-from ltr_features.studies.statistics.refits import Refits, fits_told, mean_values
+from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare, gain_row
 
 QUICK = TestSettings(n_permutations=999, n_resamples=500)
@@ -293,9 +293,9 @@ def test_a_system_that_was_fitted_once_leaves_the_spread_unknown() -> None:
 
 def test_what_is_told_of_fits() -> None:
     one, three = frames(np.zeros(2)), frames(*np.zeros((3, 2)))
-    assert "fitted once" in fits_told({"a": one, "b": one})
-    assert "fitted 3 times, each time on folds dealt anew" in fits_told({"a": three, "b": three})
-    assert "fitted 3 times (“c”: once)" in fits_told({"a": three, "b": three, "c": one})
+    assert "fitted once" in fits_note({"a": one, "b": one})
+    assert "fitted 3 times, each time on folds dealt anew" in fits_note({"a": three, "b": three})
+    assert "fitted 3 times (“c”: once)" in fits_note({"a": three, "b": three, "c": one})
 
 
 def test_files_of_groups(tmp_path) -> None:

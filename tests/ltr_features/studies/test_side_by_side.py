@@ -34,7 +34,7 @@ class Fits(Study):
         together = "fits" if name.startswith("fit") else ""
         return Planned(name, {}, make, "", "fit", code=("letor.errors",), together=together)
 
-    def said_after(self, stage):
+    def message_after(self, stage):
         return f"said of {stage.name}"
 
     settings: ClassVar[dict[str, object]] = {}
