@@ -1,4 +1,4 @@
-"""Read tables (CSV, TSV, JSON lines, Parquet) by columns or by rows."""
+"""Read tables (CSV, TSV, JSON lines or lists, Parquet) by columns or by rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from ltr_features.sources.arrow_tables import (
 )
 from ltr_features.text.records import COMPRESSED, json_lines, text_value
 
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_JSON = (".jsonl", ".ndjson", ".json")
+_SUFFIXES = (".csv", ".tsv", *_JSON, ".parquet")
 _JSON_LINES = 1 << 16
 
 
@@ -69,7 +70,8 @@ def table_of(given: Any) -> Path | Frame:
 
 
 def table_format(path: Path) -> str:
-    """The format of a table by its suffix: ".csv", ".tsv", ".jsonl" or ".parquet".
+    """The format of a table by its suffix: ".csv", ".tsv", ".jsonl" (JSON lines, or a list of
+    objects) or ".parquet".
 
     Raises:
         InputError: another suffix.
@@ -78,8 +80,10 @@ def table_format(path: Path) -> str:
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
     if not suffixes or suffixes[-1] not in _SUFFIXES:
-        raise InputError(f"{path}: the name must end in {', '.join(_SUFFIXES)}")
-    return ".jsonl" if suffixes[-1] == ".ndjson" else suffixes[-1]
+        raise InputError(
+            f"{path}: the name must end in {', '.join(_SUFFIXES)}; save a spreadsheet as .csv"
+        )
+    return ".jsonl" if suffixes[-1] in _JSON else suffixes[-1]
 
 
 def is_table(path: Path | Frame) -> bool:

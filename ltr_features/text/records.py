@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from letor.mapped import GrowingArray
 from ltr_features.text.collection import Finder
 
 _LINES = 2**18  # read at a time
+_NEXT = re.compile(r"\s*,?\s*")
+_END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
 #: Suffixes that may be added to a file's plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")
@@ -39,15 +42,36 @@ def find_file(folder: Path, name: str) -> Path:
 def json_lines(
     path: Path, needed: Sequence[str] = (), encoding: str = "utf-8"
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, JSON object with the ``needed`` keys) of each line that is not blank.
+    """Yield (line number, JSON object with the ``needed`` keys) of each line that is not blank, or
+    of each element of a list of objects, for which the file's text is held in memory.
 
     Raises:
-        InputError: as for :func:`~letor.compression.text_lines`; a line is not a JSON object, or a
-            key is missing. The line is not quoted, since it may hold a user's query.
+        InputError: as for :func:`~letor.compression.text_lines`; a line or an element of the list
+            is not a JSON object, or a key is missing. The line is not quoted, since it may hold a
+            user's query.
     """
-    for number, line in text_lines(path, encoding):
+    lines = text_lines(path, encoding)
+    first = next((line for line in lines if line[1].strip()), (0, ""))
+    if first[1].lstrip().startswith("["):
+        text = "\n" * (first[0] - 1) + "\n".join([first[1], *(line for _, line in lines)])
+        yield from _listed(path, text, needed)
+        return
+    for number, line in chain([first], lines):
         if line and not line.isspace():
             yield number, parse_object(path, number, line, needed)
+
+
+def _listed(path: Path, text: str, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON list, each with the line on which it begins."""
+    decoder, line, counted, place = json.JSONDecoder(), 1, 0, text.index("[") + 1
+    while not _END_OF_LIST.match(text, place):
+        begin = _NEXT.match(text, place).end()  # type: ignore[union-attr]  # matches anything
+        line, counted = line + text.count("\n", counted, begin), begin
+        try:
+            record, place = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            record = None
+        yield line, _checked(path, line, record, needed)
 
 
 def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> dict[str, Any]:
@@ -56,8 +80,15 @@ def parse_object(path: Path, number: int, text: str, needed: Sequence[str]) -> d
         record = json.loads(text)
     except (ValueError, RecursionError):
         record = None
+    return _checked(path, number, record, needed)
+
+
+def _checked(path: Path, number: int, record: Any, needed: Sequence[str]) -> dict[str, Any]:
     if not isinstance(record, dict):
-        raise InputError(f"{path}, line {number}: not a JSON object")
+        raise InputError(
+            f"{path}, line {number}: not a JSON object; "
+            "each line must be one, or the file a list of them"
+        )
     missing = [key for key in needed if key not in record]
     if missing:
         raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")

@@ -36,8 +36,8 @@ def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]
 
 
 def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float]:
-    """Read a file of query id, tab, time (a number, or ISO 8601, in UTC if it names no zone);
-    return the time by query id.
+    """Read a file of query id, tab, time: ISO 8601 (in UTC if it names no zone), seconds,
+    milliseconds, ... since 1970, or plain numbers; return the time by query id.
 
     Args:
         queries: ids of the queries that must have a time.
@@ -47,7 +47,7 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
     """
     times: dict[str, float] = {}
     for number, query, text in _of_queries(path, "time"):
-        times[query] = time_of(text).number
+        times[query] = time_of(text).seconds
         if not math.isfinite(times[query]):
             raise InputError(
                 f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"

@@ -46,13 +46,17 @@ def save(table, path):
     if kind == ".jsonl":
         records = table.astype(object).where(table.notna(), None).to_dict("records")
         text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    elif kind == ".json":
+        text = table.to_json(orient="records", indent=2)
     else:
         text = table.to_csv(index=False, sep="," if kind == ".csv" else "\t")
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".jsonl.gz"])
+@pytest.mark.parametrize(
+    "suffix", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ".csv.gz", ".jsonl.gz", ".json.gz"]
+)
 def test_every_format_gives_the_same_collection(tmp_path, suffix):
     products = save(PRODUCTS, tmp_path / f"products{suffix}")
     ratings = save(RATINGS, tmp_path / f"ratings{suffix}")
@@ -124,8 +128,18 @@ def test_wrong_options_are_named(tmp_path, changes, message):
         ("p.csv", "sku,name\n", "no documents"),
         ("p.csv", "sku,sku,name\n1,2,a\n", "two columns are called sku; rename one"),
         ("p.jsonl", '{"sku": "1"}\n', "line 1: name is missing"),
+        ("p.json", '\n[\n{"sku": "1",\n"name": "a"},\n{"sku": "2"}]', "line 5: name is missing"),
+        ("p.json", '[{"sku": "1", "name": "a"},\n2]', "line 2: not a JSON object"),
+        ("p.json", '[{"sku": "1", "name": "a"},\n', "line 1: not a JSON object"),
+        ("p.json", '[{"sku": "1", "name": "a"}]\n[]', "line 1: not a JSON object"),
+        (
+            "p.json",
+            '{"products": [\n',
+            "line 1: not a JSON object; .* or the file a list",
+        ),
+        ("p.json", "[]", "no documents"),
         ("p.parquet", "no table", "cannot be read as a table"),
-        ("p.xls", "", "the name must end in .csv, .tsv"),
+        ("p.xls", "", r"the name must end in \.csv, .*save a spreadsheet as \.csv"),
     ],
 )
 def test_bad_tables_are_named(tmp_path, name, content, message):

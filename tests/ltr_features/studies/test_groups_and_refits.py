@@ -4,6 +4,7 @@ scipy, textbook formulas and simulations with a known answer."""
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from scipy import stats
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.given_files import read_query_groups
+from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
     detectable,
@@ -51,6 +52,13 @@ def test_exact_by_group_as_enumerated(n_groups: int) -> None:
         means.append(abs(sum(sign[g] * x for g, x in zip(groups, d, strict=True))))
     expected = np.mean(np.array(means) >= abs(d.sum()) - 1e-9)
     assert fisher_randomisation(d, groups=groups)[0] == expected
+
+
+def test_query_times_in_several_units(tmp_path: Path) -> None:
+    path = tmp_path / "times.tsv"
+    path.write_text("a\t2026-06-01T00:00:00Z\nb\t1780272000\nc\t1780272000000\nd\t17\n")
+    times = read_query_times(path)
+    assert times == {"a": 1780272000.0, "b": 1780272000.0, "c": 1780272000.0, "d": 17.0}
 
 
 def test_all_patterns_of_sixteen_groups_are_tried_however_few_permutations_are_asked_for() -> None:
