@@ -31,22 +31,22 @@ _PREFIXES = ("letor4", "mslr", "linear", "one", "skip")
 
 # {top}: "the first k documents"
 _IDEAL = (
-    "divided by the same sum for the ideal ranking of all judged documents, those that the "
-    "candidate pool missed included"
+    "divided by the same sum for the ideal ranking of all judged documents, including those that "
+    "the candidate pool missed"
 )
-_RELEVANT = "the number of all relevant documents, those that the candidate pool missed included"
+_RELEVANT = "the number of all relevant documents, including those that the candidate pool missed"
 _DCG = f"Sum over {{top}} of the gain {{gain}} times the discount {{discount}}, {_IDEAL}"
 _FORMULAS: dict[Kind, str] = {
     "ndcg": _DCG,
     "mean_ndcg": f"Mean over all cut-offs k = 1, 2, ... of NDCG@k: {_DCG[0].lower()}{_DCG[1:]}",
     "ap": "Mean over queries of the average precision: precision at the rank of each relevant "
     f"document among {{top}}, summed and divided by {_RELEVANT}",
-    "precision": "Number of relevant documents among {top}, divided by {k} even where fewer were "
+    "precision": "Number of relevant documents among {top}, divided by {k} even if fewer were "
     "retrieved",
     "recall": f"Number of relevant documents among {{top}}, divided by {_RELEVANT}",
     "rr": "Mean over queries of 1 / rank of the first relevant document among {top}, 0 if there is "
     "none",
-    "err": "Expected reciprocal rank at which a reader of {top} stops, who stops at each with "
+    "err": "Expected value of 1 / rank at which a reader of {top} stops, who stops at each with "
     "probability (2^label - 1) / 2^{top_label}",
 }
 

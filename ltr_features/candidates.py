@@ -56,8 +56,8 @@ class Candidates:
     def remarks(self) -> list[str]:
         """Remarks to show to the user, one sentence each, without a full stop."""
         return [
-            f"candidates {name}: {n:,} of its pairs are of queries or documents that the "
-            "collection does not have, and were left out"
+            f"candidates {name}: {n:,} of its pairs name queries or documents that are not in the "
+            "collection, and were left out"
             for name, n in self.n_unknown.items()
             if n
         ]

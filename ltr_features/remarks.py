@@ -25,7 +25,7 @@ def warn_of(sentences: Iterable[str]) -> None:
 
 def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
     """Remarks on the columns of all folds as sentences, grouped by column: "ssi, Fold1 and Fold3:
-    kept its start ...". Remarks that differ only in numbers are merged, see :func:`alike`.
+    did not improve ...". Remarks that differ only in numbers are merged, see :func:`alike`.
 
     Args:
         folds: for each fold the provenance of its columns, see

@@ -25,8 +25,8 @@ def of_amount(n_queries: int, n_pairs: int) -> list[str]:
     if n_pairs == 0 or (n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES):
         return []
     return [
-        f"learned from only {n_pairs:,} relevant pairs of {n_queries:,} queries, which is little: "
-        "judge more queries, or use a model that learns from the texts alone (lsa)"
+        f"learned from only {n_pairs:,} relevant pairs of {n_queries:,} queries: judge more "
+        "queries, or use a model that learns only from texts (lsa)"
     ]
 
 
@@ -51,17 +51,17 @@ def of_training(
             f"{learning_rate:g})"
         )
     elif last == 0:
-        remarks.append(f"was not trained at all, and is its start ({start})")
+        remarks.append(f"was not trained and equals its start ({start})")
     elif learned_weight == 0:
         remarks.append(_only_words(n_queries))
     elif history.best_epoch == 0:
         nothing = _teach_nothing(n_queries, may_help=start.startswith(LATENT))
-        remarks.append(f"kept its start ({start}): {nothing}")
+        remarks.append(f"did not improve on its start ({start}): {nothing}")
     elif history.best_epoch == last and history.stopped in ("max_epochs", "max_seconds"):
-        limit = f"epoch {last}" if history.stopped == "max_epochs" else "second"
+        limit = f"epoch limit ({last})" if history.stopped == "max_epochs" else "time limit"
         remarks.append(
-            f"stopped at its last allowed {limit} while held-out queries were still ranked better "
-            f"from epoch to epoch: raise {history.stopped}"
+            f"stopped at its {limit} while still improving on held-out queries: raise "
+            f"{history.stopped}"
         )
     return remarks
 
@@ -70,8 +70,8 @@ def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
     """Remarks on the weight of word matching."""
     if not chosen:
         return [
-            f"its weight beside word matching is {1 - weight:g} by default: there were not two "
-            "queries with relevant documents to choose it by"
+            f"its weight relative to word matching is {1 - weight:g} by default: there were fewer "
+            "than two queries with relevant documents to choose it by"
         ]
     if weight == 1:
         return [_only_words(n_queries)]
@@ -80,15 +80,15 @@ def of_word_weight(weight: float, *, chosen: bool, n_queries: int) -> list[str]:
 
 def _only_words(n_queries: int) -> str:
     nothing = _teach_nothing(n_queries, may_help=False)
-    return f"gives its learned part no weight and is plain word matching: {nothing}"
+    return f"gives no weight to its learned part and is plain word matching: {nothing}"
 
 
 def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
     """Says that queries taught nothing, with advice; ``may_help``: whether the start is useful."""
-    advice = "what it started from may help as it is" if may_help else "leave the column out"
+    advice = "the start may help as it is" if may_help else "leave the column out"
     if n_queries < MANY_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
     return (
-        f"its {n_queries:,} training queries with judgements teach it nothing that carries over "
-        f"to queries held out of them; {advice}"
+        f"what it learns from its {n_queries:,} judged training queries does not carry over to "
+        f"held-out queries; {advice}"
     )

@@ -12,6 +12,7 @@ PACKAGES = ("ltr_base", "ssi_models", "letor", "ltr_features")
 #: Rooms from the door down. A file may import from its own line and from those below it;
 #: ssi_models and letor know nothing of each other.
 ROOMS = """
+ltr_features.__main__
 ltr_features.cli
 ltr_features.commands
 ltr_features.studies.gallery

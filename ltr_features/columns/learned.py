@@ -24,7 +24,7 @@ LEAK_FREE = (
     "by models that did not see their queries' judgements (all models of a fold share the epoch at "
     "which they stop and their weight of word matching)"
 )
-NO_LABELS = "the texts of all documents, no judgement"
+NO_LABELS = "the texts of all documents, no judgements"
 
 
 @former_names(**FORMER_KEYS)

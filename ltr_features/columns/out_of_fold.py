@@ -77,9 +77,9 @@ def column_facts(of_fold: FoldColumn, scores: NDArray[np.float32], pairs: Pairs)
     remarks = list(of_fold.models[0].remarks)
     if distance > expected:
         remarks.append(
-            f"the scores of training rows lie far from those of the other rows (Kolmogorov-Smirnov "
-            f"distance {distance:.2f}, by chance at most {expected:.2f}): rankers learn from a "
-            "column that means something else in testing; use more training queries"
+            f"the scores of training rows differ from those of the other rows (Kolmogorov-Smirnov "
+            f"distance {distance:.2f}, at most {expected:.2f} by chance): rankers learn from a "
+            "column that means something else at test time; use more training queries"
         )
     facts: dict[str, Any] = {DISTANCE: round(distance, 3)}
     return facts | ({"remarks": remarks} if remarks else {})
@@ -156,8 +156,8 @@ def separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
     if not n:
         return []
     return [
-        f"{n:,} test queries have the text of a training query of their fold, whose judgements "
-        "give theirs away: make folds by k_fold(..., groups=collection.kept_together())"
+        f"{n:,} test queries have the same text as a training query of their fold, which gives "
+        "their judgements away: make folds with k_fold(..., groups=collection.kept_together())"
     ]
 
 

@@ -252,15 +252,15 @@ class Collection:
         if n:
             found.append(
                 f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
-                "what is learned from its texts has seen their words together, so that the gain of "
-                "such columns is overstated; draw queries from texts that are no documents"
+                "models that learn from its texts have seen their words together, so the gain of "
+                "such columns is overstated; draw queries from texts outside the collection"
             )
         labels = self.kept_together()
         if labels is not None:
             n = int((np.bincount(labels)[labels] > 1).sum())
             found.append(
-                f"{n:,} of {self.n_queries:,} queries have the same text as another one, but for "
-                "case and spaces: folds keep such queries together, but for those by time"
+                f"{n:,} of {self.n_queries:,} queries have the same text as another one, up to "
+                "case and spaces: folds keep such queries together, except folds by time"
             )
         return found
 

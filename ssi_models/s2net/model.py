@@ -242,7 +242,7 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     @property
     def start(self) -> str:
-        words = f" beside {WORD_MATCHING}" if self.weight_of_words else ""
+        words = f" plus {WORD_MATCHING}" if self.weight_of_words else ""
         return f"{'LSA' if self.same_words else 'CL-LSA'}{words}"
 
     @property

@@ -102,7 +102,7 @@ class EmbeddingModel(TrainableModel):
 
     @property
     def start(self) -> str:
-        words = "" if self.diagonal == "none" else f" beside {WORD_MATCHING}"
+        words = "" if self.diagonal == "none" else f" plus {WORD_MATCHING}"
         if self.init == "lsi":
             return f"latent semantic indexing{words}"
         random = self.init == "normal" or getattr(self, "symmetric_", False)

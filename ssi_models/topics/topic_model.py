@@ -97,8 +97,8 @@ class TopicModel(EMModel):
         found = super().remarks
         if hasattr(self, "n_topics_") and self.n_topics_ < self.n_topics:
             found.append(
-                f"has {self.n_topics_} topics, not {self.n_topics}: there are no more pairs, or "
-                "words on a side, to learn from"
+                f"has {self.n_topics_} topics instead of {self.n_topics}: there are only that many "
+                "pairs, or words on one side, to learn from"
             )
         return found
 

@@ -71,7 +71,7 @@ MODELS = (
 SLOW = ("hash", "full", "bltm-pr", "bltm-pr-1v")
 START, DEFAULT = {"max_epochs": 0}, {}
 #: What models say that learned nothing.
-KEPT = ("kept its start", "gives its learned part no weight")
+KEPT = ("did not improve on its start", "gives no weight to its learned part")
 OF_EPOCHS = {
     "init": ("identity", "lsi"),
     "margin": (0.1, 0.3, 1.0),

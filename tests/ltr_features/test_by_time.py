@@ -145,8 +145,8 @@ def test_a_study_by_time_from_a_log(folder, tmp_path):
     )
     assert set(run[0]) <= set(values["qid"])
     page = (tmp_path / "report" / "report.html").read_text()
-    assert "Earlier queries train, later ones are tested" in page
-    assert "are of a group that was trained on too" in page
+    assert "Rankers learn from earlier queries; later ones test" in page
+    assert "belong to a group that was also trained on" in page
     assert "period 4, log, pages" in page
     assert "&#x27;pages&#x27;" not in page
     assert "'pages'" not in page

@@ -239,7 +239,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     # A run file makes the columns again; what it has too much is left out, and told.
     lines = Path("sample/runs/lsa.run").read_text()
     Path("more.run").write_text(f"{lines}nobody Q0 nothing 1 1 t\n")
-    lost = "candidates run: 1 of its pairs are of queries or documents"
+    lost = "candidates run: 1 of its pairs name queries or documents"
     Path("e.toml").write_text(
         EXPERIMENT.replace("lsi = { depth = 10 }", 'run = { path = "more.run" }')
     )

@@ -31,6 +31,12 @@ def test_help_names_every_command():
         assert command in result.stdout
 
 
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "ltr_features", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout == run("--version").stdout
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

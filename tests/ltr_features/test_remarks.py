@@ -31,8 +31,8 @@ from ssi_models.registry import load_model
 from ssi_models.remarks import FitWarning
 
 N_QUERIES, N_DOCUMENTS = 30, 60
-KEPT = r"kept its start \(the tf-idf cosine\): its \d+( to \d+)? training queries .* it nothing"
-FEW = r"learned from only \d+( to \d+)? relevant pairs of \d+( to \d+)? queries, which is little"
+KEPT = r"did not improve on its start \(the tf-idf cosine\): what .* \d+( to \d+)? judged training"
+FEW = r"learned from only \d+( to \d+)? relevant pairs of \d+( to \d+)? queries: judge more"
 #: Training starts at word matching.
 STILL = {"init": "identity", "scales": [1.0], "rank": 2, "max_epochs": 2, "threads": 1}
 
@@ -74,7 +74,7 @@ def built(workspace):
 def test_columns_build_says_it_last_and_once_for_all_folds(built):
     said = [line for line in built[0].stderr.splitlines() if line.startswith("ssi, ")]
     assert said == built[0].stderr.splitlines()[-len(said) :]
-    kept = [line for line in said if "kept its start" in line]
+    kept = [line for line in said if "did not improve" in line]
     assert len(kept) == 1
     assert re.match(f"ssi, all 4 folds: {KEPT}", kept[0])
 
@@ -114,7 +114,7 @@ def test_validate_finds_it(built):
     path = built[1] / "Fold1" / "test.txt"
     found = [f for f in validate(path).findings if f.code == "column-remarks"]
     number = len(read_rows(path).column_names)
-    kept = next(f for f in found if "kept its start" in f.message)
+    kept = next(f for f in found if "did not improve" in f.message)
     assert kept.level == "warning"
     assert kept.columns == (number,)
     assert re.match(rf"column {number} \(ssi\): {KEPT}", kept.message)
@@ -181,7 +181,7 @@ def test_explain_tells_the_start_and_shows_its_words(workspace, tmp_path):
     arguments = ["--workspace", workspace, "--out", out, "--threads", 1, *param]
     command("models", "fit", "ssi", *arguments, "--param", "learning_rate=1e-30")
     first, *_, last = command("explain", out, "asked3").stdout.splitlines()
-    assert first.startswith("ssi: kept its start (latent semantic indexing beside the tf-idf")
+    assert first.startswith("ssi: did not improve on its start (latent semantic indexing plus the")
     assert last.startswith("asked3 matches: asked3 ")
 
 
@@ -190,7 +190,7 @@ def test_feature_builder_warns_once_for_each_column():
     builder = FeatureBuilder(["vsm"], [LearnedColumn("mine", "ssi", STILL)], depth=20, threads=1)
     with pytest.warns(ColumnWarning) as caught:
         train, _, _ = builder.folds(collection(), folds)[0]
-    kept = [str(w.message) for w in caught if "kept its start" in str(w.message)]
+    kept = [str(w.message) for w in caught if "did not improve" in str(w.message)]
     assert len(kept) == 1
     assert re.match(f"mine, all 4 folds: {KEPT}", kept[0])
     assert caught[0].filename == __file__
@@ -207,7 +207,7 @@ def test_divergence_is_told_once_and_for_all_folds():
     assert {w.category for w in caught} == {ColumnWarning}
     diverged = [str(w.message) for w in caught if "diverged in epoch" in str(w.message)]
     assert len(diverged) == 1
-    assert "kept its start (random embeddings beside the tf-idf cosine): lower" in diverged[0]
+    assert "kept its start (random embeddings plus the tf-idf cosine): lower" in diverged[0]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     monkeypatch.setattr(TrainedColumn, "fold_models", mismatched)
     distance, (sentence,) = remarks()
     assert distance > 0.4
-    assert re.match("the scores of training rows lie far from those of the other rows", sentence)
+    assert re.match("the scores of training rows differ from those of the other rows", sentence)
     assert f"distance {distance:.2f}" in sentence
 
 

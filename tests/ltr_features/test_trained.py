@@ -147,7 +147,7 @@ def test_mixed_scores_are_weighted_sums(tmp_path):
 def test_models_of_documents_look_at_no_label(name, tmp_path):
     scores = column(context_of(asked()), name, tmp_path)
     assert scores.path(PARTS[0]) == scores.path(PARTS[1])
-    assert scores.recipe.provenance["trained on"].endswith("no judgement")
+    assert scores.recipe.provenance["trained on"].endswith("no judgements")
     none = np.zeros(0, np.int64)
     np.testing.assert_array_equal(scores(none, EVERY), scores(PARTS[1], EVERY))
 

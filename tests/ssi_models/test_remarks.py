@@ -30,13 +30,13 @@ def told(values, best, stopped, weight=1.0):
 @pytest.mark.parametrize(
     ("values", "best", "stopped", "weight", "begin"),
     [
-        ([0.3, 0.2, 0.2], 0, "patience", 1, "kept its start (word matching): its 1,200 training"),
+        ([0.3, 0.2, 0.2], 0, "patience", 1, "did not improve on its start (word matching): what"),
         ([0.3, 0.4], 1, "diverged", 1, "diverged in epoch 2 and kept the parameters of epoch 1: "),
         ([0.3], 0, "diverged", 1, "diverged in epoch 1 and kept its start (word matching): lower"),
-        ([0.3], 0, "max_epochs", 1, "was not trained at all, and is its start (word matching)"),
-        ([0.3, 0.2], 0, "patience", 0, "gives its learned part no weight and is plain word match"),
-        ([0.3, 0.4], 1, "max_epochs", 1, "stopped at its last allowed epoch 1 while"),
-        ([0.3, 0.4], 1, "max_seconds", 1, "stopped at its last allowed second while"),
+        ([0.3], 0, "max_epochs", 1, "was not trained and equals its start (word matching)"),
+        ([0.3, 0.2], 0, "patience", 0, "gives no weight to its learned part and is plain word"),
+        ([0.3, 0.4], 1, "max_epochs", 1, "stopped at its epoch limit (1) while"),
+        ([0.3, 0.4], 1, "max_seconds", 1, "stopped at its time limit while"),
     ],
 )
 def test_what_is_said_of_training(values, best, stopped, weight, begin):
@@ -48,7 +48,7 @@ def test_what_is_said_of_training(values, best, stopped, weight, begin):
     ("queries", "advice"),
     [
         (999, "judge more queries, or leave the column out"),
-        (1000, "queries held out of them; leave the column out"),
+        (1000, "held-out queries; leave the column out"),
     ],
 )
 def test_more_queries_are_advised_where_there_are_few(queries, advice):
@@ -96,7 +96,7 @@ def test_the_last_round_of_a_sparse_model_is_not_its_start():
     model = SparseSSI(n_weights=2, max_epochs=3, threads=1).fit(*data())
     words = model.matrix_.tocoo()
     assert model.only_same_words == bool(np.all(words.row == words.col))
-    assert any(s.startswith("kept its start") for s in model.remarks) <= model.only_same_words
+    assert any(s.startswith("did not improve") for s in model.remarks) <= model.only_same_words
 
 
 def test_unfitted_models_have_nothing_to_say():

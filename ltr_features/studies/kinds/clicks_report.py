@@ -140,7 +140,7 @@ def document(every: Sequence[Results]) -> Document:
     ]  # fmt: skip
     # Users and the results that they see are the same for all learners.
     sections += [
-        Section("clicks", "What clicks say", tables=[_labels(first)], figures=_positions(first)),
+        Section("clicks", "Click rates", tables=[_labels(first)], figures=_positions(first)),
         Section(
             "estimates", "Clicks on another ranking", tables=[_estimates(one) for one in every]
         ),
@@ -159,14 +159,13 @@ def document(every: Sequence[Results]) -> Document:
     }  # fmt: skip
     definitions = {
         measure.name: measure.definition,
-        "Gap": "The mean of what was trained on true labels minus that of what was trained on raw "
-        "clicks; closed: the share of it by which what learned from debiased clicks is better. "
-        "Intervals are of a paired bootstrap over test queries (95 %), after averaging over "
-        "simulations.",
+        "Gap": "The mean after training on true labels minus that after training on raw clicks. "
+        "Gain: the same, debiased minus raw clicks. Closed: gain / gap. Intervals: paired "
+        "bootstrap over test queries (95 %), after averaging over simulations.",
         "p": "Debiased against raw clicks: Fisher's randomisation test over queries and, with "
-        "several simulations, a test over them; the larger counts, by Holm over the sizes.",
+        "several simulations, a test over them; the larger p is corrected over the sizes (Holm).",
         "Clicks per page": "Estimated from as many other sessions with the ranker in production "
-        "(position-based estimator, interval of 95 %), and asked of the simulated users.",
+        "(position-based estimator, 95 % interval); actual: those of the simulated users.",
     }
     return Document(
         config.title, config.introduction, sections, means, measure.name, "raw clicks",
@@ -183,11 +182,11 @@ def _answer(every: Sequence[Results]) -> str:
             f"{row['closed']:.0%} ({results.learner}; {row['closed_low']:.0%} to "
             f"{row['closed_high']:.0%})"
             if row["gap_low"] > 0
-            else f"nothing, as there is no gap ({results.learner})"
+            else f"none, as there is no gap ({results.learner})"
         )
     return (
-        f"With {every[0].config.sessions[-1]:,} sessions debiased clicks close of the gap between "
-        f"raw clicks and true labels: {', '.join(parts)}."
+        f"Share of the gap between raw clicks and true labels that debiased clicks close with "
+        f"{every[0].config.sessions[-1]:,} sessions: {', '.join(parts)}."
     )
 
 
@@ -198,7 +197,7 @@ def _facts(results: Results) -> str:
         f"{len(results.values):,} test queries; simulations: {len(results.fits)}. In production: "
         f"{results.shown_by} ({value(float(results.values[PRODUCTION].mean()))}). "
         f"Users: {users.model}, eta "
-        f"{users.eta:g}, noise {users.noise:g}, {users.depth} results a page, exploration "
+        f"{users.eta:g}, noise {users.noise:g}, {users.depth} results per page, exploration "
         f"{users.exploration:g}. Debiased by {config.model}."
     )
 
@@ -215,8 +214,8 @@ def _gaps(results: Results) -> Table:
         ]
         for i, row in enumerate(results.gaps.to_dict("records"))
     ]  # fmt: skip
-    heads = ["Sessions", "Raw", "Debiased", "True labels", "Gap", "Gain", "p corrected", "Closed"]
-    return Table("By number of sessions", heads, rows, f"Means of {results.config.measure}.")
+    heads = ["Sessions", "Raw", "Debiased", "True labels", "Gap", "Gain", "Corrected p", "Closed"]
+    return Table("Results by number of sessions", heads, rows, f"Mean {results.config.measure}.")
 
 
 def _checks(results: Results) -> list[tuple[str, str]]:
@@ -260,7 +259,7 @@ def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
     }
     curve = Curve("Sessions", "sessions, as a power of ten", measure, series)
     drawing = curves(curve)
-    return [] if drawing is None else [(f"{measure} of the test queries by sessions.", drawing)]
+    return [] if drawing is None else [(f"{measure} by number of sessions.", drawing)]
 
 
 def _positions(results: Results) -> list[tuple[str, Drawing]]:
@@ -289,8 +288,8 @@ def _labels(results: Results) -> Table:
             cells = [f"{row['pairs']:,.0f}", value(row["click_rate"]), value(row["relevance"])]
             rows.append([f"{n:,} sessions, label {label}", *cells, f"{thin:.0%}"])
     caption = (
-        "Pairs with enough evidence, their mean click rate, and the attractiveness that the click "
-        "model gives them; thin: queries with fewer than two such pairs. Means over folds."
+        "Pairs with enough evidence, their mean click rate, and their attractiveness in the click "
+        "model (debiased); thin: share of queries with fewer than two such pairs. Means over folds."
     )
     return Table(
         "Clicks by true label", ["Label", "Pairs", "Click rate", "Debiased", "Thin"], rows, caption
@@ -308,10 +307,10 @@ def _estimates(results: Results) -> Table:
                 *(f"{found[name].sum()} of {len(found)}" for name in ("within", "possible")),
             ]
         )  # fmt: skip
-    heads = ["Sessions", "In the log", "Estimated", "Asked", "Never shown", "Within", "Possible"]
+    heads = ["Sessions", "In the log", "Estimated", "Actual", "Never shown", "Within", "Possible"]
     caption = (
         f"Clicks per page of {results.learner} trained on debiased clicks. Never shown: share of "
-        "its users' looks that fall on results which the log has not shown. Within: the interval "
-        "(95 %); possible: the interval, or more by what clicks on such results may add."
+        "examined results that the log never showed. Within: the actual value lies in the 95 % "
+        "interval; possible: in the interval, extended by what clicks on such results may add."
     )
     return Table(f"Clicks per page, {results.learner}", heads, rows, caption)

@@ -101,7 +101,7 @@ def _table(results: ClickthroughResults, table: TableConfig) -> Table:
         table.title,
         ["Model", *config.measures, "Weights", "Fit s", *paper],
         [_cells(results, table, row) for row in table.rows],
-        "Means over the test queries; on the right, what the paper reports on its data.",
+        "Means over the test queries; on the right, the paper's numbers on its own data.",
     )
 
 
@@ -147,16 +147,16 @@ def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple
 def _definitions(config: ClickthroughConfig) -> dict[str, str]:
     return {
         "NDCG@k": "Gain 2^grade − 1, discount 1 / log2(rank + 1), over all documents of the "
-        "collection; unjudged documents have grade 0; equal scores go by document id, ascending.",
+        "collection; unjudged documents have grade 0; ties are ordered by document id, ascending.",
         "Weights": "Tuned for the last NDCG on one half of the test queries and used for the "
-        "other: λ1 of the collection and λ2 of the title's own words (models of counts), or the "
-        "weight of the tf-idf cosine (the others); one group per half.",
+        "other: λ1 of the collection and λ2 of the title's own words for models of counts, the "
+        "weight of the tf-idf cosine for the others; one group of numbers per half.",
         "Expected": "“A < B”: B is significantly better on the last NDCG; “A <= B”: B is not "
         "significantly worse; “A ~ B”: they do not differ significantly. Paired t-test, "
         f"two-sided, level {config.alpha} after Holm's correction over the expectations of the "
         "table, measure by measure.",
-        "Fit s": "Seconds to fit, once for the rows alone and mixed; compiling and waiting "
-        "included.",
+        "Fit s": "Seconds to fit, including compilation and waiting; the rows of a model alone and "
+        "mixed share one fit.",
     }
 
 

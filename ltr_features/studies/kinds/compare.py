@@ -237,7 +237,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     compared = page.Study(
         name="Comparison",
         description="Runs made elsewhere, evaluated on the same judgements.",
-        split_rule="How the systems were trained is not known here: whether a system has seen the "
+        split_rule="How the systems were trained is unknown, so whether a system has seen the "
         "judgements of these queries cannot be checked.",
         systems=[SystemResult(name, covered[name], frame) for name, frame in values.items()],
         pairs=config.pairs,
@@ -253,8 +253,8 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         precision_recall=recall_table,
         precision_recall_note=recall_note,
         drill_down=_moves(headline[0] - headline[1], pair, given),
-        query_kinds_note="Classes by shared words and by entities are left out: they need the "
-        "documents and a linker; classes by words need the texts of all queries.",
+        query_kinds_note="There are no classes by overlap or entities, which need the documents "
+        "and an entity linker; classes by words need the texts of all queries.",
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
@@ -342,14 +342,14 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
     for name, run in given.rankings.items():
         n = len(judged.difference(pd.Index(run["qid"].unique())))
         if n:
-            yield f"{name} lacks {n:,} of {len(judged):,} judged queries: they count 0"
+            yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0"
         for query in unjudged_queries(given.qrels, run):
             unjudged.setdefault(query, name)
     if unjudged:
         query, name = next(iter(unjudged.items()))
         yield (
             f"{len(unjudged):,} queries of the runs have no judgement and are left out; the first "
-            f"is {query!r}, of {name} (check its spelling)"
+            f"is {query!r} in {name} (check its spelling)"
         )
 
 

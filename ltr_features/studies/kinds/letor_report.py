@@ -167,7 +167,7 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
                     config, tables, scheme.name, grouped=results.groups is not None
                 ),
             ],
-            folded={"Parameters chosen, number of folds": _choices(results.trained, scheme.name)},
+            folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
         )
         for scheme in config.schemes
     ]
@@ -209,7 +209,7 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
     caption = (
         f"Mean over {n} folds of the mean over the test queries{fits} ± its standard error over "
-        f"queries; bold: the largest; grey: published elsewhere. Validation: "
+        f"queries. Bold: largest value; grey: published elsewhere. Validation: "
         f"{config.tune_measure} of the chosen parameters on the validation queries."
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
@@ -241,10 +241,10 @@ def _difference_tables(
         )
     columns: Columns = [
         "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
-        "p corrected", "Won / tied / lost", *(["Design effect"] if grouped else []),
+        "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
     caption = ""
     if grouped:
         n = int(table["n_groups"].max())
         caption = f"The queries belong to {n:,} groups and are tested by group."
-    return [Table(f"Differences against {config.baseline}, {scheme}", columns, rows, caption)]
+    return [Table(f"Differences from {config.baseline}, {scheme}", columns, rows, caption)]

@@ -30,14 +30,14 @@ from ltr_features.studies.statistics.refits import repeats_note, with_spread
 
 DEFINITIONS = {
     "Rank loss": "Share of sampled triples (query, relevant document, other document) that are "
-    "ordered wrongly; ties count half; standard error over queries.",
-    "MAP, P@10": "Over the fixed test queries; the document that a query was made of and its "
-    "training links are not ranked; of documents with equal scores the irrelevant ones come first.",
+    "ordered wrongly, ± its standard error over queries; ties count half.",
+    "MAP, P@10": "Over the fixed test queries; the document that a query was made from and its "
+    "training links are not ranked; where scores tie, irrelevant documents come first.",
     "Order": "Differences in average precision, query by query, with Fisher's randomisation test "
-    "(two-sided, 10,000 permutations; queries made of one document change their sign together). "
-    '"A tie": the opposite order, not significantly.',
-    "Train s": "Seconds to train the model that is reported; tuning: those of all that were tried. "
-    "Compiling is not counted.",
+    "(two-sided, 10,000 permutations; queries made from one document change their sign together). "
+    '"A tie": the order is reversed, but not significantly.',
+    "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
+    "Compilation is not counted.",
 }
 _SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
 
@@ -130,7 +130,7 @@ def _table(results: MatchingResults, table: TableConfig) -> Table:
             "Paper: loss", "Paper: MAP", "Paper: P@10",
         ],
         [_cells(results, table, row) for row in table.rows],
-        "Means ± standard errors; on the right, what the paper reports on its data.",
+        "Means ± standard errors; on the right, the paper's numbers on its own data.",
     )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def _scatters(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
         other = results.rows[drawn.table, label].per_query["ap"][: drawn.n_queries]
         values = other.to_numpy(), model.to_numpy()
         drawing = scatter(*values, label, drawn.model, "Average precision")
-        yield f"{drawing.title}; {drawing.description}", drawing
+        yield f"{drawing.title}. {drawing.description}", drawing
 
 
 def _curves(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
@@ -254,7 +254,7 @@ def task_line(results: MatchingResults, table: TableConfig) -> str:
     n = {name: f"{value:,.0f}" for name, value in facts.items()}
     return (
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
-        f"test queries over {n['database']} documents; {n['triples']} triples; dictionary "
+        f"test queries over {n['database']} documents; {n['triples']} triples; dictionary of "
         f"{n['document_words']} words, {n['words_per_document']} per document, "
         f"{n['words_per_query']} per query. {repeats_note(results.config.repeats)}"
     ).strip()

@@ -85,8 +85,7 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
         series={
             "objective": ([float(s.number) for s in steps], [float(s.objective) for s in steps])
         },
-        description="The objective at the parameters that each iteration began with; EM never "
-        "lets it fall.",
+        description="The objective at the start of each iteration; EM never decreases it.",
     )
 
 
@@ -178,7 +177,7 @@ def nearest_words(
     name = f"{model.name}, {title.lower()}, first fold"
     remarks = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
     if fitted.only_same_words:
-        return NearestWords(name, f"{remarks}A query word matches itself alone in this model.", [])
+        return NearestWords(name, f"{remarks}In this model, a query word matches only itself.", [])
     rows = []
     for word in (w for w in words if w in vocabulary):
         row = int(vocabulary.rows([word])[0])
@@ -189,7 +188,7 @@ def nearest_words(
         rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
     return NearestWords(
         name,
-        description=f"{remarks}document words t with the largest score f(s, t) for query word s "
-        "(for low-rank models U_s . V_t); s itself is left out",
+        description=f"{remarks}Document words t with the largest score f(s, t) for a query word s "
+        "(U_s . V_t for low-rank models); s itself is left out.",
         rows=rows,
     )

@@ -76,7 +76,7 @@ def make_report(experiment: RankingStages) -> Report:
         found = make(experiment, drawn.get(name)) if name else None
         maps += [found] if found is not None else []
         if name and found is None:
-            warnings.append(f"There is no map of {items}: {name} has no vectors of them.")
+            warnings.append(f"There is no map of {items}, as {name} has no vectors for them.")
     return Report(
         title=config.title,
         introduction=config.introduction,
@@ -99,7 +99,7 @@ def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
         f"{name} ({options['depth']})" if options.get("depth") else name
         for name, options in settings.items()
     )
-    facts = {"candidates (at most, per query)": ", ".join(sources)}
+    facts = {"candidates per query (at most)": ", ".join(sources)}
     if len(settings) > 1:
         for name, recall in experiment.candidate_facts["recall"].items():
             facts[f"mean recall of the candidates of {name}"] = f"{recall:.3f}"
@@ -204,31 +204,31 @@ def _split_rule(
     if output.split.by == "time":
         return f"{_time_rule(output.folds, experiment.groups)} {fits_note(fits)}"
     config = experiment.config
-    what = "queries" if output.split.by == "query" else "query groups (articles)"
+    what = "query" if output.split.by == "query" else "groups of queries (articles)"
     fold = output.folds[0]
     train, validation, test = map(len, (fold.train, fold.validation, fold.test))
     return (
-        f"{len(output.folds)} folds by {what}, seed {config.seed}, in LETOR's rotation: about "
-        f"{train} training, {validation} validation and {test} test queries; every query is a test "
-        f"query once. {fits_note(fits)}"
+        f"{len(output.folds)} folds by {what}, seed {config.seed}, rotated as in LETOR: about "
+        f"{train} training, {validation} validation and {test} test queries; every query is tested "
+        f"once. {fits_note(fits)}"
     )
 
 
 def _time_rule(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> str:
     """Sentences on a split by time, and on test queries of groups that are trained on too."""
     sizes = "; ".join(
-        f"{len(fold.train):,} train, {len(fold.validation):,} later ones stop it, "
-        f"{len(fold.test):,} still later ones test"
+        f"{len(fold.train):,} training, {len(fold.validation):,} later validation and "
+        f"{len(fold.test):,} still later test queries"
         for fold in folds
     )
-    rule = f"Earlier queries train, later ones are tested, folds: {len(folds)} ({sizes})."
+    rule = f"Rankers learn from earlier queries; later ones test; folds: {len(folds)} ({sizes})."
     if groups is None:
         return rule
     again = 0
     for fold in folds:
         trained = {groups.get(query, query) for query in fold.train}
         again += sum(groups.get(query, query) in trained for query in fold.test)
-    return f"{rule} Of the test queries {again:,} are of a group that was trained on too."
+    return f"{rule} Of the test queries, {again:,} belong to a group that was also trained on."
 
 
 def first_verdict(experiment: RankingStages) -> str:
@@ -256,7 +256,7 @@ def first_verdict(experiment: RankingStages) -> str:
         test=settings_of(config),
     )
     found = verdict(study)
-    return f"First, {study.name}, one fit: {found.headline} {found.details}"
+    return f"First result ({study.name}, one fit): {found.headline} {found.details}"
 
 
 def _provenance(
@@ -274,8 +274,8 @@ def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, s
     note = (
         ""
         if source is not None
-        else "Classes by the entities that a query mentions are left out: no column family of this "
-        "experiment links entities."
+        else "There are no classes by entities, as no column family of this experiment links "
+        "entities."
     )
     return query_classes(properties.loc[properties.index.intersection(tested)]), note
 
@@ -335,10 +335,10 @@ def check_expected(config: ExperimentConfig, studies: Sequence[Study]) -> list[s
             what += f" minus {expected.baseline}"
         if not abs(found - expected.value) <= expected.tolerance:
             missed.append(
-                f"Not as expected: {what} ({study.name}) is {value(found)}, the experiment's file "
-                f"expects {value(expected.value)} within {expected.tolerance:g}."
+                f"Not as expected: {what} ({study.name}) is {value(found)}; the experiment file "
+                f"expects {value(expected.value)} ± {expected.tolerance:g}."
             )
     met = len(config.expected) - len(missed)
     if missed and met:
-        missed.append(f"{met} other expected numbers were met.")
+        missed.append(f"Other expectations met: {met}.")
     return missed

@@ -26,7 +26,7 @@ def report_ending(report: Report) -> str:
     parts = [
         textwrap.fill(verdict_sentence(report), WIDTH),
         _table(heads, rows),
-        "▲ ▼ significantly better, worse than the first line after correction.",
+        "▲/▼ significantly better/worse than the first line after correction.",
         *_remarks(report.studies),
     ]
     return "\n".join(parts) + "\n"
@@ -79,4 +79,4 @@ def _remarks(studies: Sequence[Study]) -> list[str]:
     ]
     shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
     hidden = len(remarks) - len(shown)
-    return [*shown, f"! {hidden} more, in the report"] if hidden > 0 else shown
+    return [*shown, f"! {hidden} more in the report"] if hidden > 0 else shown

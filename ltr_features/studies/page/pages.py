@@ -73,8 +73,8 @@ class Document:
         if not signs:
             return self.answer
         ties = signs.count("≈")
-        tied = f", {ties} within what chance explains" if ties else ""
-        held = f"{signs.count('✓')} of {len(signs)} expectations hold{tied}."
+        tied = f" ({ties} more within chance)" if ties else ""
+        held = f"Expectations met: {signs.count('✓')} of {len(signs)}{tied}."
         return f"{self.answer} {held}" if self.answer else held
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:

@@ -35,7 +35,7 @@ def hard_query_table(study: Study) -> Table | None:
         difference("gain", "Difference", "relative_gain"),
         interval(study, found, "gain"),
         number("p", "p", p_value),
-        *([number("p corrected", "p_corrected", p_value)] if several else []),
+        *([number("Corrected p", "p_corrected", p_value)] if several else []),
         QUERIES,
         *([number("Groups", "n_groups", "{:,}".format)] if study.groups else []),
         *MEANS,
@@ -43,8 +43,8 @@ def hard_query_table(study: Study) -> Table | None:
     corrected = f" Corrected p: {study.test.correction_name} over the rows." if several else ""
     caption = (
         f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
-        f"that {found[0]['chosen_by']} ranks badly ({found[0]['rule']}). The compared runs have no "
-        f"say in the choice.{corrected}"
+        f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). The compared systems "
+        f"do not influence this choice.{corrected}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)
 
@@ -74,11 +74,11 @@ def other_choices_table(study: Study) -> Table | None:
     spread = found[0]["control_spread"]
     control = "" if pd.isna(spread) else f" ({study.hard_control}, spread {value(spread)})"
     caption = (
-        "The difference if other rules, other rankings or the compared runs themselves choose the "
-        "queries. Shown for comparison with papers; none of these is the estimate. In grey: the "
-        "papers' rule, where the baseline itself chooses; any other ranker gains on such queries. "
-        f"Net: less that of the control{control} there. Interval and p, not corrected: of the net "
-        "difference, or of the difference where there is none."
+        "Differences if other rules, other rankings or the compared systems themselves choose the "
+        "hard queries, for comparison with papers; none is the estimate. Grey: the papers' rule, "
+        "where the baseline itself chooses; any other ranker gains on such queries. Net: the "
+        f"difference minus that of the control{control}. Interval and p, not corrected, are those "
+        "of the net difference if there is one, else of the difference."
     )
     return table_of(f"Other choices of hard queries, {study.name}", parts, found, caption)
 
@@ -109,17 +109,17 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
     properties = set(table["property"])
     meanings = {
         "words": "Words: distinct words of the query"
-        f"{' that the collection has' if 'overlap' in properties else ''}.",
-        "overlap": "Overlap: share of them that a relevant document has, mean over these.",
-        "entities": "Entities: those that the query mentions, by the linker of the entity columns.",
+        f"{' that occur in the collection' if 'overlap' in properties else ''}.",
+        "overlap": "Overlap: mean share of a query's words that its relevant documents have.",
+        "entities": "Entities: those that the entity columns' linker finds in the query.",
     }
     explained = " ".join(text for name, text in meanings.items() if name in properties)
     groups = " by group" if study.groups else ""
     return (
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
-        f"each property makes classes of about equally many queries. {explained} p: Fisher's "
+        f"the classes of a property have about equally many queries. {explained} p: Fisher's "
         f"randomisation test{groups}, not corrected for the number of classes."
-        f"{' Interval and p are over queries, without training noise.' if study.n_fits > 1 else ''}"
+        f"{' Intervals and p ignore training noise.' if study.n_fits > 1 else ''}"
         f" {study.query_kinds_note}"
     ).strip()
 
@@ -138,8 +138,8 @@ def learning_table(study: Study) -> Table | None:
         *MEANS,
     ]
     caption = (
-        f"{study.measures[0]} of systems trained on a part of the training queries; the last ones "
-        "are all. p: not corrected for the number of rows."
+        f"{study.measures[0]} of systems trained on part of the training queries; the last rows "
+        "use all of them. p is not corrected for the number of rows."
     )
     return table_of(f"Fewer training queries, {study.name}", parts, found, caption)
 

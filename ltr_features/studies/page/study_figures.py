@@ -144,7 +144,7 @@ def dots(
         zero = rows.get(str(baseline), next(iter(rows.values())))
         estimates = [Estimate(label, value, f"{value:.3f}") for label, value in rows.items()]
         panels.append((name, estimates, zero))
-    return forest(panels, measure, f"Mean {measure} of every row")
+    return forest(panels, measure, f"Mean {measure} of each row")
 
 
 def _overview(report: Report) -> Drawing:
@@ -239,7 +239,7 @@ def _hard(study: Study) -> Drawing | None:
             rows.append(_difference("all queries", every, every["difference"]))
         rows.append(_difference("hard queries", row, row["gain"]))
         panels.append((study.label_of(str(row["system"])), rows, 0.0))
-    title = f"Hard queries: difference in {measure} from {study.label_of(baseline)}"
+    title = f"Hard queries: difference from {study.label_of(baseline)} in {measure}"
     return forest(panels, f"difference in {measure}", title)
 
 
@@ -270,7 +270,7 @@ def _importance(report: Report, system: SystemResult) -> Importance:
     hidden = len(table) - len(shown)
     if hidden:
         rest = 100 * table["share"].iloc[len(shown) :].sum()
-        words += f"; {hidden} further columns, not drawn, have {rest:.1f} % together"
+        words += f"; {hidden} further columns, not shown, share {rest:.1f} %"
     title = f"Columns used by {system.name}"
     return Importance(system.name, importance(shown, list(numbers), title), words)
 

@@ -53,14 +53,14 @@ def marks_note(study: Study) -> str:
     against = f"the baseline {study.baselines[0]}"
     if len(letters) > 1:
         named = ", ".join(f"{letter} = {name}" for name, letter in letters.items())
-        against = f"the baseline of that letter ({named})"
+        against = f"the baseline with that letter ({named})"
     test, groups = study.test, int(study.comparisons["n_groups"].iloc[0])
     by = "" if groups == len(study.queries) else f" by {groups:,} groups of queries"
     refits = ""
     if study.comparisons["n_fits"].max() > 1:
-        refits = "and, for systems fitted several times, t-test that includes training noise, "
+        refits = "for systems fitted several times also a t-test that includes training noise, "
     return (
-        f"▲ ▼ significantly better, worse than {against}: Fisher's randomisation test{by}, "
+        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
         f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}, {refits}"
         f"p < {test.alpha:g} after correction ({test.correction_name}) over "
         f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
@@ -121,25 +121,25 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
         (f"{measure} difference", lambda r: f"{r['system']} - {r['baseline']}"),
         difference("difference", "Mean", "relative"),
         interval(study, found, "difference", "spread {:.4f}", "spread"),
-        number("p corrected", "p_corrected", p_value),
+        number("Corrected p", "p_corrected", p_value),
         number("p", "p", p_value, *(["refits {}", "p_refits"] if refits else [])),
-        number("p (t of groups)" if study.groups else "p (t)", "p_t", p_value),
+        number("p (t, groups)" if study.groups else "p (t)", "p_t", p_value),
         number("Effect", "effect", lambda x: minus(f"{x:.2f}")),
         ("Won / tied / lost", lambda r: f"{r['won']} / {r['tied']} / {r['lost']}"),
         number("Detectable", "detectable", value,
                 *(["design effect {:.1f}", "design_effect"] if grouped else [])),
     ]  # fmt: skip
-    tested = f" in {found[0]['n_groups']:,} groups, by which it is tested" if study.groups else ""
+    tested = f", tested by their {found[0]['n_groups']:,} groups" if study.groups else ""
     noise = (
         " The interval includes training noise: the spread (standard deviation) of the difference "
-        "over fits with other seeds and folds. Refits: p of the test that includes it; the larger "
-        "of the two is corrected."
+        "over fits with different seeds and folds. Refits: p-value of the test that includes it; "
+        "the larger of the two p-values is corrected."
         if refits
         else ""
     )
     caption = (
         f"System minus baseline in {measure}, mean over {len(study.queries):,} queries{tested}."
-        f"{noise} Blue and orange: significant after correction."
+        f"{noise} Blue: significantly better after correction; orange: worse."
     )
     return table_of(f"Differences in {measure}, {study.name}", parts, found, caption)
 
@@ -151,18 +151,18 @@ def value_table(study: Study) -> Table | None:
     found = study.column_value.to_dict("records")
     parts: list[Part] = [
         ("Columns", lambda r: str(r["group"])),
-        (Column("How", number=False), lambda r: r["kind"]),
+        (Column("Method", number=False), lambda r: r["kind"]),
         difference("value", "Value"),
         interval(study, found, "value"),
         number("p", "p", p_value),
-        number("p corrected", "p_corrected", p_value),
+        number("Corrected p", "p_corrected", p_value),
         number("With", "with", value),
         number("Without", "without", value),
     ]
     caption = (
-        f"Value of groups of columns to {study.column_value_of} in {study.measures[0]}. Left out: "
-        "the system against one trained anew without the group. Added: the first group and this "
-        "one against the first group alone. Shuffled: what the trained rankers lose if the "
+        f"What groups of columns are worth to {study.column_value_of}, in {study.measures[0]}. "
+        "Left out: the system against one retrained without the group. Added: the first group and "
+        "this one against the first group alone. Shuffled: what the trained rankers lose when the "
         "group's values are shuffled within each query. Corrected p: "
         f"{study.test.correction_name} over the rows of this table."
     )
@@ -178,7 +178,7 @@ def nearest_columns_table(
         for name, others in nearest
     ]
     n = 0 if study.column_correlation is None else len(study.column_correlation)
-    caption = f"Of all {n} columns. A column much like others can add little to them."
+    caption = f"Among all {n} columns. A column that is much like others can add little to them."
     columns: Columns = ["Column", Column("Largest correlations", number=False)]
     return Table(f"Most correlated columns, {study.name}", columns, rows, caption, "compact")
 
@@ -190,7 +190,7 @@ def words_table(words: NearestWords) -> Table:
         for word, near in words.rows
     ]
     columns: Columns = ["Word", Column("Nearest words, nearest first", number=False)]
-    name = f"Nearest words of {words.name}"
+    name = f"Nearest words under {words.name}"
     return Table(name, columns, rows, words.description, "compact")
 
 
@@ -216,14 +216,14 @@ def columns_table(columns: Sequence[ColumnInfo]) -> Table:
         *(["Distance"] if trained else []),
     ]  # fmt: skip
     distance = (
-        " Distance: of the scores of training rows, which models that did not see their queries "
-        "gave out of fold, to those of other rows (Kolmogorov–Smirnov, 0 to 1), in the fold where "
-        "it is largest. Where it is large, rankers learn from a column that means something else "
-        "in testing."
+        " Distance (Kolmogorov–Smirnov, 0 to 1): between the scores of training rows, made out of "
+        "fold by models that did not see their queries, and those of the other rows, in the fold "
+        "where it is largest. If it is large, rankers learn from a column that means something "
+        "else at test time."
         if trained
         else ""
     )
-    caption = f"Every column that a ranker could see, and what it was learned from.{distance}"
+    caption = f"Every column available to rankers, and what it was learned from.{distance}"
     return Table("Columns", heads, rows, caption, "compact")
 
 

@@ -121,8 +121,8 @@ def _numbers(study: Study, row: pd.Series) -> str:
         return text
     if row["detectable"] > 0:
         text += (
-            f" With this many {_observations(row)}, a difference of {value(row['detectable'])} "
-            "would be found four times in five (before correction); a smaller one may exist unseen."
+            f" With this many {_observations(row)}, a difference of {value(row['detectable'])} is "
+            "detected with a power of 80 % (before correction); a smaller one may be missed."
         )
     return f"{text} {_out_of_reach(study, row)}".strip()
 
@@ -136,9 +136,9 @@ def _training(row: pd.Series) -> str:
     if row["n_fits"] < 2:
         return ""
     return (
-        f"Over {row['n_fits']} fits with other seeds and folds the difference has a standard "
-        f"deviation of {value(row['spread'])}, which the interval includes; with it "
-        f"{p_equals(row['p_refits'])} (uncorrected), and the larger of the two p counts. "
+        f"Over {row['n_fits']} fits with different seeds and folds, the difference has a standard "
+        f"deviation of {value(row['spread'])}, which the interval includes; a test including it "
+        f"gives {p_equals(row['p_refits'])} (uncorrected), and the larger p-value is corrected. "
     )
 
 
@@ -149,9 +149,9 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
     if row["smallest_p"] * tests < test.alpha:
         return ""
     return (
-        f"No difference could have been significant: the smallest p that {row['differing']:,} "
-        f"differing {_observations(row)} and {test.n_permutations:,} permutations allow is "
-        f"{p_value(row['smallest_p'])}, before correction over {tests} tests."
+        f"No difference could have been significant: the smallest possible p-value with "
+        f"{row['differing']:,} differing {_observations(row)} and {test.n_permutations:,} "
+        f"permutations is {p_value(row['smallest_p'])}, before correction over {tests} tests."
     )
 
 
@@ -163,20 +163,20 @@ def group_verdict(study: Study) -> str:
         return ""
     text = (
         f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
-        "one group are not independent"
+        "the same group are not independent"
     )
     effects = table["design_effect"].dropna()
     if len(effects):
         low, high = effects.min(), effects.max()
         span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
         own = study.comparison(study.pairs[0], study.measures[0])["design_effect"]
-        text += f": design effect {span}"
+        text += f". Design effect: {span}"
         if own == own:
             text += (
-                f", {own:.1f} for the headline, which so tells as much as {n / own:,.0f} "
-                "independent queries would"
+                f"; for the headline {own:.1f}, which makes it as informative as a comparison on "
+                f"{n / own:,.0f} independent queries"
             )
-    few = " With so few groups intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    few = " With so few groups, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
     return f"{text}.{few}"
 
 
@@ -188,17 +188,17 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
     contrary = {"helps": "hurts", "hurts": "helps"}.get(outcome)
     against = [m for m, o in others.items() if o == contrary]
     if against:
-        return f"But the other way round, significantly, on {', '.join(against)}."
+        return f"However, the opposite is significant on {', '.join(against)}."
     if outcome == "no significant difference":
         found = [f"{o} on {m}" for m, o in others.items() if o != outcome]
         return (
-            f"Other measures differ: it {', '.join(found)}."
+            f"Other measures disagree: it {', '.join(found)}."
             if found
-            else (f"The same on {', '.join(others)}.")
+            else (f"The same holds for {', '.join(others)}.")
         )
     same = [m for m, o in others.items() if o == outcome]
     unsure = [m for m, o in others.items() if o != outcome]
-    text = f"Significant on {', '.join(same)} too." if same else ""
+    text = f"Also significant on {', '.join(same)}." if same else ""
     return f"{text} Not significant on {', '.join(unsure)}.".strip() if unsure else text
 
 
@@ -210,18 +210,18 @@ def hard_query_verdict(study: Study) -> str:
     rows = study.hard_rows()
     if not rows:
         return (
-            "On hard queries there is no estimate, as no independent ranking chooses them. Name "
-            "one that is neither the baseline nor judged: hard_selectors in an experiment's file, "
-            "--hard-by of compare."
+            "There is no estimate on hard queries, as no independent ranking selects them. Name "
+            "one that is neither the baseline nor a compared system: with hard_selectors in an "
+            "experiment file, or with --hard-by of compare."
         )
     row = next((row for row in rows if row["system"] == study.pairs[0][0]), rows[0])
     if not row["n_queries"]:
-        return f"{row['chosen_by']} finds no query hard ({study.hard_measure}, {row['rule']})."
+        return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
     p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
     return (
-        f"On hard queries (the {row['n_queries']:,}{groups} that a third ranking, "
-        f"{row['chosen_by']}, ranks badly: {study.hard_measure}, {row['rule']}) {row['system']} "
+        f"On hard queries (the {row['n_queries']:,}{groups} on which an independent ranking, "
+        f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "
         f"{changes(row['gain'])} against {study.hard_baseline or study.pairs[0][1]} "
         f"({percent(row['relative_gain'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "

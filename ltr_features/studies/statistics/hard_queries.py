@@ -39,28 +39,28 @@ BOTH = "mean of both"
 _Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
-    "estimate": "the mean of system minus baseline over the queries that an independent ranking, "
-    "neither the baseline nor a system that is judged, finds hard. The runs that are compared have "
-    "no say in the choice, so their luck has none either; what the estimate says is of queries "
-    "that are hard for that ranking",
-    "hard": "a query on which the value of whoever chooses lies below the threshold, or at or "
-    "below the quantile of its own values (equal values stay together)",
+    "estimate": "the mean of system minus baseline over the queries that are hard for an "
+    "independent ranking, neither the baseline nor a compared system. The compared systems, and "
+    "thus their luck, do not influence the choice of queries; the estimate describes queries that "
+    "are hard for that ranking",
+    "hard": "a query whose value in the choosing ranking lies below the threshold, or at or below "
+    "the quantile of that ranking's values (equal values stay together)",
     "chosen by the baseline itself": "the papers' rule, not the estimate: part of a low value is "
     "bad luck that does not repeat, so any other ranker gains on such queries",
     "chosen by the mean of both": "by the mean of system and baseline, query by query; not the "
-    "estimate, as the runs that are judged have a say. If the two were interchangeable, the "
+    "estimate, as the compared systems influence the choice. If the two were interchangeable, the "
     "expected gain would be 0",
-    "control gain": "mean of control minus baseline over the same queries: what choosing them "
-    "does to a ranker that knows no more than the baseline",
-    "net gain": "gain minus control gain. It is free of the effect of the choice only so far as "
-    "the control differs from the baseline as freely as the system does; where the control's "
-    "spread is smaller, part of that effect is left in",
+    "control gain": "mean of control minus baseline over the same queries: the effect of choosing "
+    "them on a ranker that knows no more than the baseline",
+    "net gain": "gain minus control gain. It is free of the effect of the choice only as far as "
+    "the control varies about the baseline as much as the system does; if the control's spread is "
+    "smaller, part of that effect remains",
     "spread": "standard deviation over all queries of the per-query difference from the baseline",
     "interval": "percentile bootstrap over the hard queries, by group, of the gain, or of the net "
-    "gain where there is one; of systems that were fitted several times it is that of their mean "
-    "over fits, without training noise",
-    "p": "Fisher's randomisation test of the same difference, two-sided, by group; of the estimate "
-    "corrected over the systems that are judged, else not",
+    "gain if there is one; for systems that were fitted several times, of their mean over fits, "
+    "without training noise",
+    "p": "Fisher's randomisation test of the same difference, two-sided, by group; corrected over "
+    "the compared systems for the estimate, else uncorrected",
 }
 
 

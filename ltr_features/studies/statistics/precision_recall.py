@@ -35,16 +35,16 @@ def precision_recall(
     counts = qrels[qrels["label"] >= 1].groupby("qid").size()
     if counts.empty or counts.median() < FEW:
         return None, (
-            "Precision is not drawn against recall: most queries have no two relevant documents, "
-            "so recall is all or nothing, and the rank of the one document tells everything."
+            "There is no precision-recall curve: most queries have fewer than two relevant "
+            "documents, so recall is all or nothing, and the rank of that document says everything."
         )
     curves = {
         name: np.mean([interpolated_precision(qrels, run) for run in runs], axis=0)
         for name, runs in rankings.items()
     }
     note = (
-        "Recall is the share of the judged relevant documents of a query (median "
-        f"{counts.median():g}); where a ranking ends before it has all, precision is 0 beyond. "
+        "Recall is the share of a query's judged relevant documents (median "
+        f"{counts.median():g}); if a ranking ends before all are found, precision is 0 from there. "
         f"{_judged(qrels, [runs[0] for runs in rankings.values()])}"
     )
     return pd.DataFrame({"recall": LEVELS, **curves}), note
@@ -74,15 +74,15 @@ def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np
 def _judged(qrels: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> str:
     """A sentence on how completely the judgements cover the first documents of the rankings."""
     if not (qrels["label"] < 1).any():
-        return "The judgements name relevant documents alone; all others count as not relevant."
+        return "The judgements list only relevant documents; all others count as not relevant."
     judged = qrels[["qid", "docno"]].assign(judged=True)
     shares = []
     for run in runs:
         run = best_first(run[run["qid"].isin(set(qrels["qid"]))])
         first = run.groupby("qid").head(DEPTH).merge(judged, how="left", on=["qid", "docno"])
         shares.append(first["judged"].notna().mean())
-    doubt = " So relevant documents are likely to be missing, and recall is too high."
+    doubt = " Judgements of relevant documents are thus likely missing, and recall is too high."
     return (
-        f"Of the first {DEPTH} documents of the rankings {min(shares):.0%} or more are judged; "
+        f"At least {min(shares):.0%} of the first {DEPTH} documents of each ranking are judged; "
         f"others count as not relevant.{doubt if min(shares) < 0.5 else ''}"
     )

@@ -123,11 +123,11 @@ def repeats_note(repeats: int) -> str:
     if repeats == 1:
         return ""
     return (
-        f"Models that learn from judgements were fitted {_times(repeats)}, each time with other "
-        "seeds, on the same training and test queries: values are means over the fits, query by "
-        "query, with their spread (standard deviation over the fits) in brackets. An expectation "
-        "is tested over queries and over fits, and the larger of the two p counts. Weights, "
-        "seconds and figures of training are those of the first fit."
+        f"Models that learn from judgements were fitted {_times(repeats)} with different seeds, on "
+        "the same training and test queries: values are per-query means over the fits, with their "
+        "spread (standard deviation over the fits) in brackets. Expectations are tested over "
+        "queries and over fits, and the larger p-value counts. Weights, seconds and training "
+        "figures are those of the first fit."
     )
 
 
@@ -142,8 +142,8 @@ def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
         by_count.setdefault(len(frames), []).append(name)
     if max(by_count, default=1) == 1:
         return (
-            "Every system was fitted once: how far other seeds and folds would move the numbers is "
-            "not known here (repeats = 3 in the experiment's file tells)."
+            "Every system was fitted once, so it is unknown how much the numbers would change with "
+            "other seeds and folds (repeats = 3 in the experiment file shows it)."
         )
     most = max(by_count, key=lambda count: len(by_count[count]))
     others = "; ".join(
@@ -153,10 +153,10 @@ def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
     )
     return (
         f"Systems that learn from judgements were fitted {_times(most)}"
-        f"{f' ({others})' if others else ''}, each time on folds dealt anew and with "
-        "other seeds of rankers and trained columns; values are means over the fits, query by "
-        "query. Columns that learn from texts alone are the same in all fits. Rankers, rankings "
-        "and columns that are shown below are those of the first fit."
+        f"{f' ({others})' if others else ''}, each time with different folds and different seeds "
+        "of rankers and trained columns; values are per-query means over the fits. Columns that "
+        "learn only from texts are the same in all fits. The rankers, rankings and columns shown "
+        "below are those of the first fit."
     )
 
 

@@ -153,12 +153,12 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     html = (report / "report.html").read_text()
     assert "queries without any judgement" in html
     assert "1, left out of every mean" in html
-    lacking = "good lacks 1 of 19 judged queries: they count 0"
+    lacking = "good lacks 1 of 19 judged queries, which count 0"
     assert lacking in html.partition("<nav")[0]  # beside the verdict
     assert f"! {lacking}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
     verdict = " ".join((report / "verdict.txt").read_text(encoding="utf-8").split())
     assert (
-        "! 1 queries of the runs have no judgement and are left out; the first is 'q3', of bad "
+        "! 1 queries of the runs have no judgement and are left out; the first is 'q3' in bad "
         "(check its spelling)"
     ) in verdict
     run = read_ranking(folder / "bad.run", None)
@@ -344,9 +344,9 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     assert estimate[["system", "chosen_by"]].to_numpy().tolist() == [["good", "third"]]
     values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
     assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
-    assert "that a third ranking, third, ranks badly" in told(report)
+    assert "on which an independent ranking, third, does poorly" in told(report)
     without = compared(folder, tmp_path / "none", tmp_path / "third.run")
-    assert "there is no estimate, as no independent ranking" in told(without)
+    assert "There is no estimate on hard queries, as no independent ranking" in told(without)
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def test_the_verdict_and_a_short_table_come_last(runs, tmp_path):
 
 def test_long_labels_and_many_rows_fit():
     rows = {f"{'very ' * 20}long {i}": i / 20 for i in range(20)}
-    text = rows_ending("3 of 4 expectations hold.", {"A table " * 20: rows}, "MAP")
+    text = rows_ending("Expectations met: 3 of 4.", {"A table " * 20: rows}, "MAP")
     lines = text.splitlines()
     assert max(map(len, lines)) <= WIDTH
-    assert lines[0] == "3 of 4 expectations hold."
+    assert lines[0] == "Expectations met: 3 of 4."
     assert lines[-1] == "… and 12 more"
 
 

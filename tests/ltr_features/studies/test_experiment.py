@@ -271,7 +271,7 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
     for text in ("Unseen queries", "Unseen articles", "words+SSI"):
         assert text in html
         assert text in summary
-    assert "before training (latent semantic indexing beside the tf-idf cosine)" in html
+    assert "before training (latent semantic indexing plus the tf-idf cosine)" in html
     assert "accumulator_start" in html
     assert "commonaa" in html
     assert "http://" not in html.replace("http://www.w3.org", "")

@@ -302,7 +302,7 @@ def test_a_system_that_was_fitted_once_leaves_the_spread_unknown() -> None:
 def test_what_is_told_of_fits() -> None:
     one, three = frames(np.zeros(2)), frames(*np.zeros((3, 2)))
     assert "fitted once" in fits_note({"a": one, "b": one})
-    assert "fitted 3 times, each time on folds dealt anew" in fits_note({"a": three, "b": three})
+    assert "fitted 3 times, each time with different folds" in fits_note({"a": three, "b": three})
     assert "fitted 3 times (“c”: once)" in fits_note({"a": three, "b": three, "c": one})
 
 

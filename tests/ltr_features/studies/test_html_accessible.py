@@ -105,7 +105,7 @@ def test_words_are_found_on_the_map(page: Path, browser: Browser) -> None:
     assert found[0] == "alkali"
     assert set(found) <= {"alkali", "metal", "cathedral"}  # one without room is left out
     assert near == 0
-    assert browser.evaluate(f"{typed}('zzz')")[0] == "none of the words has these letters"
+    assert browser.evaluate(f"{typed}('zzz')")[0] == "none of the words contains this text"
     assert browser.evaluate(f"{typed}('')") == ["", [], 0]
 
 
@@ -251,7 +251,7 @@ def test_a_phone_shows_every_figure_and_number_without_scrolling_sideways(
       const shown = [...document.querySelectorAll(".data td, .data th, svg.figure")]
         .filter(e => e.checkVisibility());
       return [shown.length, shown.filter(e => e.getBoundingClientRect().right > 401).length,
-        [...document.querySelectorAll(".data td[data-label='p corrected']")]
+        [...document.querySelectorAll(".data td[data-label='Corrected p']")]
           .filter(e => e.checkVisibility()).length];
     })()""")
     assert found[0] > 200

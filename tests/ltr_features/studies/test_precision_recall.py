@@ -60,10 +60,10 @@ def test_a_mean_over_fits_and_what_must_be_known() -> None:
     assert table["one"].tolist() == [1.0] * 11
     assert table["two"].tolist() == pytest.approx([5 / 6] * 11)
     assert "median 2" in note
-    assert "100% or more are judged" in note
+    assert "At least 100% of the first" in note
     positive, note = precision_recall(qrels[qrels["label"] > 0], {"one": [good]})
     assert positive is not None
-    assert "relevant documents alone" in note
+    assert "list only relevant documents" in note
     _, note = precision_recall(qrels, {"one": [run_of(q="uvwxyzb", p="abcdef")]})
     assert "recall is too high" in note
 

@@ -89,14 +89,14 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
     assert "<p>13</p>" in (folder / "report.html").read_text()
     assert "13" in (folder / "tables.txt").read_text()
     assert (folder / "verdict.txt").read_text().splitlines() == [
-        "1 of 2 expectations hold.", "square  Numbers", "───────────────", "2        4.0000",
+        "Expectations met: 1 of 2.", "square  Numbers", "───────────────", "2        4.0000",
         "3        9.0000",
     ]  # fmt: skip
     assert pd.read_csv(folder / "squares.csv")["square"].tolist() == [4, 9]
     manifest = json.loads((folder / "manifest.json").read_text())
     charts = {"figures/overview.svg", "figures/overview.pdf"}
     shown = {"report.html", "tables.txt", "verdict.txt", "squares.csv", *charts}
-    assert manifest["verdict"] == "1 of 2 expectations hold."
+    assert manifest["verdict"] == "Expectations met: 1 of 2."
     assert manifest["files"] == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in sorted(shown)
     }

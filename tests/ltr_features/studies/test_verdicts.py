@@ -61,21 +61,21 @@ def test_outcomes(gain: float, outcome: str, headline: str) -> None:
     for number in (percent(row["relative"]), signed(row["low"])):
         assert number in found.details
     assert f"{row['won']} of 60 queries won" in found.details
-    assert ("four times in five" in found.details) == (gain == 0)
+    assert ("power of 80 %" in found.details) == (gain == 0)
 
 
 def test_other_measures_are_reported_whichever_way_they_go() -> None:
-    assert "Significant on MAP, P@10 too." in verdict(study([0.1, 0.1, 0.1])).details
+    assert "Also significant on MAP, P@10." in verdict(study([0.1, 0.1, 0.1])).details
     assert "Not significant on MAP." in verdict(study([0.1, 0.0])).details
-    assert "other way round, significantly, on MAP" in verdict(study([0.1, -0.1])).details
-    assert "Other measures differ: it helps on MAP" in verdict(study([0.0, 0.1])).details
-    assert "The same on MAP." in verdict(study([0.0, 0.0])).details
+    assert "the opposite is significant on MAP" in verdict(study([0.1, -0.1])).details
+    assert "Other measures disagree: it helps on MAP" in verdict(study([0.0, 0.1])).details
+    assert "The same holds for MAP." in verdict(study([0.0, 0.0])).details
 
 
 def test_says_so_when_nothing_could_have_been_significant() -> None:
     few = verdict(study([0.1], n=4)).details
-    assert "No difference could have been significant: the smallest p that 4 differing" in few
-    assert "allow is 0.12" in few  # 2 of the 16 sign patterns
+    assert "No difference could have been significant: the smallest possible p-value with 4" in few
+    assert "permutations is 0.12" in few  # 2 of the 16 sign patterns
     rough = study([0.1, 0.1], test=TestSettings(n_permutations=9, n_resamples=100))
     assert "9 permutations" in verdict(rough).details
     assert "could have been" not in verdict(study([0.0])).details
@@ -94,16 +94,16 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     assert f"{row['system']} {changes(row['gain'])} against" in text
     for number in (row["low"], row["high"]):
         assert signed(number) in text
-    assert f"(the {row['n_queries']:,} that a third ranking, BM25, ranks badly" in text
+    assert f"(the {row['n_queries']:,} on which an independent ranking, BM25, does poorly" in text
     assert text.count("interval") == 1
     for other in table.loc[~table["estimate"], "net_gain"].dropna():
         assert signed(other) not in text
     assert "against SVM (" in hard_query_verdict(replace(example, hard_baseline="SVM"))
     assert hard_query_verdict(replace(example, hard_queries=None)) == ""
     nobody = table[table["estimate"]].assign(n_queries=0)
-    assert "BM25 finds no query hard" in hard_query_verdict(replace(example, hard_queries=nobody))
+    assert "No query is hard for BM25" in hard_query_verdict(replace(example, hard_queries=nobody))
     grouped = make_report().studies[1]
-    assert " groups that a third ranking, BM25" in hard_query_verdict(grouped)
+    assert " groups on which an independent ranking, BM25" in hard_query_verdict(grouped)
 
 
 def test_no_hard_query_verdict_without_an_independent_ranking() -> None:
@@ -113,7 +113,7 @@ def test_no_hard_query_verdict_without_an_independent_ranking() -> None:
         values, {"new": values}, settings=TestSettings(n_permutations=99, n_resamples=50)
     )
     text = hard_query_verdict(replace(example, hard_queries=table))
-    assert "there is no estimate, as no independent ranking chooses them" in text
+    assert "There is no estimate on hard queries, as no independent ranking selects them" in text
     assert "+" not in text
 
 
@@ -126,7 +126,7 @@ def test_groups_and_what_they_leave_are_told() -> None:
     row = grouped.comparison(("new", "old"), "NDCG@10")
     text = group_verdict(grouped)
     assert "The 60 queries belong to 20 groups and are tested by group" in text
-    assert f"design effect {row['design_effect']:.1f}" in text
+    assert f"Design effect: {row['design_effect']:.1f}" in text
     assert f"{60 / row['design_effect']:,.0f} independent queries" in text
     assert "too narrow" not in text
     assert "20 groups of queries" in marks_note(grouped)
@@ -138,9 +138,9 @@ def test_too_few_groups_to_decide_are_told() -> None:
     few = study([0.1], groups=groups)
     found = verdict(few)
     assert found.outcome == "no significant difference"
-    assert "the smallest p that 5 differing groups of queries and" in found.details
-    assert "allow is 0.062" in found.details
-    assert "With so few groups intervals are too narrow." in group_verdict(few)
+    assert "the smallest possible p-value with 5 differing groups of queries and" in found.details
+    assert "permutations is 0.062" in found.details
+    assert "With so few groups, the intervals are too narrow." in group_verdict(few)
     assert verdict(study([0.1])).outcome == "helps"
 
 
@@ -153,7 +153,7 @@ def test_training_noise_is_told_and_decides() -> None:
     assert verdict(example).outcome == "helps"
     found = verdict(refitted)
     assert found.outcome == "no significant difference"
-    assert "Over 3 fits with other seeds and folds" in found.details
+    assert "Over 3 fits with different seeds and folds" in found.details
     assert value(found.row["spread"]) in found.details
     assert p_equals(found.row["p_refits"]) in found.details
     assert "Over" not in verdict(example).details

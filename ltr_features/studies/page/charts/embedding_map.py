@@ -45,7 +45,7 @@ def embedding_map_chart(found: EmbeddingMap) -> Drawing:
 
     title = f"Map of {len(found.labels)} {found.of} under {found.name}"
     labels = ", ".join(label for label, _ in written)
-    return Drawing(title, f"The {found.of} written on it: {labels}.", HEIGHT, paint)
+    return Drawing(title, f"Labelled {found.of}: {labels}.", HEIGHT, paint)
 
 
 def _written(

@@ -32,5 +32,5 @@ def scatter(
 
     above, below = int((y > x).sum()), int((y < x).sum())
     title = f"{measure} of {len(x):,} queries: {y_label} against {x_label}"
-    words = f"Above the diagonal {y_label} did better: {above} queries; below: {below}."
+    words = f"Above the diagonal, {y_label} did better: {above} queries; below: {below}."
     return Drawing(title, words, height, paint)

@@ -51,7 +51,7 @@ function embeddingMap(root, tip) {
     found.slice(0, MOST).forEach(i => mark(i, "found"));
     const names = found.slice(0, MOST).map(i => data.labels[i]).join("; ");
     return found.length ? `${found.length} of ${lower.length} ${data.of}: ${names}${found.length > MOST ? "; …" : ""}`
-      : `none of the ${data.of} has these letters`;
+      : `none of the ${data.of} contains this text`;
   }
 
   function tell(text) {

@@ -62,12 +62,12 @@ const Rankings = (() => {
     const rows = data.queries[query];
     if (!rows) {
       const held = Object.keys(data.queries).length.toLocaleString("en");
-      return [element("p", `This page has room for the rankings of the ${held} queries that changed most.`)];
+      return [element("p", `This page contains only the rankings of the ${held} queries that changed most.`)];
     }
     const high = r => r > 0 && r <= TOP;
     const sides = [
       // Columns are shown once per document, if possible in the system's ranking.
-      ranking(data, rows, 2, 3, baseline, "Then", row => row.length > 4 && !high(row[3])),
+      ranking(data, rows, 2, 3, baseline, "After", row => row.length > 4 && !high(row[3])),
       ranking(data, rows, 3, 2, system, "Before", row => row.length > 4),
     ];
     return [element("div", sides, "rankings")];
