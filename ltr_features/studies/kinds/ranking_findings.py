@@ -69,6 +69,18 @@ class Findings:
         system, baseline = self.experiment.config.pairs[0]
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
 
+    @property
+    def by_fit_of_headline(self) -> tuple[pd.DataFrame | pd.Series, pd.DataFrame | pd.Series]:
+        """:meth:`by_fit` of the two systems of ``headline``."""
+        system, baseline = self.experiment.config.pairs[0]
+        return self.by_fit(system, self.measure), self.by_fit(baseline, self.measure)
+
+    def by_fit(self, system: str, measure: str) -> pd.DataFrame | pd.Series:
+        """Per-query values of a system, with a column per fit if it was fitted several times."""
+        if system not in self.fits:
+            return self.per_query[system][measure]
+        return pd.concat([fit[measure] for fit in self.fits[system]], axis=1)
+
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""
         pairs, output = self.experiment.config.headline_pairs, self.output
@@ -87,7 +99,7 @@ class Findings:
         evaluation = self.experiment.config.evaluation
         if evaluation.hard_baseline is None:
             return None
-        values = {name: frame[evaluation.hard_measure] for name, frame in self.per_query.items()}
+        values = {name: self.by_fit(name, evaluation.hard_measure) for name in self.per_query}
         control = evaluation.hard_control
         return hard_query_table(
             values[evaluation.hard_baseline],

@@ -168,7 +168,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_queries=found.hard_queries(),
         query_classes=query_class_table(
             kinds,
-            {" - ".join(config.pairs[0]): headline},
+            {" - ".join(config.pairs[0]): found.by_fit_of_headline},
             settings=found.test,
             groups=experiment.groups,
         ),

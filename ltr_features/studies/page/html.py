@@ -93,11 +93,15 @@ def _hard_in_short(study: Study) -> str:
     if not headline:
         return ""
     row = headline[0]
-    return (
-        f"On the {row['n_queries']:,} queries that are hard for {row['chosen_by']}: "
-        f"{verdicts.signed(row['gain'])} {study.hard_measure} "
-        f"({verdicts.signed(row['low'])} to {verdicts.signed(row['high'])})."
+    shown = {row["chosen_by"]: row}
+    if row["related"]:
+        shown["both systems on average"] = study.hard_for_both(row)
+    parts = (
+        f"on the {r['n_queries']:,} queries that are hard for {by}: {verdicts.signed(r['gain'])} "
+        f"{study.hard_measure} ({verdicts.signed(r['low'])} to {verdicts.signed(r['high'])})"
+        for by, r in shown.items()
     )
+    return verdicts.capital("; ".join(parts)) + "."
 
 
 def _study_view(

@@ -39,14 +39,22 @@ def hard_query_table(study: Study) -> Table | None:
         QUERIES,
         *([number("Groups", "n_groups", "{:,}".format)] if study.groups else []),
         *MEANS,
+        number("Others", "other_gain", signed),
+        (Column("Correlation"), _correlations),
     ]
     corrected = f" Corrected p: {study.test.correction_name} over the rows." if several else ""
     caption = (
         f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
-        f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). The compared systems "
-        f"do not influence this choice.{corrected}"
+        f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). Others: difference on "
+        "the other queries. Correlation: of its values with those of baseline and system; if it is "
+        "related to the baseline more, part of the difference may come from the choice of queries."
+        f"{corrected}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)
+
+
+def _correlations(row: Record) -> str:
+    return f"{row['baseline_correlation']:.2f}, {row['system_correlation']:.2f}"
 
 
 def other_choices_table(study: Study) -> Table | None:
@@ -119,9 +127,14 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
         f"the classes of a property have about equally many queries. {explained} p: Fisher's "
         f"randomisation test{groups}, not corrected for the number of classes."
-        f"{' Intervals and p ignore training noise.' if study.n_fits > 1 else ''}"
+        f"{_with_refits(study)}"
         f" {study.query_kinds_note}"
     ).strip()
+
+
+def _with_refits(study: Study) -> str:
+    several = study.n_fits > 1
+    return " Intervals and p include the variation over fits." if several else ""
 
 
 def learning_table(study: Study) -> Table | None:
@@ -139,7 +152,7 @@ def learning_table(study: Study) -> Table | None:
     ]
     caption = (
         f"{study.measures[0]} of systems trained on part of the training queries; the last rows "
-        "use all of them. p is not corrected for the number of rows."
+        f"use all of them. p is not corrected for the number of rows.{_with_refits(study)}"
     )
     return table_of(f"Fewer training queries, {study.name}", parts, found, caption)
 

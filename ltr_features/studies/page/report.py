@@ -14,6 +14,7 @@ import pandas as pd
 from letor.errors import InputError
 from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
+from ltr_features.studies.statistics.hard_queries import BOTH
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 #: Maximum number of a study's systems on the first screen, not counting the baseline.
@@ -233,6 +234,13 @@ class Study:
         if table is None or table.empty:
             return []
         return table[table["estimate"].astype(bool) == estimate].to_dict("records")
+
+    def hard_for_both(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The row of ``hard_queries`` that differs from ``row``, an estimate, in that the mean of
+        system and baseline chooses the queries."""
+        others = self.hard_rows(estimate=False)
+        wanted = (row["system"], row["rule"], BOTH)
+        return next(r for r in others if (r["system"], r["rule"], r["chosen_by"]) == wanted)
 
     def comparison(self, pair: tuple[str, str], measure: str) -> pd.Series:
         """The row of ``comparisons`` for that pair and measure."""

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import pandas as pd
 
 from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.statistics.significance import corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
 """Colours of the outcomes."""
 FEW_GROUPS = 20
-"""With fewer groups than this, bootstrap intervals are known to be too narrow."""
+"""With fewer groups, or queries without groups, bootstrap intervals are too narrow."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def _capital(text: str, pair: tuple[str, str]) -> str:
     """The text with a capital first letter, unless it starts with the name of the pair's system."""
-    return text if text.startswith(pair[0]) else text[:1].upper() + text[1:]
+    return text if text.startswith(pair[0]) else capital(text)
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _lower(name: str) -> str:
@@ -144,14 +150,16 @@ def _training(row: pd.Series) -> str:
 
 def _out_of_reach(study: Study, row: pd.Series) -> str:
     """A warning if the test could not have found any difference significant, else ""."""
-    test = study.test
-    tests = len(study.comparisons) if test.correction in ("holm", "bonferroni") else 1
-    if row["smallest_p"] * tests < test.alpha:
+    test, table = study.test, study.comparisons
+    this = (table.index == row.name).nonzero()[0]
+    p = table[["p", "p_refits"]].max(axis=1).to_numpy(copy=True)
+    p[this] = row["smallest_p"]
+    if corrected(p, test.correction)[this] < test.alpha:
         return ""
     return (
         f"No difference could have been significant: the smallest possible p-value with "
         f"{row['differing']:,} differing {_observations(row)} and {test.n_permutations:,} "
-        f"permutations is {p_value(row['smallest_p'])}, before correction over {tests} tests."
+        f"permutations is {p_value(row['smallest_p'])}, before correction over {len(p)} tests."
     )
 
 
@@ -159,8 +167,9 @@ def group_verdict(study: Study) -> str:
     """Sentences on the groups of queries and the design effect; "" if there are no groups."""
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
+    few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
     if n_groups == n:
-        return ""
+        return f"{n:,} queries are tested.{few}" if few else ""
     text = (
         f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
         "the same group are not independent"
@@ -176,7 +185,6 @@ def group_verdict(study: Study) -> str:
                 f"; for the headline {own:.1f}, which makes it as informative as a comparison on "
                 f"{n / own:,.0f} independent queries"
             )
-    few = " With so few groups, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
     return f"{text}.{few}"
 
 
@@ -210,22 +218,44 @@ def hard_query_verdict(study: Study) -> str:
     rows = study.hard_rows()
     if not rows:
         return (
-            "There is no estimate on hard queries, as no independent ranking selects them. Name "
-            "one that is neither the baseline nor a compared system: with hard_selectors in an "
+            "There is no estimate on hard queries, as no third ranking selects them. Name one "
+            "that is neither the baseline nor a compared system: with hard_selectors in an "
             "experiment file, or with --hard-by of compare."
         )
     row = next((row for row in rows if row["system"] == study.pairs[0][0]), rows[0])
     if not row["n_queries"]:
         return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
+    baseline = study.hard_baseline or study.pairs[0][1]
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
     p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
-    return (
-        f"On hard queries (the {row['n_queries']:,}{groups} on which an independent ranking, "
+    others = len(study.queries) - row["n_queries"]
+    rest = f"; on the {others:,} others it {changes(row['other_gain'])}" if others else ""
+    text = (
+        f"On hard queries (the {row['n_queries']:,}{groups} on which a third ranking, "
         f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "
-        f"{changes(row['gain'])} against {study.hard_baseline or study.pairs[0][1]} "
-        f"({percent(row['relative_gain'])}), "
+        f"{changes(row['gain'])} against {baseline} ({percent(row['relative_gain'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
-        f"{p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}."
+        f"{p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
+    )
+    if not row["related"]:
+        return text
+    both = study.hard_for_both(row)
+    return (
+        f"{text} {row['chosen_by']} is related to {baseline} more than to {row['system']} "
+        f"(correlation of its values {row['baseline_correlation']:.2f} and "
+        f"{row['system_correlation']:.2f}), so part of this may come from the choice of queries. "
+        f"{_on_both(study, row, both, baseline)}"
+    )
+
+
+def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], baseline: str) -> str:
+    chosen = f"by the mean of {baseline} and {row['system']}, which favours neither"
+    if not both["n_queries"]:
+        return f"No query is hard {chosen}."
+    return (
+        f"On the {both['n_queries']:,} that are hard {chosen}, {row['system']} "
+        f"{changes(both['gain'])}, interval {signed(both['low'])} to {signed(both['high'])}, "
+        f"{p_equals(both['p'])} (uncorrected)."
     )
 
 

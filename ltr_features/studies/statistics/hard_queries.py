@@ -4,10 +4,14 @@ The usual protocol (Ensan et al., CIKM 2017, section 3.2) calls a query hard if 
 itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does not repeat: on
 queries chosen in this way, a ranker of equal quality gains too (regression to the mean).
 
-The estimate here is therefore the gain on queries that an independent ranking finds hard, one that
-is neither the baseline nor a judged system. As the two runs do not influence the choice, these
-queries are a population of their own, on which the usual tests of the difference are valid. The
-estimate describes queries that are hard for that ranking.
+The estimate here is therefore the gain on queries that a third ranking finds hard, one that is
+neither the baseline nor a judged system. It describes queries that are hard for that ranking. If
+the third ranking is related to the baseline more than to the system, as BM25 is to a ranker of
+word-counting columns, it shares some of the baseline's bad luck, and the system gains on these
+queries, and loses on the others, without being better. Each estimate therefore comes with the gain
+on the other queries, with the correlations of the third ranking's values with those of baseline and
+system, and with a test of whether the difference depends on the third ranking's values. Where it
+does, the gain on queries chosen by the mean of both tells how much of it remains.
 
 Other ways to choose the queries are computed as well, to show how much the choice matters; none of
 them is the estimate:
@@ -30,19 +34,35 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.paired_tests import check_queries, group_labels
+from ltr_features.studies.statistics.paired_tests import (
+    check_queries,
+    fisher_randomisation,
+    group_labels,
+)
 from ltr_features.studies.statistics.significance import TestSettings, corrected, gain_row
 
 BASELINE = "baseline"
 BOTH = "mean of both"
+#: Per-query values; a column per fit of what was fitted several times.
+Values: TypeAlias = pd.Series | pd.DataFrame
+_UNRELATED: dict[str, object] = {
+    "baseline_correlation": np.nan,
+    "system_correlation": np.nan,
+    "p_related": np.nan,
+    "related": False,
+}
 #: Name, parameter, and function that returns which values are hard.
 _Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
-    "estimate": "the mean of system minus baseline over the queries that are hard for an "
-    "independent ranking, neither the baseline nor a compared system. The compared systems, and "
-    "thus their luck, do not influence the choice of queries; the estimate describes queries that "
-    "are hard for that ranking",
+    "estimate": "the mean of system minus baseline over the queries that are hard for a third "
+    "ranking, neither the baseline nor a compared system. It describes queries that are hard for "
+    "that ranking",
+    "related to the baseline": "a third ranking may share the baseline's luck, if it uses what the "
+    "baseline uses; the system then gains on the queries that it chooses and loses on the others, "
+    "without being better. Tested by Fisher's randomisation test of the covariance of the third "
+    "ranking's values with the differences, two-sided, by group. If it is significantly below 0, "
+    "the gain on queries chosen by the mean of both is reported as well",
     "hard": "a query whose value in the choosing ranking lies below the threshold, or at or below "
     "the quantile of that ranking's values (equal values stay together)",
     "chosen by the baseline itself": "the papers' rule, not the estimate: part of a low value is "
@@ -57,10 +77,10 @@ DEFINITIONS = {
     "smaller, part of that effect remains",
     "spread": "standard deviation over all queries of the per-query difference from the baseline",
     "interval": "percentile bootstrap over the hard queries, by group, of the gain, or of the net "
-    "gain if there is one; for systems that were fitted several times, of their mean over fits, "
-    "without training noise",
-    "p": "Fisher's randomisation test of the same difference, two-sided, by group; corrected over "
-    "the compared systems for the estimate, else uncorrected",
+    "gain if there is one; widened by the variance over fits if systems were fitted several times",
+    "p": "Fisher's randomisation test of the same difference, two-sided, by group; the larger of "
+    "this and the t-test over queries and fits for systems that were fitted several times; "
+    "corrected over the compared systems for the estimate, else uncorrected",
 }
 
 
@@ -83,11 +103,11 @@ def hard_by_quantile(values: pd.Series, quantile: float) -> NDArray[np.bool_]:
 
 
 def hard_query_table(
-    baseline: pd.Series,
-    systems: Mapping[str, pd.Series],
+    baseline: Values,
+    systems: Mapping[str, Values],
     *,
-    selectors: Mapping[str, pd.Series] | None = None,
-    control: pd.Series | None = None,
+    selectors: Mapping[str, Values] | None = None,
+    control: Values | None = None,
     thresholds: Sequence[float] = (0.5,),
     quantiles: Sequence[float] = (0.25,),
     settings: TestSettings | None = None,
@@ -99,7 +119,8 @@ def hard_query_table(
     them out of all series to see the gain on the others.
 
     Args:
-        baseline: values of one measure (the paper: NDCG@20), index = query ids.
+        baseline: values of one measure (the paper: NDCG@20), index = query ids; here and below a
+            frame with a column per fit for what was fitted several times.
         systems: values of the systems whose gain is wanted, on the same queries.
         selectors: values of rankings other than baseline and systems, by name; the first one
             chooses the queries of the estimate.
@@ -116,7 +137,11 @@ def hard_query_table(
         ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
         (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
         ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
-        ``high``, ``p``, ``p_corrected``, ``system_spread``, ``control_spread``; see
+        ``high``, ``p``, ``p_corrected``, ``other_gain`` (on the queries not chosen),
+        ``baseline_correlation`` and ``system_correlation`` (Pearson's, of the selector's values
+        with those of baseline and system over all queries), ``p_related`` (of the test whether the
+        difference depends on the selector's values), ``related`` (whether it is larger, and
+        significantly so, where these are low), ``system_spread``, ``control_spread``; see
         ``DEFINITIONS``. Control gain and net gain exist where the baseline chose and there is a
         control; ``low``, ``high`` and ``p`` then describe the net gain. Missing numbers, and all
         numbers of a rule that chooses no query, are NaN.
@@ -126,28 +151,36 @@ def hard_query_table(
             is judged or is the control, or a query without a group.
     """
     settings = settings or TestSettings()
-    others = dict(selectors or {})
-    _check_selectors(others, {BASELINE: baseline, **systems}, control)
     queries = baseline.index
     b = _aligned("baseline", baseline, queries)
     c = None if control is None else _aligned("control", control, queries)
-    others = {name: _aligned(f"selector {name}", v, queries) for name, v in others.items()}
+    others = {n: _aligned(f"selector {n}", v, queries) for n, v in (selectors or {}).items()}
     ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
+    _check_selectors(others, {BASELINE: b, **ranked}, c)
     rules: list[_Rule] = [(f"value < {t:g}", t, hard_by_threshold) for t in thresholds]
     rules += [(f"lowest {q:.0%}", q, hard_by_quantile) for q in quantiles]
     estimate = (rules[0][0], next(iter(others))) if rules and others else None
+    relations = {
+        (chooser, system): _relation(v, b, s, settings, group_labels(queries, groups))
+        for chooser, v in others.items()
+        for system, s in ranked.items()
+    }
     rows = []
     for rule, parameter, choose in rules:
         for chooser in (*others, BASELINE, BOTH):
             for system, s in ranked.items():
-                hard = choose({**others, BASELINE: b, BOTH: (b + s) / 2}[chooser], parameter)
+                both = (_mean(b) + _mean(s)) / 2
+                values = both if chooser == BOTH else _mean({**others, BASELINE: b}[chooser])
+                hard = choose(values, parameter)
                 row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
                 row |= {"estimate": (rule, chooser) == estimate}
                 compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()
                 labels = group_labels(queries[hard], groups)
                 row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings, labels)
-                row["system_spread"] = (s - b).std()
-                row["control_spread"] = np.nan if c is None else (c - b).std()
+                row["other_gain"] = (_mean(s) - _mean(b))[~hard].mean()
+                row |= relations.get((chooser, system), _UNRELATED)
+                row["system_spread"] = (_mean(s) - _mean(b)).std()
+                row["control_spread"] = np.nan if c is None else (_mean(c) - _mean(b)).std()
                 rows.append(row)
     table = pd.DataFrame(rows)
     if len(table):
@@ -159,20 +192,46 @@ def hard_query_table(
 
 
 def _check_selectors(
-    selectors: Mapping[str, pd.Series],
-    judged: Mapping[str, pd.Series],
-    control: pd.Series | None,
+    selectors: Mapping[str, pd.DataFrame],
+    judged: Mapping[str, pd.DataFrame],
+    control: pd.DataFrame | None,
 ) -> None:
     if {BASELINE, BOTH} & set(selectors):
         raise InputError(f"selectors may not be called {BASELINE!r} or {BOTH!r}: both are taken")
     for number, (name, values) in enumerate(selectors.items()):
-        same = number == 0 and any(values.equals(other) for other in judged.values())
+        same = number == 0 and any(_mean(values).equals(_mean(other)) for other in judged.values())
         if name in judged or same:
             raise InputError(
                 f"selector {name!r} is judged itself; hard queries are chosen by another ranking"
             )
-        if control is not None and control.equals(values):
+        if control is not None and _mean(control).equals(_mean(values)):
             raise InputError("the control chooses no queries: take it out of the selectors")
+
+
+def _relation(
+    selector: pd.DataFrame,
+    baseline: pd.DataFrame,
+    system: pd.DataFrame,
+    settings: TestSettings,
+    groups: Sequence[Hashable] | None,
+) -> dict[str, object]:
+    """Whether the selector's values go with the baseline's rather than with the system's: then the
+    covariance of these values with the differences, system minus baseline, is below 0."""
+    v, b, s = map(_mean, (selector, baseline, system))
+    products = (v - v.mean()) * ((s - b) - (s - b).mean())
+    p = fisher_randomisation(
+        products, groups=groups, n_permutations=settings.n_permutations, seed=settings.seed
+    )[0]
+    return {
+        "baseline_correlation": _correlation(v, b),
+        "system_correlation": _correlation(v, s),
+        "p_related": p,
+        "related": bool(p < settings.alpha and products.mean() < 0),
+    }
+
+
+def _correlation(x: pd.Series, y: pd.Series) -> float:
+    return float(x.corr(y)) if x.nunique() > 1 and y.nunique() > 1 else float("nan")
 
 
 def _gains(
@@ -192,14 +251,20 @@ def _gains(
         row["relative_gain"] = row["gain"] / b.mean()
     if c is not None:
         net = gain_row(s, c, settings, groups)
-        row |= {"control_gain": (c - b).mean(), "net_gain": net["gain"]}
+        row |= {"control_gain": c.mean() - b.mean(), "net_gain": net["gain"]}
         row |= {name: net[name] for name in ("low", "high", "p")}
     return row
 
 
-def _aligned(name: str, values: pd.Series, queries: pd.Index) -> pd.Series:
+def _aligned(name: str, values: Values, queries: pd.Index) -> pd.DataFrame:
+    """The values as a frame with a column per fit."""
     check_queries(name, values.index, queries)
-    values = values.loc[queries].astype(np.float64)
-    if values.isna().any():
-        raise InputError(f"{name}: query {values.index[values.isna()][0]!r} has no value (NaN)")
-    return values
+    frame = pd.DataFrame(values).loc[queries].astype(np.float64)
+    if (lost := frame.isna().any(axis=1)).any():
+        raise InputError(f"{name}: query {frame.index[lost][0]!r} has no value (NaN)")
+    return frame
+
+
+def _mean(values: pd.DataFrame) -> pd.Series:
+    """Per-query means over the fits."""
+    return values.mean(axis=1)

@@ -31,8 +31,9 @@ def learning_curve(
 
     Returns:
         A row per point and pair: ``queries`` (the number), ``system``, ``baseline``,
-        ``system_mean``, ``baseline_mean``, ``difference``, ``low``, ``high``, ``p`` (not corrected
-        for the number of rows).
+        ``system_mean``, ``baseline_mean``, ``difference``, ``low``, ``high``, ``p`` (the larger of
+        ``p`` and ``p_refits`` of :func:`significance.compare`; not corrected for the number of
+        rows).
     """
     names = ["system", "baseline", "system_mean", "baseline_mean", "difference", "low", "high", "p"]
     tables = []
@@ -40,5 +41,6 @@ def learning_curve(
         means = {name: mean_values(frames) for name, frames in fits.items()}
         per_query = {**untrained, **means}
         table = compare(per_query, pairs, [measure], settings, groups=groups, fits=fits)
-        tables.append(table[names].assign(queries=queries))
+        p = table[["p", "p_refits"]].max(axis=1)
+        tables.append(table[names].assign(queries=queries, p=p))
     return pd.concat(tables, ignore_index=True)[["queries", *names]]

@@ -109,7 +109,7 @@ def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
 
 def query_class_table(
     classes: pd.DataFrame,
-    systems: Mapping[str, tuple[pd.Series, pd.Series]],
+    systems: Mapping[str, tuple[pd.Series | pd.DataFrame, pd.Series | pd.DataFrame]],
     *,
     settings: TestSettings | None = None,
     groups: Mapping[str, Hashable] | None = None,
@@ -118,7 +118,8 @@ def query_class_table(
 
     Args:
         classes: as made by :func:`query_classes`, of the queries to be counted.
-        systems: per-query values of system and baseline, by the name of the comparison.
+        systems: per-query values of system and baseline, by the name of the comparison; of
+            systems that were fitted several times a frame with a column per fit.
         groups: group of each query; queries are tested by group.
 
     Returns:

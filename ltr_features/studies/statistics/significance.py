@@ -189,20 +189,33 @@ def gain_row(
     settings: TestSettings,
     groups: Sequence[Hashable] | None = None,
 ) -> dict[str, float]:
-    """The gain of one system over one baseline from their per-query values, float64 [n] each, as a
-    table row: ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
-    ``high`` (percentile bootstrap), ``p`` (randomisation test)."""
-    difference = system - baseline
-    interval, p = _resampled(difference, groups, settings)
+    """The gain of one system over one baseline as a table row.
+
+    Args:
+        system, baseline: per-query values, float64 [n], or [n, r] for r fits.
+
+    Returns:
+        ``n_queries``, ``n_groups``, ``baseline_mean``, ``system_mean``, ``gain``, ``low``,
+        ``high`` (percentile bootstrap, which includes the variance over fits), ``p`` (the larger
+        of the randomisation test's and, for several fits, that of the t-test over queries and
+        fits); see :attr:`TestSettings.description`.
+    """
+    s, b = (np.reshape(values, (len(values), -1)) for values in (system, baseline))
+    n_fits = min((v.shape[1] for v in (s, b) if v.shape[1] > 1), default=1)
+    by_fit = (s[:, :n_fits] - b[:, :n_fits]).mean(axis=0)
+    spread = by_fit.std(ddof=1) if n_fits > 1 else np.nan
+    refits = Refits(np.array([n_fits]), np.array([spread]))
+    difference = (s.mean(axis=1) - b.mean(axis=1))[:, None]
+    found = _over_queries_and_fits(difference, groups, refits, settings)
     return {
         "n_queries": len(difference),
         "n_groups": len(difference) if groups is None else len(set(groups)),
-        "baseline_mean": baseline.mean(),
-        "system_mean": system.mean(),
+        "baseline_mean": b.mean(),
+        "system_mean": s.mean(),
         "gain": difference.mean(),
-        "low": interval[0, 0],
-        "high": interval[0, 1],
-        "p": p[0],
+        "low": found["low"][0],
+        "high": found["high"][0],
+        "p": np.fmax(found["p"], found["p_refits"])[0],
     }
 
 
@@ -221,10 +234,13 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
         raise InputError(f"correction {method!r}: {error}; use for example 'holm'") from error
 
 
-def _resampled(
-    d: NDArray[np.float64], labels: Sequence[Hashable] | None, settings: TestSettings
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Bootstrap intervals, float64 [k, 2], and p-values of the randomisation test, float64 [k]."""
+def _over_queries_and_fits(
+    d: NDArray[np.float64],
+    labels: Sequence[Hashable] | None,
+    refits: Refits,
+    settings: TestSettings,
+) -> dict[str, NDArray[np.float64]]:
+    """``low``, ``high``, ``n_fits``, ``spread``, ``p`` and ``p_refits`` of differences [n, k]."""
     interval = bootstrap_interval(
         d,
         groups=labels,
@@ -232,9 +248,20 @@ def _resampled(
         n_resamples=settings.n_resamples,
         seed=settings.seed,
     )
-    return interval, fisher_randomisation(
+    p = fisher_randomisation(
         d, groups=labels, n_permutations=settings.n_permutations, seed=settings.seed
     )
+    means, over_queries = d.mean(axis=0), group_error(d, labels)
+    low, high = refits.widened(means, interval, *over_queries, settings.confidence).T
+    p_refits = t_test(means, *refits.total_error(*over_queries))
+    return {
+        "low": low,
+        "high": high,
+        "n_fits": refits.n_fits,
+        "spread": refits.spread,
+        "p": p,
+        "p_refits": np.where(refits.n_fits > 1, p_refits, np.nan),
+    }
 
 
 def _tests(
@@ -244,19 +271,11 @@ def _tests(
     settings: TestSettings,
 ) -> dict[str, NDArray[np.float64]]:
     """The columns from ``low`` to ``p_t``, and ``detectable``."""
-    interval, p = _resampled(d, labels, settings)
-    means, over_queries = d.mean(axis=0), group_error(d, labels)
-    low, high = refits.widened(means, interval, *over_queries, settings.confidence).T
-    error, freedom = refits.total_error(*over_queries)
-    p_refits = np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan)
-    return {
-        "low": low,
-        "high": high,
-        "n_fits": refits.n_fits,
-        "spread": refits.spread,
-        "p": p,
-        "p_refits": p_refits,
-        "p_corrected": corrected(np.fmax(p, p_refits), settings.correction),
+    found = _over_queries_and_fits(d, labels, refits, settings)
+    p_corrected = corrected(np.fmax(found["p"], found["p_refits"]), settings.correction)
+    error, freedom = refits.total_error(*group_error(d, labels))
+    return found | {
+        "p_corrected": p_corrected,
         "p_t": paired_t(d, groups=labels),
         "detectable": detectable(error, freedom, settings.alpha),
     }

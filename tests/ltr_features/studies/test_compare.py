@@ -344,9 +344,9 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     assert estimate[["system", "chosen_by"]].to_numpy().tolist() == [["good", "third"]]
     values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
     assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
-    assert "on which an independent ranking, third, does poorly" in told(report)
+    assert "on which a third ranking, third, does poorly" in told(report)
     without = compared(folder, tmp_path / "none", tmp_path / "third.run")
-    assert "There is no estimate on hard queries, as no independent ranking" in told(without)
+    assert "There is no estimate on hard queries, as no third ranking" in told(without)
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,42 @@ def test_table_by_hand() -> None:
         np.testing.assert_allclose(table[name], values * 2, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize(("shared", "related"), [(0.0, False), (0.7, True)])
+def test_a_selector_that_shares_the_baselines_luck_is_related(shared: float, related: bool) -> None:
+    """Two equally good systems and a selector, which see a query's difficulty through noise; part
+    of the selector's noise is the baseline's."""
+    rng = np.random.default_rng(1)
+    difficulty, b, s, own = rng.normal(0, 0.2, (4, 400))
+    c = shared * b + np.sqrt(1 - shared**2) * own
+    values = [pd.Series(np.clip(0.5 + difficulty + v, 0, 1)) for v in (b, s, c)]
+    table = hard_query_table(
+        values[0], {"s": values[1]}, selectors={"c": values[2]}, quantiles=(), settings=QUICK
+    ).set_index("chosen_by")
+    chosen, both = table.loc["c"], table.loc[BOTH]
+    assert chosen["related"] == related == (chosen["p"] < 0.01)
+    assert (chosen["baseline_correlation"] > chosen["system_correlation"] + 0.1) == related
+    assert both["p"] > 0.05
+    parts = np.average(
+        [chosen["gain"], chosen["other_gain"]],
+        weights=[chosen["n_queries"], 400 - chosen["n_queries"]],
+    )
+    assert parts == pytest.approx((values[1] - values[0]).mean())
+
+
+def test_training_noise_counts_on_hard_queries() -> None:
+    """Three fits whose means differ more than the gain: sure over queries, not over fits."""
+    base = pd.Series(np.linspace(0, 0.4, 60))
+    rng = np.random.default_rng(0)
+    once = base + 0.03 + rng.normal(0, 0.02, 60)
+    fits = pd.concat([once - 0.04, once, once + 0.04], axis=1)
+    one, several = (
+        hard_query_table(base, {"s": s}, quantiles=(), settings=QUICK).iloc[0] for s in (once, fits)
+    )
+    assert several["gain"] == pytest.approx(one["gain"])
+    assert one["p"] < 0.01 < 0.05 < several["p"]
+    assert several["low"] < 0 < one["low"]
+
+
 def test_without_control_the_interval_describes_the_gain() -> None:
     base = pd.Series(np.linspace(0, 0.4, 40), index=range(40))
     table = hard_query_table(base, {"s": base + 0.1}, quantiles=(), settings=QUICK)

@@ -64,6 +64,9 @@ def test_differences_at_each_number_of_queries() -> None:
     assert table["system_mean"].tolist() == pytest.approx(means)
     assert table["baseline_mean"].tolist() == pytest.approx([fixed["MAP"].mean()] * 2)
     assert (table["low"] < table["difference"]).all()
+    once, twice = table["p"]
+    assert once < 0.01  # over queries alone
+    assert twice > 0.05  # the two fits are .1 apart
 
 
 def test_empty_parts_of_folds_are_left_out() -> None:

@@ -26,7 +26,7 @@ from ltr_features.studies.page.verdicts import (
     verdict,
     verdict_sentence,
 )
-from ltr_features.studies.statistics.hard_queries import hard_query_table
+from ltr_features.studies.statistics.hard_queries import BOTH, hard_query_table
 from ltr_features.studies.statistics.significance import TestSettings
 
 
@@ -94,7 +94,7 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     assert f"{row['system']} {changes(row['gain'])} against" in text
     for number in (row["low"], row["high"]):
         assert signed(number) in text
-    assert f"(the {row['n_queries']:,} on which an independent ranking, BM25, does poorly" in text
+    assert f"(the {row['n_queries']:,} on which a third ranking, BM25, does poorly" in text
     assert text.count("interval") == 1
     for other in table.loc[~table["estimate"], "net_gain"].dropna():
         assert signed(other) not in text
@@ -103,18 +103,57 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     nobody = table[table["estimate"]].assign(n_queries=0)
     assert "No query is hard for BM25" in hard_query_verdict(replace(example, hard_queries=nobody))
     grouped = make_report().studies[1]
-    assert " groups on which an independent ranking, BM25" in hard_query_verdict(grouped)
+    assert " groups on which a third ranking, BM25" in hard_query_verdict(grouped)
 
 
-def test_no_hard_query_verdict_without_an_independent_ranking() -> None:
+def test_no_hard_query_verdict_without_a_third_ranking() -> None:
     example = study([0.0])
     values = example.systems[0].per_query["NDCG@10"]
     table = hard_query_table(
         values, {"new": values}, settings=TestSettings(n_permutations=99, n_resamples=50)
     )
     text = hard_query_verdict(replace(example, hard_queries=table))
-    assert "There is no estimate on hard queries, as no independent ranking selects them" in text
+    assert "There is no estimate on hard queries, as no third ranking selects them" in text
     assert "+" not in text
+
+
+def test_a_third_ranking_that_is_related_to_the_baseline_is_told() -> None:
+    """Two equally good systems; the chooser is the baseline but for one query."""
+    example = study([0.0], n=200)
+    old = example.systems[0].per_query["NDCG@10"]
+    new = pd.Series(np.random.default_rng(0).permutation(old), old.index)
+    chooser = old.copy()
+    chooser.iloc[0] += 0.01
+    related = {"selectors": {"copy": chooser}, "quantiles": (), "settings": example.test}
+    table = hard_query_table(old, {"new": new}, **related)  # type: ignore[arg-type]
+    text = hard_query_verdict(replace(example, hard_queries=table, hard_measure="NDCG@10"))
+    assert "copy is related to old more than to new (correlation of its values 1.00 and" in text
+    both = table[table["chosen_by"] == BOTH].iloc[0]
+    assert f"On the {both['n_queries']} that are hard by the mean of old and new" in text
+    assert f"new {changes(both['gain'])}, interval {signed(both['low'])} to" in text
+
+
+def test_few_queries_have_too_narrow_intervals() -> None:
+    assert "With so few of them, the intervals are too narrow." in group_verdict(study([0.1], n=8))
+
+
+def test_a_difference_that_holms_steps_let_through_is_not_called_out_of_reach() -> None:
+    """5 of 6 differing queries are won; all 6 would have had p = 2 / 64, and the other two tests,
+    which are significant, leave it uncorrected."""
+    example = study([0.1, 0.1, 0.0])
+    old, new = example.systems
+    frame = old.per_query.assign(
+        **{"NDCG@10": new.per_query["NDCG@10"], "MAP": new.per_query["MAP"]}
+    )
+    frame.iloc[:5, 2] += 0.1
+    frame.iloc[5, 2] -= 0.1
+    measures = ["P@10", "NDCG@10", "MAP"]
+    found = verdict(
+        replace(example, systems=[old, replace(new, per_query=frame)], measures=measures)
+    )
+    assert found.row["smallest_p"] == 2 / 64
+    assert found.outcome == "no significant difference"
+    assert "No difference could" not in found.details
 
 
 def test_groups_and_what_they_leave_are_told() -> None:
@@ -140,7 +179,7 @@ def test_too_few_groups_to_decide_are_told() -> None:
     assert found.outcome == "no significant difference"
     assert "the smallest possible p-value with 5 differing groups of queries and" in found.details
     assert "permutations is 0.062" in found.details
-    assert "With so few groups, the intervals are too narrow." in group_verdict(few)
+    assert "With so few of them, the intervals are too narrow." in group_verdict(few)
     assert verdict(study([0.1])).outcome == "helps"
 
 
