@@ -226,7 +226,7 @@ def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
         warnings.simplefilter("ignore", ColumnWarning)
         model = builder.fit(collection()).fitted_[0].model
     model.word_weight_, model._chosen = 1.0, True
-    assert any("is plain word matching: its 30 training queries" in r for r in model.remarks)
+    assert any("is plain word matching: what it learns from its 30" in r for r in model.remarks)
 
 
 def test_models_of_documents_miss_no_judgements():

@@ -371,6 +371,6 @@ def test_there_are_no_more_topics_than_there_is_to_learn_from(planted, tmp_path)
     model = BLTM(n_topics=K, lambda2=0.5).fit(few, D, paired(n))
     assert model.n_topics_ == 3 < K
     assert model.phi_d_.shape[1] == 3
-    assert any("has 3 topics, not 4" in remark for remark in model.remarks)
+    assert any("has 3 topics instead of 4" in remark for remark in model.remarks)
     model.save(tmp_path / "model")
     assert BLTM.load(tmp_path / "model").remarks == model.remarks

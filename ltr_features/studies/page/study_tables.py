@@ -58,10 +58,10 @@ def marks_note(study: Study) -> str:
     by = "" if groups == len(study.queries) else f" by {groups:,} groups of queries"
     refits = ""
     if study.comparisons["n_fits"].max() > 1:
-        refits = "for systems fitted several times also a t-test that includes training noise, "
+        refits = "for systems fitted several times also a t-test that includes training noise; "
     return (
         f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
-        f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}, {refits}"
+        f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}; {refits}"
         f"p < {test.alpha:g} after correction ({test.correction_name}) over "
         f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
         f"comparisons (pairs x measures; {len(study.queries):,} queries)."
@@ -79,8 +79,8 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         role = ""
         if system.name in letters:
             role = f" (baseline{' ' + letters[system.name] if letters[system.name] else ''})"
-        label = system.label if system.label not in system.name else ""
-        note = " ".join(filter(None, (f"{label}." if label else "", system.description)))
+        label = "" if system.label in system.name else f"{system.label}."
+        note = f"{label[:1].upper()}{label[1:]} {system.description}".strip()
         rows.append(
             [
                 Cell(system.name + role, note, style="baseline" if role else ""),

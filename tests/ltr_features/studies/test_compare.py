@@ -223,7 +223,7 @@ def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, t
         assert move["title"] == title
     assert set(moves["columns"]) == {""}
     html = (report / "report.html").read_text()
-    assert "What moved" in html
+    assert "Documents that moved" in html
     assert "ranked documents without a title" in html
     assert "40, shown by their ids" in html
     for absent in ("Pushed by", "TreeSHAP", "Title <"):

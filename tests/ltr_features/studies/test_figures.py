@@ -142,7 +142,7 @@ def test_a_point_per_query() -> None:
     x, y = np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.25])
     chart = scatter(x, y, "TFIDF", "U'V <I>", "AP")
     assert len(list(parsed(chart).iter("use"))) == 3
-    assert "Above the diagonal U'V <I> did better: 1 queries; below: 1." in chart.description
+    assert "Above the diagonal, U'V <I> did better: 1 queries; below: 1." in chart.description
     assert "<I>" not in chart.svg("k")
 
 

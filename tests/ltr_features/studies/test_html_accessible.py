@@ -54,7 +54,7 @@ def test_keys_open_the_rankings_of_a_query(page: Path, browser: Browser) -> None
       t.caption.textContent, ...[...t.rows].map(r => [...r.cells].map(c => c.innerText).join('|'))
     ])"""
     assert browser.evaluate(tables) == [
-        ["Word counts", "Rank|Document|Grade|Then",
+        ["Word counts", "Rank|Document|Grade|After",
          "2|A comet\nd3|1|9 ▼", "7|A treaty\nd1|2|1 ▲"],
         ["Word counts + SSI", "Rank|Document|Grade|Before",
          "1|A treaty\nd1\npushed by IDF +0.80|2|7 ▲",

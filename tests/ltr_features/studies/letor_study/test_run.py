@@ -60,7 +60,7 @@ def test_study_scores_each_test_query_once(data, folder):
     summary = json.loads((folder / "results.json").read_text())
     assert len(summary["comparisons"]) == 2
     text = (folder / "tables.txt").read_text()
-    assert "against Boosted steps" in text
+    assert "from Boosted steps" in text
     assert "n_thresholds=" in text
     assert f"{0.123:.4f}" in text
     assert "✗ AdaRank, MAP, official" in text

@@ -113,7 +113,7 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_
     for name in ("tables.txt", "report.html"):
         shown = " ".join((report / name).read_text(encoding="utf-8").split())
         assert f"±{row['map_error']:.3f} ({row['map_spread']:.3f})" in shown
-        assert "were fitted 3 times, each time with other seeds" in shown
+        assert "were fitted 3 times with different seeds" in shown
 
 
 def test_remarks_on_fits_stand_below_the_table(finished):
