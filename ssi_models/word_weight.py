@@ -40,7 +40,7 @@ class WeighsWords(MatchingModel):
 
     With the weight "auto", the queries that have relevant documents are split into halves. Each
     half is ranked by a copy of the model fitted on the other half, and the weight that is best for
-    both together becomes that of the model, which is fitted on all queries. Where 1,000 queries or
+    both together becomes that of the model, which is fitted on all queries. Where 2,000 queries or
     more have relevant documents, only one part, a tenth of them, is held out. The weight 1, word
     matching alone, is kept unless another one is better by more than chance would explain.
 

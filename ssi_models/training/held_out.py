@@ -15,7 +15,7 @@ from ssi_models.training.preferences import Preferences
 #: What may be held out for early stopping.
 HELD_OUT = ("auto", "parts", "queries", "pairs")
 #: With "auto", the number of training queries from which holding out one share of them is enough.
-MANY_QUERIES = 1000
+MANY_QUERIES = 2000
 N_PARTS = 3
 #: Measures for early stopping; the rank loss is negated, so that higher is better.
 VALIDATION_MEASURES = ("map", "rank_loss")

@@ -25,7 +25,7 @@ class TrainingOptions:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
             margin keeps the learned part from drowning the identity), and the softness of the
             logistic loss. "auto" trains with .3 and .1 and keeps what ranks held-out queries best;
-            if 1,000 or more queries, or groups, have relevant documents, it trains with .3 alone.
+            if 2,000 or more queries, or groups, have relevant documents, it trains with .3 alone.
         loss, rank_weight: see :class:`ssi_models.training.losses.PairwiseLoss`.
         negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
         learning_rate: step size, or "auto": the rate of .003, .01, .03, .1, .3 with the lowest
@@ -49,7 +49,7 @@ class TrainingOptions:
             queries are split into three parts, each of which is ranked by a model trained on the
             other two, and the model of all queries keeps the epoch and the factor that are best
             for the three together. "queries": a share of the queries with all their pairs, which
-            no model learns from. "auto": "parts" where fewer than 1,000 queries, or groups, have
+            no model learns from. "auto": "parts" where fewer than 2,000 queries, or groups, have
             relevant documents, else "queries". "pairs": single pairs of any query, for models that
             are to find further documents for the same queries (links of articles).
         validation_measure: "map" or "rank_loss".

@@ -182,10 +182,10 @@ def test_validation_draws_documents_where_there_are_many():
 
 
 def test_few_queries_or_groups_are_held_out_in_parts():
-    n = 1001
+    n = 2001
     pairs = Preferences.from_pairs(np.arange(n), np.zeros(n, int), n_queries=n, n_documents=1)
-    assert holds_out_parts(pairs.only(np.arange(999)), None)
-    assert not holds_out_parts(pairs.only(np.arange(1000)), None)
+    assert holds_out_parts(pairs.only(np.arange(1999)), None)
+    assert not holds_out_parts(pairs.only(np.arange(2000)), None)
     assert not holds_out_parts(pairs, None)
     assert holds_out_parts(pairs, np.arange(n) // 2)
 
