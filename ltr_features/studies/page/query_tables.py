@@ -44,9 +44,16 @@ def hard_query_table(study: Study) -> Table | None:
     caption = (
         f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
         f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). The compared systems "
-        f"do not influence this choice.{corrected}"
+        f"do not influence this choice.{corrected}{_all_hard(study, found[0]['n_queries'])}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)
+
+
+def _all_hard(study: Study, n_hard: int) -> str:
+    """A sentence for the caption if the rule calls every query hard, else ""."""
+    if n_hard < len(study.queries):
+        return ""
+    return f" The rule selects all {n_hard:,} queries, so these differences are those of all."
 
 
 def other_choices_table(study: Study) -> Table | None:
