@@ -402,9 +402,7 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
 def _differing_depths(given: Given, measures: Sequence[str]) -> Iterator[str]:
     """A remark if some runs have less than half the depth of the deepest one (the median number of
     documents per query), and a measure looks below it."""
-    depths = {
-        name: int(run.groupby("qid").size().median()) for name, run in given.rankings.items()
-    }
+    depths = {name: int(run.groupby("qid").size().median()) for name, run in given.rankings.items()}
     deepest = max(depths, key=lambda name: depths[name])
     shallow = {name: depth for name, depth in depths.items() if 2 * depth < depths[deepest]}
     if not shallow:
