@@ -382,8 +382,8 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
     for name, n in sorted(lacking.items(), key=lambda item: 2 * item[1] < len(judged)):
         if n:
             most = (
-                ": the verdict says more about these than about rankings; to compare rankings, leave "
-                "these out of the judgements"
+                ": the verdict says more about these than about rankings; to compare rankings, "
+                "leave these out of the judgements"
                 if 2 * n >= len(judged)
                 else ""
             )
