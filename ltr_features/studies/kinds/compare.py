@@ -15,7 +15,7 @@ from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, unjudged_queries
-from letor.measures import run_measure
+from letor.measures import measure_problems, run_measure
 from ltr_base.names import nearest
 from ltr_features.sources.files import (
     check_same_ids,
@@ -339,11 +339,8 @@ def _check(config: CompareConfig, data: Path) -> None:
     if config.test.correction not in CORRECTIONS:
         known = nearest(config.test.correction, CORRECTIONS)
         problems.append(f"--correction: no method {config.test.correction!r}; {known}")
-    for measure in dict.fromkeys([*config.measures, config.hard]):
-        try:
-            run_measure(measure)
-        except InputError as error:
-            problems.append(str(error))
+    further = [] if config.hard_measure is None else [config.hard_measure]
+    problems += measure_problems(config.measures, further)
     if problems:
         raise InputError("; ".join(problems))
 
