@@ -300,8 +300,9 @@ def _values_of_labels(
         return (labels >= definition.relevant_from).astype(np.float64)
     if labels.max(initial=0.0) > definition.top_label:
         raise InputError(
-            f"label {labels.max():g} is above top_label={definition.top_label} of ERR: give a "
-            "MeasureDefinition with a larger one"
+            f"label {labels.max():g} is above {definition.top_label}, the largest that ERR is "
+            f"defined for: leave ERR out, map the labels to 0 to {definition.top_label}, or in "
+            "Python give a MeasureDefinition with a larger top_label"
         )
     return (np.exp2(labels) - 1.0) / 2.0**definition.top_label
 

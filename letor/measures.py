@@ -9,6 +9,7 @@ computes measures per query, :func:`letor.evaluation.side_by_side` compares defi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -179,13 +180,17 @@ def parse_measure(text: str) -> MeasureDefinition:
     Raises:
         InputError: the text names no measure, or its cut-off is missing or not positive.
     """
+    return _parsed(text, _PREFIXES)
+
+
+def _parsed(text: str, prefixes: Sequence[str]) -> MeasureDefinition:
     prefix, _, name = text.strip().lower().rpartition(":")
     word, at, cutoff = name.partition("@")
     kinds = {known.lower(): kind for kind, known in _NAMES.items()}
     linear = prefix == "linear" or word == "ndcg-linear"
     kind = kinds.get("ndcg" if word == "ndcg-linear" else word)
-    if kind is None or prefix not in ("", *_PREFIXES):
-        raise InputError(_unknown(text, word, at + cutoff))
+    if kind is None or prefix not in ("", *prefixes):
+        raise InputError(_unknown(text, word, at + cutoff, prefixes))
     if at and not re.fullmatch(r"[1-9]\d*", cutoff):
         raise InputError(
             f"measure {text!r} needs a positive cut-off, for example {_NAMES[kind]}@10"
@@ -205,17 +210,33 @@ def run_measure(name: str) -> MeasureDefinition:
     """
     if ":" in name:
         raise InputError(f"measure {name!r}: reports have one convention, give it without a prefix")
-    return replace(parse_measure(name), ties="docid-ascending")
+    return replace(_parsed(name, ()), ties="docid-ascending")
 
 
-def _unknown(text: str, word: str, cutoff: str) -> str:
+def measure_problems(tested: Sequence[str], further: Sequence[str] = ()) -> Iterator[str]:
+    """Reasons why a report cannot use some measures: an unknown name, or two names of one measure
+    among those that are ``tested``, which would count twice in corrections."""
+    first: dict[MeasureDefinition, str] = {}
+    for number, name in enumerate([*tested, *(m for m in further if m not in tested)]):
+        try:
+            definition = run_measure(name)
+        except InputError as error:
+            yield str(error)
+            continue
+        if number < len(tested) and definition in first:
+            yield f"measures {first[definition]!r} and {name!r} are the same: leave one out"
+        first.setdefault(definition, name)
+
+
+def _unknown(text: str, word: str, cutoff: str, prefixes: Sequence[str]) -> str:
     known = [*_NAMES.values(), "NDCG-linear"]
     near = close_names(word, known)
     hint = f"; did you mean {near[0]}{cutoff}?" if near else ""
-    prefixes = ", ".join(f"{prefix}:" for prefix in _PREFIXES)
+    listed = ", ".join(f"{prefix}:" for prefix in prefixes)
+    other = f" and with prefix {listed} for another convention" if listed else ""
     return (
-        f"measure {text!r} is unknown; known are {', '.join(known)}, with @k for a cut-off and "
-        f"with prefix {prefixes} for another convention{hint}"
+        f"measure {text!r} is unknown; known are {', '.join(known)}, with @k for a cut-off{other}"
+        f"{hint}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -18,6 +19,8 @@ from ltr_features.text.collection import rows_of
 
 #: The grade of pairs with too little evidence.
 UNJUDGED = -1
+#: A p-value from which on differences between pairs are called chance.
+CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,34 @@ class ClickJudgements:
             self.log.pair_query, weights=self.enough, minlength=len(self.log.query_ids)
         )
         return [int(row) for row in np.flatnonzero(judged < 2)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """The model's remarks, and one if relevance varies no more than by chance."""
+        n, p = int(self.enough.sum()), self._chance
+        if p < CHANCE:
+            return list(self.model.remarks_)
+        return [
+            *self.model.remarks_,
+            f"the relevance of the {n:,} pairs with enough evidence varies no more than by chance "
+            f"(p = {p:.2f}): their grades may mean nothing; get more clicks",
+        ]
+
+    @property
+    def _chance(self) -> float:
+        """p-value of Pearson's chi-squared test that all pairs with enough evidence are equally
+        relevant, where an estimate counts for as many examinations as its standard error says; 0
+        if there are fewer than two."""
+        value, error, evidence = (
+            array[self.enough]
+            for array in (self.model.relevance_, self.model.relevance_error_, self.model.evidence_)
+        )
+        if len(value) < 2:
+            return 0.0
+        mean = np.average(value, weights=evidence)
+        known = np.divide(value * (1 - value), error**2, out=evidence.copy(), where=error > 0)
+        squares = (known * (value - mean) ** 2).sum()
+        return float(chdtrc(len(value) - 1, squares / max(mean * (1 - mean), 1e-12)))
 
     def frame(self) -> pd.DataFrame:
         """A row per pair of the log: ``query``, ``document`` (ids), ``shown``, ``clicked`` (int64),
@@ -221,14 +252,15 @@ class WeightedPairs:
 def weighted_pairs(
     judgements: ClickJudgements, *, errors_above: float = 1.0, largest: float = 100.0
 ) -> WeightedPairs:
-    """Pairs that are surely better than the average shown result, weighted by their clicks, each
+    """Pairs that are likely better than the average shown result, weighted by their clicks, each
     divided by the examination of its position: the expected clicks if all users looked at all
     results (Joachims, Swaminathan, Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
     2017, equation 4).
 
     After enough sessions nearly every result has been clicked by somebody. So only clicked pairs
     with enough evidence are taken whose relevance is above the mean over all examinations of the
-    log by ``errors_above`` standard errors.
+    log by ``errors_above`` standard errors; by chance, about one in six results of average
+    relevance is above it by one standard error, one in 44 by two.
 
     Args:
         errors_above: number of standard errors; minus infinity takes every clicked pair.
@@ -245,13 +277,13 @@ def weighted_pairs(
     known = judgements.enough & (clicks > 0)
     mean = np.average(model.relevance_, weights=model.evidence_)
     with np.errstate(invalid="ignore"):  # infinity times 0
-        surely = model.relevance_ - errors_above * model.relevance_error_ > mean
-    chosen = np.flatnonzero(known & (surely | (errors_above == -np.inf)))
+        better = model.relevance_ - errors_above * model.relevance_error_ > mean
+    chosen = np.flatnonzero(known & (better | (errors_above == -np.inf)))
     if not len(chosen):
         raise InputError(
-            f"of {int(known.sum()):,} clicked pairs with enough evidence none is surely better "
-            f"than the average result (by {errors_above:g} standard errors): get more clicks, or "
-            "lower errors_above"
+            f"of {int(known.sum()):,} clicked pairs with enough evidence none is better than the "
+            f"average result by {errors_above:g} standard errors: get more clicks, or lower "
+            "errors_above"
         )
     value = clicks[chosen] / clicks[chosen].mean()
     return WeightedPairs(

@@ -41,7 +41,7 @@ def write_judgements(
       log's own.
     - ``judgements.tsv``: the rows of ``ClickJudgements.frame``, queries by id.
     - ``qrels.txt``: pairs with a grade, in TREC's format.
-    - ``pairs.tsv``: query, document, weight of pairs that are surely good, see ``weighted_pairs``.
+    - ``pairs.tsv``: query, document, weight of pairs that are likely good, see ``weighted_pairs``.
     - ``examination.tsv``: a row per position, from 1, see :func:`curve`.
     - ``clicks.json``: provenance, counts and remarks.
 
@@ -59,7 +59,7 @@ def write_judgements(
     documents = np.asarray(log.document_ids, dtype=object)
     table = judgements.frame().assign(query=named[log.pair_query])
     graded = table[table["grade"] >= 0]
-    remarks = list(judgements.model.remarks_)
+    remarks = judgements.remarks
     try:
         pairs = weighted_pairs(judgements)
     except InputError as error:

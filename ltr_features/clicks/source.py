@@ -145,7 +145,7 @@ def read_clicks(
                 **describe(judged),
                 "judgements of documents that are not there, left out": n_unknown,
                 "log": dict(judged.log.description),
-                "remarks": judged.model.remarks_,
+                "remarks": judged.remarks,
             }
         )
     texts = list(numbers)

@@ -49,8 +49,9 @@ def fold_scores(
     """
     if len(train_parts) < 2 or any(len(part) == 0 for part in train_parts):
         raise InputError(
-            "out-of-fold scores need at least two non-empty parts of training queries: folds whose "
-            "training queries other folds test, or Fold(..., parts=[...])"
+            "out-of-fold scores need at least two non-empty parts of training queries: give 4 or "
+            "more folds (one part tests, one validates and the others train), which test each "
+            "other's training queries, or Fold(..., parts=[...])"
         )
     train = np.sort(np.concatenate(train_parts))
     if len(np.unique(train)) != len(train):

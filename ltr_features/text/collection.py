@@ -257,10 +257,9 @@ class Collection:
             )
         labels = self.kept_together()
         if labels is not None:
-            n = int((np.bincount(labels)[labels] > 1).sum())
             found.append(
-                f"{n:,} of {self.n_queries:,} queries have the same text as another one, up to "
-                "case and spaces: folds keep such queries together, except folds by time"
+                f"{same_text_remark(labels)}: folds keep such queries together, except folds by "
+                "time"
             )
         return found
 
@@ -283,6 +282,16 @@ def normalised(query: str) -> str:
     """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
     spaces within merged."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
+
+
+def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:
+    """How many queries have the same text as another one, given labels that queries of the same
+    text share; the beginning of a remark."""
+    _, code, sizes = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
+    n = int((sizes[code] > 1).sum())
+    return (
+        f"{n:,} of {len(code):,} queries have the same text as another one, up to case and spaces"
+    )
 
 
 def _check_integers(name: str, values: object, n: int) -> None:

@@ -16,7 +16,7 @@ from ir_measures import AP, RR, P, R, nDCG
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import best_first, numba_settings_kept, to_ranx, unjudged_queries
-from letor.measures import MeasureDefinition, parse_measure, run_measure
+from letor.measures import MeasureDefinition, measure_problems, parse_measure, run_measure
 
 PEERS = {
     "NDCG@10": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10,
@@ -160,6 +160,22 @@ def test_definitions_name_gain_cut_off_empty_queries_and_ties() -> None:
     for part in ("count 0", "by ascending document id"):
         assert part in line
     assert "all ranked documents" in run_measure("MAP").formula
+
+
+def test_the_message_on_an_unknown_name_offers_only_what_is_allowed() -> None:
+    with pytest.raises(InputError, match="for a cut-off and with prefix letor4:, mslr:"):
+        parse_measure("qwxyz")
+    with pytest.raises(InputError, match=r"for a cut-off$"):
+        run_measure("qwxyz")
+
+
+def test_two_names_of_one_measure_are_found() -> None:
+    assert list(measure_problems(["NDCG@10", "NDCG-linear@10", "MAP"], ["ndcg@10"])) == []
+    assert list(measure_problems(["NDCG@10", "MAP", "ndcg@10", "P"], ["MRR@0"])) == [
+        "measures 'NDCG@10' and 'ndcg@10' are the same: leave one out",
+        "precision needs a positive cut-off, for example P@10",
+        "measure 'MRR@0' needs a positive cut-off, for example MRR@10",
+    ]
 
 
 @pytest.mark.parametrize(

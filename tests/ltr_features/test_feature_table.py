@@ -128,7 +128,7 @@ def test_no_row_is_scored_by_a_model_that_saw_its_query(n_parts, seed):
 def test_parts_are_checked():
     pairs = Pairs(np.array([0]), np.array([0]))
     for parts, message in (
-        ([np.array([0])], "at least two"),
+        ([np.array([0])], r"at least two .* give 4 or more folds \(one part tests,"),
         ([np.array([0]), np.array([], dtype=np.int64)], "at least two"),
         ([np.array([0, 1]), np.array([1])], "share a query"),
     ):

@@ -199,7 +199,7 @@ def test_better_is_better_beyond_chance():
 
 
 def test_numbers_that_the_documentation_states():
-    """docs/models.md: three parts, two for models without epochs, a tenth from 1,000 queries on."""
+    """docs/models.md: three parts, two for models without epochs, a tenth from 2,000 queries on."""
     assert (held_out.N_PARTS, held_out.MANY_QUERIES) == (3, 2000)
     assert (word_weight._FEW_PARTS, word_weight._MANY_PARTS) == (2, 10)
     assert held_out.mean_value(np.array([np.nan])) == 0

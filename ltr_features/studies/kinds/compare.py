@@ -15,7 +15,7 @@ from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, unjudged_queries
-from letor.measures import run_measure
+from letor.measures import measure_problems, run_measure
 from ltr_base.names import nearest
 from ltr_features.sources.files import (
     check_same_ids,
@@ -41,6 +41,7 @@ from ltr_features.studies.statistics.query_classes import (
 )
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
 from ltr_features.studies.study import Study
+from ltr_features.text.collection import examples, normalised, same_text_remark
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 RECALL_SYSTEMS = 5
@@ -57,7 +58,8 @@ class CompareConfig(Section):
         data: LETOR file, whose labels serve as judgements if ``qrels`` is not given.
         queries: texts of the queries, see :func:`~ltr_features.sources.files.read_queries`.
         documents: titles of documents, see :func:`~ltr_features.sources.files.read_titles`.
-        groups: of the queries (id, tab, group); queries of one group are tested together.
+        groups: of the queries (id, tab, group); queries of one group are tested together. By
+            default, queries of the same text are a group.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
         measures: names as in :func:`letor.measures.run_measure`; the first is the primary one.
@@ -122,7 +124,8 @@ class Given:
     Attributes:
         rankings: run of each system, columns ``qid``, ``docno``, ``score``, or a ranx object.
         qrels: columns ``qid``, ``docno``, ``label``, or a ranx object.
-        texts: of queries. titles: of documents. groups: of queries, if there are any.
+        texts: of queries. titles: of documents.
+        groups: of queries; by default, those of queries with the same text. None if there are none.
         notes: further facts, by label.
     """
 
@@ -136,6 +139,18 @@ class Given:
     def __post_init__(self) -> None:
         self.rankings = {name: as_frame(run) for name, run in self.rankings.items()}
         self.qrels = as_frame(self.qrels)
+        if self.groups is None:
+            self.groups = self.same_text
+
+    @property
+    def same_text(self) -> dict[str, str] | None:
+        """The first judged query with the same text (see
+        :func:`~ltr_features.text.collection.normalised`), by query; None if all texts differ."""
+        first: dict[str, str] = {}
+        queries = self.qrels["qid"].astype(str).unique()
+        texts = {query: normalised(self.texts.get(query, "")) for query in queries}
+        found = {q: first.setdefault(text, q) if text else q for q, text in texts.items()}
+        return found if len(set(found.values())) < len(found) else None
 
 
 class CompareStudy(Study):
@@ -218,8 +233,9 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     """The report on rankings of the same queries.
 
     Raises:
-        InputError: a judged query has no group.
+        InputError: a judged query has no group, or two compared runs have no query in common.
     """
+    _check_common_queries(config, given)
     every = list(dict.fromkeys([*config.measures, config.hard]))
     values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
     judged = next(iter(values.values())).index
@@ -258,7 +274,11 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
-        remarks=list(_differing_queries(given, judged)),
+        remarks=[
+            *_differing_queries(given, judged),
+            *_differing_depths(given, config.measures),
+            *_same_texts(given),
+        ],
     )
     return Report(
         title=config.title,
@@ -319,13 +339,25 @@ def _check(config: CompareConfig, data: Path) -> None:
     if config.test.correction not in CORRECTIONS:
         known = nearest(config.test.correction, CORRECTIONS)
         problems.append(f"--correction: no method {config.test.correction!r}; {known}")
-    for measure in dict.fromkeys([*config.measures, config.hard]):
-        try:
-            run_measure(measure)
-        except InputError as error:
-            problems.append(str(error))
+    further = [] if config.hard_measure is None else [config.hard_measure]
+    problems += measure_problems(config.measures, further)
     if problems:
         raise InputError("; ".join(problems))
+
+
+def _check_common_queries(config: CompareConfig, given: Given) -> None:
+    """Raise InputError if two runs that are compared have no judged query in common."""
+    judged = set(given.qrels["qid"].astype(str))
+    queries = {
+        name: [q for q in run["qid"].astype(str).unique() if q in judged]
+        for name, run in given.rankings.items()
+    }
+    for one, other in config.pairs:
+        if set(queries[one]).isdisjoint(queries[other]):
+            raise InputError(
+                f"{one} and {other} have no judged query in common ({examples(queries[one])}; "
+                f"{examples(queries[other])}): compare runs on the same queries"
+            )
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
@@ -337,12 +369,23 @@ def _names(runs: Sequence[Path]) -> list[str]:
 
 
 def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
-    """Remarks on each run that lacks some of the judged queries, and on queries of runs alone."""
+    """Remarks on each run that lacks some of the judged queries (those that lack half or more
+    first), and on queries of runs alone."""
     unjudged: dict[str, str] = {}  # query -> the first run that has it
-    for name, run in given.rankings.items():
-        n = len(judged.difference(pd.Index(run["qid"].unique())))
+    lacking = {
+        name: len(judged.difference(pd.Index(run["qid"].unique())))
+        for name, run in given.rankings.items()
+    }
+    for name, n in sorted(lacking.items(), key=lambda item: 2 * item[1] < len(judged)):
         if n:
-            yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0"
+            most = (
+                ": the verdict says more about these than about rankings; to compare rankings, "
+                "leave these out of the judgements"
+                if 2 * n >= len(judged)
+                else ""
+            )
+            yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0{most}"
+    for name, run in given.rankings.items():
         for query in unjudged_queries(given.qrels, run):
             unjudged.setdefault(query, name)
     if unjudged:
@@ -351,6 +394,35 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
             f"{len(unjudged):,} queries of the runs have no judgement and are left out; the first "
             f"is {query!r} in {name} (check its spelling)"
         )
+
+
+def _differing_depths(given: Given, measures: Sequence[str]) -> Iterator[str]:
+    """A remark if some runs have less than half the depth of the deepest one (the median number of
+    documents per query), and a measure looks below it."""
+    depths = {name: int(run.groupby("qid").size().median()) for name, run in given.rankings.items()}
+    deepest = max(depths, key=lambda name: depths[name])
+    shallow = {name: depth for name, depth in depths.items() if 2 * depth < depths[deepest]}
+    if not shallow:
+        return
+    cutoffs = {measure: run_measure(measure).cutoff for measure in measures}
+    least = min(shallow.values())
+    affected = [m for m, cutoff in cutoffs.items() if cutoff is None or cutoff > least]
+    if affected:
+        ranked = ", ".join(f"{name} {depth:,}" for name, depth in shallow.items())
+        yield (
+            f"runs of different depth are compared: {ranked} documents per query (median), "
+            f"{deepest} {depths[deepest]:,}. {', '.join(affected)} count what a run does not rank "
+            f"as not found, which favours deeper runs; compare runs of one depth, or up to rank "
+            f"{least:,}"
+        )
+
+
+def _same_texts(given: Given) -> Iterator[str]:
+    """A remark on queries of the same text, and how they are tested."""
+    same = given.same_text
+    if same is not None:
+        tested = "they are tested as one" if given.groups == same else "groups are given for them"
+        yield f"{same_text_remark(list(same.values()))}: {tested}"
 
 
 def _facts(given: Given) -> dict[str, str]:

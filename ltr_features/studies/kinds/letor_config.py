@@ -112,6 +112,9 @@ class StudyConfig(Section):
         unknown = [name for name in self.compare_measures if name not in self.measures]
         if unknown:
             raise ValueError(f"compare_measures: {unknown[0]!r} is not among the measures")
+        tested = [parse_measure(self.measures[name]) for name in self.compare_measures]
+        if len(set(tested)) < len(tested):
+            raise ValueError("compare_measures: two of them are the same measure: leave one out")
         for where, names in self._mentioned():
             for name, known in names:
                 if name not in known:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.measures import run_measure
+from letor.measures import measure_problems
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_base.names import nearest
 from ltr_features.candidates import candidate_sources, source_kind
@@ -286,11 +286,8 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         if expected.measure not in evaluation.all_measures:
             known = nearest(expected.measure, evaluation.all_measures)
             yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
-    for measure in evaluation.all_measures:
-        try:
-            run_measure(measure)
-        except InputError as error:
-            yield f"evaluation: {error}"
+    for problem in measure_problems(evaluation.measures, [evaluation.hard_measure]):
+        yield f"evaluation: {problem}"
     shown = {name for pair in config.headline_pairs for name in pair}
     if evaluation.learning_curve and not any(
         config.fits_of(s) for s in config.all_systems if s.name in shown

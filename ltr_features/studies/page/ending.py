@@ -12,6 +12,7 @@ from ltr_features.studies.page.verdicts import outcome_of, value, verdict_senten
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
 _MARKS = {"helps": " ▲", "hurts": " ▼", "no significant difference": "  "}
+_MEANINGS = {"▲": "significantly better", "▼": "significantly worse"}
 #: The file of a report that contains the summary.
 ENDING = "verdict.txt"
 
@@ -56,14 +57,25 @@ def _cells(study: Study) -> dict[str, str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of at most ROWS rows; first cells are cut so that lines fit."""
+    """A table of at most ROWS rows: the first two (a report's headline), those with a mark, and
+    then the others, in their order. First cells are cut so that lines fit."""
     heads = [heads[0], *(clipped(head, 20) for head in heads[1:])]
     widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(1, len(heads))]
     room = WIDTH - sum(widths) - 2 * len(widths)
-    shown = [[clipped(row[0], room), *row[1:]] for row in rows[:ROWS]]
-    text = aligned(heads, shown, left=1)
-    hidden = len(rows) - len(shown)
-    return f"{text}\n… and {hidden} more" if hidden else text
+    by_need = sorted(range(len(rows)), key=lambda i: i > 1 and not any(_marked(rows[i])))
+    shown = [rows[i] for i in sorted(by_need[:ROWS])]
+    hidden = [rows[i] for i in by_need[ROWS:]]
+    text = aligned(heads, [[clipped(row[0], room), *row[1:]] for row in shown], left=1)
+    if not hidden:
+        return text
+    counts = zip(_MEANINGS.values(), map(sum, zip(*map(_marked, hidden), strict=True)), strict=True)
+    marked = "".join(f", {n} {meaning}" for meaning, n in counts if n)
+    return f"{text}\n… and {len(hidden)} more{marked}{', in the report' * bool(marked)}"
+
+
+def _marked(row: Sequence[str]) -> list[bool]:
+    """Whether some cell of the row has the mark, for each mark."""
+    return [any(cell.endswith(mark) for cell in row[1:]) for mark in _MEANINGS]
 
 
 def _remarks(studies: Sequence[Study]) -> list[str]:

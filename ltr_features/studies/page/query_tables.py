@@ -48,13 +48,20 @@ def hard_query_table(study: Study) -> Table | None:
         f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). Others: difference on "
         "the other queries. Correlation: of its values with those of baseline and system; if it is "
         "related to the baseline more, part of the difference may come from the choice of queries."
-        f"{corrected}"
+        f"{corrected}{_all_hard(study, found[0]['n_queries'])}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)
 
 
 def _correlations(row: Record) -> str:
     return f"{row['baseline_correlation']:.2f}, {row['system_correlation']:.2f}"
+
+
+def _all_hard(study: Study, n_hard: int) -> str:
+    """A sentence for the caption if the rule calls every query hard, else ""."""
+    if n_hard < len(study.queries):
+        return ""
+    return f" The rule selects all {n_hard:,} queries, so these differences are those of all."
 
 
 def other_choices_table(study: Study) -> Table | None:

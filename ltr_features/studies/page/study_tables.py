@@ -16,6 +16,7 @@ from ltr_features.studies.page.table_parts import (
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table, wrapped
 from ltr_features.studies.page.verdicts import (
+    detected,
     group_verdict,
     hard_query_verdict,
     minus,
@@ -126,7 +127,7 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
         number("p (t, groups)" if study.groups else "p (t)", "p_t", p_value),
         number("Effect", "effect", lambda x: minus(f"{x:.2f}")),
         ("Won / tied / lost", lambda r: f"{r['won']} / {r['tied']} / {r['lost']}"),
-        number("Detectable", "detectable", value,
+        number("Detectable", "detectable", detected,
                 *(["design effect {:.1f}", "design_effect"] if grouped else [])),
     ]  # fmt: skip
     tested = f", tested by their {found[0]['n_groups']:,} groups" if study.groups else ""

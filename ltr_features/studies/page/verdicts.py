@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,11 +10,13 @@ from typing import Any, Literal
 import pandas as pd
 
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.statistics.significance import corrected
+from ltr_features.studies.statistics.significance import TIE, corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
 """Colours of the outcomes."""
+LARGEST = 1.0
+"""Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
 """With fewer groups, or queries without groups, bootstrap intervals are too narrow."""
 
@@ -125,7 +128,12 @@ def _numbers(study: Study, row: pd.Series) -> str:
     )
     if row["significant"]:
         return text
-    if row["detectable"] > 0:
+    if row["detectable"] > LARGEST:
+        text += (
+            f" With this many {_observations(row)}, no difference that {row['measure']} can take "
+            "is detected with a power of 80 %."
+        )
+    elif row["detectable"] > 0:
         text += (
             f" With this many {_observations(row)}, a difference of {value(row['detectable'])} is "
             "detected with a power of 80 % (before correction); a smaller one may be missed."
@@ -164,7 +172,8 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
 
 
 def group_verdict(study: Study) -> str:
-    """Sentences on the groups of queries and the design effect; "" if there are no groups."""
+    """Sentences on the groups of queries, the design effect, and too few queries or groups; "" if
+    there is nothing to say."""
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
     few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
@@ -180,7 +189,9 @@ def group_verdict(study: Study) -> str:
         span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
         own = study.comparison(study.pairs[0], study.measures[0])["design_effect"]
         text += f". Design effect: {span}"
-        if own == own:
+        if n_groups < FEW_GROUPS:
+            text += ", an unreliable estimate from so few groups"
+        elif own > 1:
             text += (
                 f"; for the headline {own:.1f}, which makes it as informative as a comparison on "
                 f"{n / own:,.0f} independent queries"
@@ -264,20 +275,30 @@ def value(x: float) -> str:
     return f"{x:.4f}"
 
 
+def detected(x: float) -> str:
+    """A detectable difference; "none" if no difference of a measure is that large."""
+    return "none" if x > LARGEST else value(x)
+
+
 def changes(x: float) -> str:
     """A mean difference as a verb: "gains 0.0123", "loses 0.0123"."""
-    shown = f"{abs(x):.4f}"
-    if float(shown) == 0:
+    if abs(x) <= TIE:
         return "neither gains nor loses"
-    return f"{'gains' if x > 0 else 'loses'} {shown}"
+    return f"{'gains' if x > 0 else 'loses'} {abs(x):.{_decimals(x, 4)}f}"
 
 
 def signed(x: float) -> str:
-    """Four decimals with a sign and typographic minus: "+0.0123", "−0.0123"; "n/a" for NaN."""
+    """Four decimals (for tiny numbers more) with a sign and typographic minus: "+0.0123",
+    "−0.000012"; "n/a" for NaN."""
     if pd.isna(x):
         return "n/a"
-    text = f"{x:+.4f}"
-    return "0.0000" if float(text) == 0 else minus(text)
+    return "0.0000" if abs(x) <= TIE else minus(f"{x:+.{_decimals(x, 4)}f}")
+
+
+def _decimals(x: float, usual: int) -> int:
+    """The usual number of decimals, or as many as show two significant digits of a number that
+    would be rounded to 0."""
+    return usual if round(x, usual) else 1 - math.floor(math.log10(abs(x)))
 
 
 def minus(number: str) -> str:
@@ -286,20 +307,23 @@ def minus(number: str) -> str:
 
 
 def percent(x: float) -> str:
-    """A share as a signed percentage with one decimal: "+12.3 %"; "n/a" for NaN."""
+    """A share as a signed percentage with one decimal (tiny shares with more): "+12.3 %"; "n/a"
+    for NaN."""
     if pd.isna(x):
         return "n/a"
-    text = f"{100 * x:+.1f}"
-    return ("0.0" if float(text) == 0 else minus(text)) + " %"
+    return ("0.0" if abs(x) <= TIE else minus(f"{100 * x:+.{_decimals(100 * x, 1)}f}")) + " %"
 
 
 def p_value(p: float) -> str:
-    """A p-value with about two significant digits; "< 0.0001" below that; "n/a" for NaN."""
+    """A p-value with about two significant digits, or so many that it does not look like the usual
+    level .05; "< 0.0001" for small ones; "n/a" for NaN."""
     if pd.isna(p):
         return "n/a"
     if p < 0.0001:
         return "< 0.0001"
-    return f"{p:.4f}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+    usual = 4 if p < 0.001 else 3 if p < 0.1 else 2
+    decimals = (d for d in range(usual, 8) if p == 0.05 or round(p, d) != 0.05)
+    return f"{p:.{next(decimals, usual)}f}"
 
 
 def p_equals(p: float) -> str:

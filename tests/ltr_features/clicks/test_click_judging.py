@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click_logs import log_of
+from scipy.stats import chi2_contingency
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -118,7 +119,7 @@ def test_pairs_weigh_their_clicks_by_the_inverse_propensity():
         weighted_pairs(ClickJudgements(ClickRate().fit(nothing)))
 
 
-def test_pairs_are_surely_better_than_the_average_result():
+def test_pairs_are_better_than_the_average_result():
     """The mean click rate is 42 / 300 = .14; rates and errors: .4 (.07), .2 (.04), .33 (.27, of
     three showings), .007 (.007)."""
     log = counted([(0, 0, 0, 50, 20), (0, 1, 0, 100, 20), (0, 2, 0, 3, 1), (0, 3, 0, 147, 1)])
@@ -127,10 +128,36 @@ def test_pairs_are_surely_better_than_the_average_result():
     assert weighted_pairs(judged, errors_above=1).document.tolist() == [0, 1]
     assert weighted_pairs(judged, errors_above=2).document.tolist() == [0]
     assert weighted_pairs(judged, errors_above=-np.inf).document.tolist() == [0, 1, 2, 3]
-    with pytest.raises(InputError, match=r"of 4 clicked pairs .* none is surely"):
+    with pytest.raises(InputError, match=r"of 4 clicked pairs .* none is better .* by 9 standard"):
         weighted_pairs(judged, errors_above=9)
     with pytest.raises(InputError, match="errors_above must be a number"):
         weighted_pairs(judged, errors_above=np.nan)
+
+
+def test_relevance_that_varies_no_more_than_by_chance_is_told():
+    """By chance: 20 clicks of 50 or so. The p-value is that of the table of clicks and skips."""
+    rng = np.random.default_rng(0)
+    for clicks, expected in (
+        (rng.binomial(50, 0.4, 40), True),
+        (rng.binomial(50, np.linspace(0.2, 0.6, 40)), False),
+        (np.zeros(40), True),
+    ):
+        rows = [(0, i, 0, 50, int(n)) for i, n in enumerate(clicks)]
+        rows.append((0, 40, 0, 3, 3))  # too few to count
+        judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(rows, 41)), scale=1)
+        p = chi2_contingency([clicks, 50 - clicks])[1] if clicks.any() else 1
+        said = f"of the 40 pairs with enough evidence varies no more than by chance (p = {p:.2f})"
+        assert any(said in remark for remark in judged.remarks) == expected
+    alone = ClickJudgements(ClickRate().fit(counted([(0, 0, 0, 50, 20)])))
+    assert alone.remarks == []
+
+
+def test_one_standard_error_lets_in_one_average_result_in_six():
+    clicks = np.random.default_rng(0).binomial(1000, 0.4, 1000)
+    log = counted([(0, i, 0, 1000, int(n)) for i, n in enumerate(clicks)], 1000)
+    judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(log))
+    assert len(weighted_pairs(judged).query) == pytest.approx(1000 / 6, rel=0.15)
+    assert len(weighted_pairs(judged, errors_above=2).query) == pytest.approx(1000 / 44, rel=0.4)
 
 
 def test_debiased_labels_are_nearer_to_the_truth():

@@ -176,7 +176,7 @@ def test_too_few_clicks_are_told(tmp_path, texts, learns):
 
 def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
     """Users without noise click relevant documents alone; after many sessions most of these are
-    surely better than what is shown on average."""
+    better than what is shown on average."""
     toml, data = texts
     config = ClicksStudy.read(toml, data)
     learners = MatchingLearners(config, config.matching, data, Digests())

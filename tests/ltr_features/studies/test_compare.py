@@ -334,6 +334,65 @@ def test_queries_that_belong_together_are_tested_together(files, tmp_path):
     assert (summary(again)["n_groups"] == 20).all()
 
 
+def test_queries_of_the_same_text_are_tested_as_one_unless_there_are_groups(files, tmp_path):
+    texts = tmp_path / "texts.tsv"
+    texts.write_text("".join(f"q{i}\t{'Red  shoes' if i < 4 else i}\n" for i in range(18)))
+    texts.write_text(texts.read_text() + "q18\tred shoes\n")  # q19 has no text
+    report = compared(files[0], tmp_path / "out", queries=texts)
+    assert (summary(report)["n_groups"] == 16).all()
+    same = "! 5 of 20 queries have the same text as another one, up to case and spaces: "
+    assert f"{same}they are tested as one" in told(report)
+    assert "they are tested as one" in " ".join((report / "verdict.txt").read_text("utf-8").split())
+    grouped = compared(files[0], tmp_path / "own", queries=texts, groups=groups_file(tmp_path))
+    assert (summary(grouped)["n_groups"] == 5).all()
+    assert f"{same}groups are given for them" in told(grouped)
+    texts.write_text("".join(f"q{i}\ttext {i}\n" for i in range(20)))
+    apart = compared(files[0], tmp_path / "apart", queries=texts)
+    assert (summary(apart)["n_groups"] == 20).all()
+    assert "same text" not in told(apart)
+
+
+def test_runs_on_different_queries_are_refused_or_the_verdict_says_so(files, tmp_path):
+    folder = files[0]
+    lines = (folder / "good.run").read_text().splitlines(keepends=True)
+    of_query = [int(line.split()[0][1:]) for line in lines]
+
+    def run(name: str, queries: range) -> Path:
+        kept = [line for q, line in zip(of_query, lines, strict=True) if q in queries]
+        (tmp_path / name).write_text("".join(kept))
+        return tmp_path / name
+
+    options = {"qrels": folder / "qrels.txt", "test": TEST}
+    runs = run("one.run", range(12)), run("two.run", range(12, 20))
+    expected = r"two and one have no judged query in common \('q12', .*; 'q0', .*same queries"
+    with pytest.raises(InputError, match=expected):
+        compare_files(runs, tmp_path / "out", **options)
+    report = compare_files([folder / "bad.run", *runs], tmp_path / "three", **options)
+    verdict = " ".join((report / "verdict.txt").read_text("utf-8").split())
+    first = "! two lacks 12 of 20 judged queries, which count 0: the verdict says more about these"
+    assert f"{first} than about rankings; to compare rankings, leave" in verdict
+    assert "one lacks 8 of 20 judged queries, which count 0 " in verdict + " "
+
+
+def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_path):
+    folder = files[0]
+    lines = (folder / "good.run").read_text().splitlines(keepends=True)
+    (tmp_path / "cut.run").write_text("".join(li for li in lines if int(li.split()[3]) <= 2))
+    runs, options = [folder / "bad.run", tmp_path / "cut.run"], {"qrels": folder / "qrels.txt"}
+
+    def of(*measures: str) -> str:
+        out = tmp_path / measures[0]
+        return told(compare_files(runs, out, test=TEST, measures=measures, **options))
+
+    assert (
+        "! runs of different depth are compared: cut 2 documents per query (median), bad 5. MAP, "
+        "P@3 count what a run does not rank as not found, which favours deeper runs; compare runs "
+        "of one depth, or up to rank 2."
+    ) in of("MAP", "P@2", "P@3")
+    assert "different depth" not in of("NDCG@2", "P@1")
+    assert "different depth" not in told(compared(folder, tmp_path / "alike"))
+
+
 def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     folder, rows, _ = files
     third = np.random.default_rng(3).random(100)
@@ -345,6 +404,12 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     values = evaluate(qrels_of(rows), run_of(rows, third), ["NDCG@10"])["NDCG@10"]
     assert estimate["n_queries"].tolist() == [(values < 0.5).sum()]
     assert "on which a third ranking, third, does poorly" in told(report)
+    assert "The rule selects all" not in (report / "report.html").read_text("utf-8")
+    reverse = (folder / "good.run").read_text().replace(" Q0 d", " Q0 x")
+    (tmp_path / "none.run").write_text(f"{reverse}q0 Q0 d000 9 -9 t\n")
+    every = compared(folder, tmp_path / "all", tmp_path / "none.run", hard_by="none")
+    page = (every / "report.html").read_text("utf-8")
+    assert "The rule selects all 20 queries, so these differences are those of all." in page
     without = compared(folder, tmp_path / "none", tmp_path / "third.run")
     assert "There is no estimate on hard queries, as no third ranking" in told(without)
 
@@ -355,6 +420,8 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--hard-by", "god"], "--hard-by: no run 'god'; did you mean 'good'"),
         (["--hard-by", "bad"], "--hard-by bad: a baseline cannot choose the hard queries"),
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
+        (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
+        (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),

@@ -88,6 +88,11 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         ('score = "bm25_whole"', "", "give either score or columns"),
         ('"NDCG@20", "MAP"', '"NDCG@20", "MAPP"', "measure 'MAPP' is unknown"),
+        (
+            '"NDCG@20", "MAP"',
+            '"NDCG@20", "ndcg@20"',
+            "evaluation: measures 'NDCG@20' and 'ndcg@20'",
+        ),
         ("seed = 0\ncandidate", "seed = 0 0\ncandidate", "cannot be read as TOML"),
         ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
         (

@@ -39,10 +39,32 @@ def test_the_verdict_and_a_short_table_come_last(runs, tmp_path):
     table = [line for line in lines if re.search(r"number \d +\d", line)]
     assert len(table) == 8
     assert table[1].endswith("1.0000 ▲")
+    numbers = re.findall(r"number (\d)", "\n".join(table))
+    assert numbers == list("01234579")  # all that are better
     assert "… and 2 more" in lines
     texts = (tmp_path / "out" / "report" / "verdict.txt").read_text(encoding="utf-8")
     assert all(len(line) <= WIDTH for line in texts.splitlines())
     assert any(line.endswith("summary.txt") for line in lines[-2:])
+
+
+def test_what_a_table_leaves_out_is_counted(make_report):
+    """Ten of eleven systems are significantly worse: two of them are left out."""
+    report = make_report(n_queries=20, n_systems=5)
+    first, second = report.studies[0].systems[:2]
+    systems, same = [replace(first, label="base")], first.per_query
+    measure = report.studies[0].measures[0]
+    for i in range(11):
+        values = same if i == 5 else same.assign(**{measure: same[measure] / (3 + i)})
+        systems.append(replace(second, name=f"s{i}", label=f"s{i}", per_query=values, fits=()))
+    pairs = [(system.name, systems[0].name) for system in systems[1:]]
+    study = replace(
+        report.studies[0], systems=systems, pairs=pairs, second=None, hard_queries=None,
+        measures=[measure],
+    )  # fmt: skip
+    lines = report_ending(replace(report, studies=[study])).splitlines()
+    rows = [line.split()[0] for line in lines if re.match(r"(base|s\d+) +\d", line)]
+    assert rows == ["base", "s0", "s1", "s2", "s3", "s4", "s6", "s7"]
+    assert "… and 4 more, 3 significantly worse, in the report" in lines
 
 
 def test_long_labels_and_many_rows_fit():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.page.report import Report, Study, SystemResult
-from ltr_features.studies.page.study_tables import marks_note
+from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.verdicts import (
     changes,
     group_verdict,
@@ -159,16 +160,49 @@ def test_a_difference_that_holms_steps_let_through_is_not_called_out_of_reach() 
 def test_groups_and_what_they_leave_are_told() -> None:
     alone = study([0.1])
     assert group_verdict(alone) == ""
-    ids = alone.queries
-    groups = {query: i // 3 for i, query in enumerate(ids)}
+    alike = alone.per_query_difference(("new", "old"), "NDCG@10").sort_values().index
+    groups = {query: i // 3 for i, query in enumerate(alike)}
     grouped = replace(alone, groups=groups)
     row = grouped.comparison(("new", "old"), "NDCG@10")
     text = group_verdict(grouped)
     assert "The 60 queries belong to 20 groups and are tested by group" in text
     assert f"Design effect: {row['design_effect']:.1f}" in text
     assert f"{60 / row['design_effect']:,.0f} independent queries" in text
+    assert row["design_effect"] > 2
     assert "too narrow" not in text
     assert "20 groups of queries" in marks_note(grouped)
+    # Groups less alike than queries at random promise nothing.
+    apart = group_verdict(replace(alone, groups={q: i % 20 for i, q in enumerate(alike)}))
+    assert re.search(r"Design effect: 0\.\d\.$", apart)
+
+
+def test_a_design_effect_from_few_groups_is_called_unreliable(recwarn) -> None:
+    """Two groups with the same sums: the estimate is 0."""
+    ids = ["q0", "q1", "q2", "q3"]
+    systems = [
+        SystemResult("old", "", pd.DataFrame({"MAP": [0.5] * 4}, ids)),
+        SystemResult("new", "", pd.DataFrame({"MAP": [0.6, 0.8, 0.8, 0.6]}, ids)),
+    ]
+    groups = {"q0": "g", "q1": "g", "q2": "h", "q3": "h"}
+    text = group_verdict(Study("S", "d", "r", systems, [("new", "old")], ["MAP"], groups=groups))
+    assert "Design effect: 0.0, an unreliable estimate from so few groups." in text
+    assert "independent queries" not in text
+    assert not recwarn.list
+
+
+def test_no_difference_larger_than_a_measure_can_take_is_called_detectable() -> None:
+    values = {"old": [0.0, 0.9], "new": [0.9, 0.0]}
+    systems = [
+        SystemResult(name, "", pd.DataFrame({"MAP": v}, ["q0", "q1"])) for name, v in values.items()
+    ]
+    two = Study("S", "d", "r", systems, [("new", "old")], ["MAP"])
+    assert two.comparisons["detectable"].iloc[0] > 1
+    details = verdict(two).details
+    assert (
+        "With this many queries, no difference that MAP can take is detected with a power of 80 %."
+    ) in details
+    assert "may be missed" not in details
+    assert comparison_table(two).rows[0][-1].text == "none"
 
 
 def test_too_few_groups_to_decide_are_told() -> None:
@@ -202,9 +236,18 @@ def test_losses_are_losses_in_words() -> None:
     lost = study([-0.1])
     assert "new loses 0." in verdict(lost).details
     assert " gain" not in verdict(lost).details
-    assert [changes(x) for x in (0.0368, -0.0368, -0.00001)] == [
-        "gains 0.0368", "loses 0.0368", "neither gains nor loses",
+    assert [changes(x) for x in (0.0368, -0.0368, -0.000012, 0.0, 1e-17)] == [
+        "gains 0.0368", "loses 0.0368", "loses 0.000012", *["neither gains nor loses"] * 2,
     ]  # fmt: skip
+
+
+def test_a_tiny_significant_difference_is_shown() -> None:
+    tiny = study([0.0])
+    first = tiny.systems[0]
+    second = replace(first, name="new", per_query=first.per_query + 1.2e-5)
+    found = verdict(replace(tiny, systems=[first, second]))
+    assert found.outcome == "helps"
+    assert "new gains 0.000012 (+0.0024 %), 95% interval +0.000012 to +0.000012" in found.details
 
 
 def test_one_sentence_for_all_splits_with_everyday_names() -> None:
@@ -239,13 +282,18 @@ def test_one_sentence_for_all_splits_with_everyday_names() -> None:
 
 
 def test_formats() -> None:
-    assert [signed(x) for x in (0.01234, -0.01234, -0.00001)] == ["+0.0123", "−0.0123", "0.0000"]
+    assert [signed(x) for x in (0.01234, -0.01234, -0.0000123, 4.9e-5, -1e-17)] == [
+        "+0.0123", "−0.0123", "−0.000012", "+0.000049", "0.0000",
+    ]  # fmt: skip
     assert signed(float("nan")) == "n/a"
-    assert [percent(x) for x in (0.1234, -0.5, float("nan"), 0.0001)] == [
-        "+12.3 %", "−50.0 %", "n/a", "0.0 %",
+    assert [percent(x) for x in (0.1234, -0.5, float("nan"), 0.000123, 0.0)] == [
+        "+12.3 %", "−50.0 %", "n/a", "+0.012 %", "0.0 %",
     ]  # fmt: skip
     assert [p_value(p) for p in (0.5, 0.04321, 0.00054, 0.00001, float("nan"))] == [
         "0.50", "0.043", "0.0005", "< 0.0001", "n/a",
+    ]  # fmt: skip
+    assert [p_value(p) for p in (0.0499, 0.0501, 0.05, 0.04996, 0.0489, 0.0511)] == [
+        "0.0499", "0.0501", "0.050", "0.04996", "0.049", "0.051",
     ]  # fmt: skip
     assert p_equals(1e-6) == "p < 0.0001"
     assert p_equals(0.5) == "p = 0.50"

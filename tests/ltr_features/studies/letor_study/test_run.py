@@ -100,6 +100,7 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ('ranker = "adarank"', 'ranker = "ada"', "no ranker 'ada'; did you mean 'adarank'"),
         ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
+        ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
         ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is not a ranker"),
         ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
