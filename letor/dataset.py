@@ -316,7 +316,7 @@ class RankingData:
 
     def _column_positions(self, names: Sequence[str]) -> list[int]:
         position = {c: j for j, c in enumerate(self.column_names)}
-        missing = [c for c in names if c not in position]
+        missing = [repr(c) for c in names if c not in position]
         if missing:
             raise InputError(
                 f"columns not in the data: {', '.join(missing)}; it has "

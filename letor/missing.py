@@ -36,9 +36,10 @@ class Missing:
                 without rows.
         """
         lost = self.n_relevant
+        queries = f", {n_without_rows:,} queries" if n_without_rows else ""
         text = (
-            f"without a row: {lost:,} of {n_relevant + lost:,} relevant documents, "
-            f"{n_without_rows:,} queries; measures count them"
+            f"without a row: {lost:,} of {n_relevant + lost:,} relevant documents{queries}; "
+            "measures count them"
         )
         unjudged = len(self.unjudged)
         return text + (

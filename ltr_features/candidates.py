@@ -52,14 +52,24 @@ class Candidates:
     found_by: NDArray[np.bool_]
     n_unknown: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def remarks(self) -> list[str]:
-        """Remarks to show to the user, one sentence each, without a full stop."""
-        return [
+    def remarks(self, judgements: Judgements, n_queries: int) -> list[str]:
+        """Remarks to show to the user, one sentence each, without a full stop: on pairs left out,
+        and if most relevant documents are not among the candidates."""
+        unknown = [
             f"candidates {name}: {n:,} of its pairs name queries or documents that are not in the "
             "collection, and were left out"
             for name, n in self.n_unknown.items()
             if n
+        ]
+        recall = candidate_recall(self.pairs, judgements, n_queries)
+        if 2 * recall.n_found >= recall.n_relevant:
+            return unknown
+        share = f"{100 * recall.n_found / recall.n_relevant:.0f} %"
+        return [
+            *unknown,
+            f"candidates: only {share} of the relevant documents are among them, and no ranker can "
+            "show the others: add a source that does not need the query's words (lsi) or, if other "
+            "documents are judged too, judged; texts without spaces are not segmented into words",
         ]
 
     @property

@@ -209,8 +209,10 @@ class FeatureBuilder:
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
-        of_queries = [*context.collection.remarks, *separated(context.collection, folds)]
-        warn_of([*of_queries, *found.remarks, *families, *grouped_remarks(notes)])
+        texts = context.collection
+        of_candidates = found.remarks(texts.judgements, texts.n_queries)
+        of_queries = [*texts.remarks, *separated(texts, folds)]
+        warn_of([*of_queries, *of_candidates, *families, *grouped_remarks(notes)])
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:

@@ -210,9 +210,12 @@ def _tell(
         typer.echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
-        typer.echo(f"{without:,} queries have no candidates; {data.coverage}", err=True)
+        queries = f"{without:,} queries have no candidates; " if without else ""
+        typer.echo(f"{queries}{data.coverage}", err=True)
     of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
-    of_candidates = [] if found is None else found.remarks
+    of_candidates = []
+    if found is not None:
+        of_candidates = found.remarks(collection.judgements, collection.n_queries)
     of_columns = grouped_remarks(provenance)
     for sentence in [*collection.remarks, *of_candidates, *of_families, *of_columns]:
         typer.echo(sentence, err=True)

@@ -118,7 +118,14 @@ def test_files_name_candidates(context, tmp_path):
     found = find(context, engine={"source": "run", "path": str(run)})
     assert listed(found.pairs) == [(0, 9), (0, 3), (1, 4)]
     assert found.n_unknown == {"engine": 1}
-    assert "candidates engine: 1 of its pairs" in found.remarks[0]
+    query, grade = np.array([0, 0, 1, 1]), np.ones(4, np.int64)
+    half = Judgements(query, np.array([3, 5, 4, 6]), grade)
+    (left_out,) = found.remarks(half, N_QUERIES)
+    assert "candidates engine: 1 of its pairs" in left_out
+    quarter = Judgements(query, np.array([3, 5, 7, 6]), grade)
+    assert (
+        "only 25 % of the relevant documents are among them" in found.remarks(quarter, N_QUERIES)[1]
+    )
     assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
     judged = tmp_path / "judged.csv"
     judged.write_text("qid,docno,grade\nq1,d4,0\ngone,d1,1\nq0,d3,2\n")
@@ -235,7 +242,8 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert "bm25 (10), lsi (10)" in facts
     told = json.loads(Path("out/letor/base/candidates.json").read_text())
     assert f"{told['recall']['lsi']:.3f}" in facts
-    assert told["remarks"] == []
+    (remark,) = told["remarks"]
+    assert remark.startswith("candidates: only 33 % of the relevant documents are among them")
     # A run file makes the columns again; what it has too much is left out, and told.
     lines = Path("sample/runs/lsa.run").read_text()
     Path("more.run").write_text(f"{lines}nobody Q0 nothing 1 1 t\n")
