@@ -204,7 +204,7 @@ def _split_rule(
     if output.split.by == "time":
         return f"{_time_rule(output.folds, experiment.groups)} {fits_note(fits)}"
     config = experiment.config
-    what = "query" if output.split.by == "query" else "groups of queries (articles)"
+    what = "query" if output.split.by == "query" else "groups of queries"
     fold = output.folds[0]
     train, validation, test = map(len, (fold.train, fold.validation, fold.test))
     return (
