@@ -95,10 +95,17 @@ class Task:
         return values
 
 
-def in_parts(queries: NDArray[np.int64], n: int, names: Sequence[str] = ()) -> list[Split]:
-    """The queries in n seeded parts, each tested by models of the others."""
-    shuffled = np.random.default_rng([0, len(queries)]).permutation(queries)
-    parts = [np.sort(part) for part in np.array_split(shuffled, n)]
+def in_parts(
+    queries: NDArray[np.int64],
+    n: int,
+    names: Sequence[str] = (),
+    together: NDArray[np.int64] | None = None,
+) -> list[Split]:
+    """The queries in n seeded parts, each tested by models of the others; query rows with the same
+    label in ``together`` stay in one part."""
+    label = queries if together is None else together[queries]
+    shuffled = np.random.default_rng([0, len(queries)]).permutation(np.unique(label))
+    parts = [np.sort(queries[np.isin(label, part)]) for part in np.array_split(shuffled, n)]
     names = names or [str(number) for number in range(1, n + 1)]
     return [
         Split(name, np.setdiff1d(queries, part), part)
@@ -196,7 +203,8 @@ def of_folder(path: Path) -> Task:
     judged = collection.judgements
     rows, counts = of_collection(collection)
     preferences = pairs(rows, judged.query, judged.document, judged.grade)
-    return Task(path.name, rows, counts, preferences, in_parts(drawn(preferences), N_PARTS))
+    splits = in_parts(drawn(preferences), N_PARTS, together=collection.kept_together())
+    return Task(path.name, rows, counts, preferences, splits)
 
 
 def of_links(
