@@ -80,7 +80,7 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
         table = arrow_table(X)
         return _matrix(table, table.column_names), table.column_names
     try:
-        values = np.asarray(X)
+        values = np.ma.filled(X.astype(np.float32), np.nan) if np.ma.isMA(X) else np.asarray(X)
         if values.dtype.kind not in "biufO":
             raise TypeError(f"they are {values.dtype}")
         with np.errstate(over="ignore"):
@@ -119,6 +119,8 @@ def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], l
     Raises:
         InputError: labels are not numbers, a query id is missing, or the lengths differ.
     """
+    if np.ma.is_masked(y):
+        raise InputError("the labels y have masked values: each row needs a label")
     try:
         labels = np.asarray(y, dtype=np.float32)
     except (TypeError, ValueError) as error:

@@ -169,7 +169,7 @@ class FeatureBuilder:
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of an earlier fit
         remarks = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
-        warn_of([*context.collection.remarks, *remarks])
+        warn_of([*context.remarks, *remarks])
         return self
 
     def folds(
@@ -211,7 +211,7 @@ class FeatureBuilder:
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
         texts = context.collection
         of_candidates = found.remarks(texts.judgements, texts.n_queries)
-        of_queries = [*texts.remarks, *separated(texts, folds)]
+        of_queries = [*context.remarks, *separated(texts, folds)]
         warn_of([*of_queries, *of_candidates, *families, *grouped_remarks(notes)])
         return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.digests import write_digests
-from letor.errors import InputError, reading
+from letor.errors import InputError, NotFittedError, reading
 from letor.files import atomic_path
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
@@ -26,7 +27,8 @@ class ScoringPipeline:
     """Scores documents for one query at a time; scores equal those of batch scoring to the bit.
 
     Document representations (embeddings, links, term counts, postings) are computed at the first
-    query and kept.
+    query and kept. The pipeline keeps what builder and ranker have learned when it is made, also if
+    they are fitted again later.
 
     Args:
         features: a fitted builder that has the columns of the ranker.
@@ -34,17 +36,20 @@ class ScoringPipeline:
             ("minmax"), scores depend on the set of candidates, as they do in training.
 
     Raises:
+        NotFittedError: the ranker is not fitted.
         InputError: the ranker was trained on columns that the builder does not make.
     """
 
     def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
+        if not hasattr(ranker, "feature_names_"):
+            raise NotFittedError(f"{type(ranker).__name__} is not fitted: call fit first")
         missing = sorted(set(ranker.feature_names_) - set(features.column_names))
         if missing:
             raise InputError(
                 f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
             )
-        self.features, self.ranker = features, ranker
+        self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
     def score(self, query: str, docnos: Sequence[str]) -> NDArray[np.float32]:
         """float32 [n]: the ranker's score of each document, in the order given.

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
 from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
@@ -27,6 +28,8 @@ from ltr_features.text.term_counts import count_terms
 
 T = TypeVar("T")
 
+#: From this share on, query words that occur in no document are worth a remark.
+MANY_UNKNOWN = 0.1
 _MARK = "workspace.json"
 _VERSION = 1
 
@@ -45,6 +48,10 @@ class _Memory:
                     self._values[key] = compute()
         value: T = self._values[key]
         return value
+
+    def __reduce__(self) -> tuple[type[_Memory], tuple[()]]:
+        """Copies begin empty: locks cannot be copied, and values are computed again."""
+        return _Memory, ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +96,25 @@ class ColumnContext:
         """int32 [n_queries, V], columns sorted: how often each word of the index occurs in each
         query."""
         return self.index.known_counts(*self.query_words)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Remarks that concern every column, sentences without a full stop: those of the
+        collection, and one if many of the queries' words occur in no document."""
+        words, counts = self.query_words
+        asked = np.asarray(counts.sum(axis=0)).ravel()
+        unknown = self.index.vocabulary.rows(words) < 0
+        share = asked[unknown].sum() / max(asked.sum(), 1)
+        if share < MANY_UNKNOWN:
+            return self.collection.remarks
+        lost = np.where(unknown, asked, 0)
+        frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
+        return [
+            *self.collection.remarks,
+            f"{100 * share:.0f} % of the words in queries occur in no document (most often "
+            f"{frequent}), so that no column of words and no model can match or learn them; add "
+            "them to documents as synonyms, or take letter trigrams if they are other spellings",
+        ]
 
     @property
     def learned_from(self) -> ColumnContext:

@@ -283,7 +283,7 @@ def columns_append(
     if join.n_without_text:
         typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
     typer.echo(f"{join.n_rows:,} rows: {out}")
-    for remark in context.collection.remarks:
+    for remark in context.remarks:
         typer.echo(remark, err=True)
     for chosen in families:
         for remark in chosen.remarks:

@@ -137,7 +137,7 @@ def write_table(
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, list(provenance), out)
-    _tell(context.collection, found, data, families, provenance)
+    _tell(context, found, data, families, provenance)
 
 
 def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:
@@ -177,7 +177,7 @@ def write_blocks(
             with reporter.stage(name):
                 provenance[name] = next(made).provenance
     _tell_size(written.n_rows, written.width + len(recipes), names, out)
-    _tell(context.collection, written.candidates, written, families, provenance)
+    _tell(context, written.candidates, written, families, provenance)
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:
@@ -195,7 +195,7 @@ def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None
 
 
 def _tell(
-    collection: Collection,
+    context: ColumnContext,
     found: Candidates | None,
     data: RankingData | Written,
     families: Sequence[ColumnFamily],
@@ -204,6 +204,7 @@ def _tell(
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.remarks import grouped_remarks
 
+    collection = context.collection
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
@@ -217,5 +218,5 @@ def _tell(
     if found is not None:
         of_candidates = found.remarks(collection.judgements, collection.n_queries)
     of_columns = grouped_remarks(provenance)
-    for sentence in [*collection.remarks, *of_candidates, *of_families, *of_columns]:
+    for sentence in [*context.remarks, *of_candidates, *of_families, *of_columns]:
         typer.echo(sentence, err=True)

@@ -133,6 +133,10 @@ class Collection:
     withheld: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.document_ids):,} documents, {self.n_queries:,} queries"
+        return f"<Collection {self.name!r}: {sizes}, {len(self.judgements.query):,} judgements>"
+
     def __post_init__(self) -> None:
         unknown = sorted(set(self.fields) - set(FIELDS))
         if unknown:

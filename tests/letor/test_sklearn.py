@@ -205,3 +205,13 @@ def test_pipeline(normalise: str) -> None:
     named.fit(X, y, lambdamart__qid=qid)
     assert named[-1].feature_names_ == list(X.columns)
     assert named.set_params(lambdamart__n_estimators=2)[-1].n_estimators == 2
+
+
+def test_masked_values_are_missing_and_masked_labels_refused():
+    X = np.ma.masked_less(np.arange(8.0).reshape(4, 2), 3)
+    qid = np.array([0, 0, 1, 1])
+    data = RankingData.from_rows(X, np.ones(4), qid)
+    np.testing.assert_array_equal(np.isnan(data.X), X.mask)
+    labels = np.ma.masked_equal([0, 1, 2, 0], 2)
+    with pytest.raises(InputError, match="labels y have masked values"):
+        RankingData.from_rows(np.ones((4, 1)), labels, qid)

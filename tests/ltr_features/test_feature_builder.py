@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 from dataclasses import replace
@@ -201,6 +202,44 @@ def test_folds_that_separate_queries_of_one_text_are_told(collection):
     with pytest.warns(UserWarning, match="same text as another one") as told:
         builder.folds(alike, folds)
     assert not any("test queries have the same text" in str(one.message) for one in told)
+
+
+def test_a_pipeline_keeps_its_fit_when_builder_and_ranker_are_fitted_again(collection, folds):
+    builder = FeatureBuilder([VectorSpace()], [LearnedColumn("ssi", LowRankSSI(rank=4))])
+    ranker = LambdaMART(n_estimators=5, min_data_in_leaf=5)
+    pipelines = []
+    for fold, (train, valid, _) in zip(folds, builder.folds(collection, folds), strict=True):
+        builder.fit(collection, fold.train, folds=folds)
+        pipeline = ScoringPipeline(builder, ranker.fit(train, valid))
+        pipelines.append((pipeline, pipeline.rank(collection.query_texts[0])))
+    assert len({tuple(found["score"]) for _, found in pipelines}) > 1
+    for pipeline, found in pipelines:
+        pd.testing.assert_frame_equal(pipeline.rank(collection.query_texts[0]), found)
+
+
+def test_fitted_builders_and_pipelines_can_be_copied(builder, pipeline, collection):
+    query = collection.query_texts[0]
+    copied = copy.deepcopy(pipeline)
+    pd.testing.assert_frame_equal(copied.rank(query), pipeline.rank(query))
+    assert copied.features.column_names == builder.column_names
+
+
+def test_pipelines_need_fitted_rankers(builder):
+    with pytest.raises(NotFittedError, match="LambdaMART is not fitted: call fit first"):
+        ScoringPipeline(builder, LambdaMART())
+
+
+def test_query_words_that_no_document_has_are_told(collection):
+    texts = [f"{text} sofa" for text in collection.query_texts]
+    strange = replace(collection, query_texts=texts)
+    message = r"\d+ % of the words in queries occur in no document \(most often sofa, wordless\)"
+    with pytest.warns(UserWarning, match=message):
+        FeatureBuilder([VectorSpace()]).fit(strange)
+
+
+def test_collections_have_short_names(collection):
+    assert repr(collection).startswith("<Collection 'topics': ")
+    assert len(repr(collection)) < 100
 
 
 def test_a_frame_gets_the_batch_s_columns_to_the_bit(builder, collection, parts):

@@ -190,7 +190,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_control=evaluation.hard_control or "no control",
         test=found.test,
         remarks=[
-            *experiment.collection.remarks,
+            *experiment.context.remarks,
             *experiment.candidate_facts["remarks"],
             *(f"Column {remark}" for remark in grouped_remarks(_provenance(experiment, output))),
         ],
