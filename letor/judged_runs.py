@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.frames import pandas_frame
 from letor.missing import Missing
+from letor.svmlight import LetorWarning
 
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
@@ -26,6 +28,9 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
     Returns:
         The rows, without columns; float64 [n], their scores; the judged queries in order of first
         appearance.
+
+    Warns:
+        LetorWarning: no document of the run is judged for its query.
 
     Raises:
         InputError: missing column, duplicate pair, label that is not a whole number, NaN score, or
@@ -45,6 +50,14 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
     both = pd.concat([qrels, run])
     pair = both.groupby(["qid", "docno"], sort=False).ngroup().to_numpy()
     judged, ranked = pair[: len(qrels)], pair[len(qrels) :]
+    if not np.isin(ranked, judged).any():
+        warnings.warn(
+            f"no document of the run is judged for its query, so all values are 0 (the first is "
+            f"{run['docno'].iloc[0]!r}, the first judged one {qrels['docno'].iloc[0]!r}); do both "
+            "use the same document ids?",
+            LetorWarning,
+            stacklevel=3,
+        )
     label_of = np.zeros(pair.max() + 1)
     label_of[judged] = np.maximum(qrels["label"], 0.0)
     index, ids = pd.factorize(run["qid"])

@@ -17,6 +17,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import best_first, numba_settings_kept, to_ranx, unjudged_queries
 from letor.measures import MeasureDefinition, measure_problems, parse_measure, run_measure
+from letor.svmlight import LetorWarning
 
 PEERS = {
     "NDCG@10": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10,
@@ -221,6 +222,9 @@ def test_bad_tables() -> None:
         evaluate(qrels, run.assign(score=np.nan), ["MAP"])
     with pytest.raises(InputError, match="same query ids"):
         evaluate(qrels, run.assign(qid="other-" + run["qid"]), ["MAP"])
+    with pytest.warns(LetorWarning, match="no document of the run is judged for its query"):
+        found = evaluate(qrels, run.assign(docno="other-" + run["docno"]), ["MAP"])
+    assert not found["MAP"].any()
     with pytest.raises(InputError, match="run has no rows"):
         evaluate(qrels, run.iloc[:0], ["MAP"])
     with pytest.raises(InputError, match="no measure"):
