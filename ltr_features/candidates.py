@@ -52,25 +52,20 @@ class Candidates:
     found_by: NDArray[np.bool_]
     n_unknown: Mapping[str, int] = field(default_factory=dict)
 
-    def remarks(self, judgements: Judgements, n_queries: int) -> list[str]:
-        """Remarks to show to the user, one sentence each, without a full stop: on pairs left out,
-        and if most relevant documents are not among the candidates."""
-        unknown = [
+    @property
+    def left_out(self) -> list[str]:
+        """Remarks on pairs that were left out, one sentence each, without a full stop."""
+        return [
             f"candidates {name}: {n:,} of its pairs name queries or documents that are not in the "
             "collection, and were left out"
             for name, n in self.n_unknown.items()
             if n
         ]
+
+    def remarks(self, judgements: Judgements, n_queries: int) -> list[str]:
+        """All remarks on the candidates: ``left_out``, and :func:`recall_remarks`."""
         recall = candidate_recall(self.pairs, judgements, n_queries)
-        if 2 * recall.n_found >= recall.n_relevant:
-            return unknown
-        share = f"{100 * recall.n_found / recall.n_relevant:.0f} %"
-        return [
-            *unknown,
-            f"candidates: only {share} of the relevant documents are among them, and no ranker can "
-            "show the others: add a source that does not need the query's words (lsi) or, if other "
-            "documents are judged too, judged; texts without spaces are not segmented into words",
-        ]
+        return [*self.left_out, *recall_remarks(recall.n_found, recall.n_relevant)]
 
     @property
     def origins(self) -> list[str] | None:
@@ -87,6 +82,18 @@ class Candidates:
             pairs = Pairs(self.pairs.query[rows], self.pairs.document[rows])
             found[name] = candidate_recall(pairs, judgements, n_queries)
         return found
+
+
+def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
+    """A remark, without a full stop, if most relevant documents are not among the candidates."""
+    if 2 * n_found >= n_relevant:
+        return []
+    return [
+        f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are among "
+        "them, and no ranker can show the others: add a source that does not need the query's "
+        "words (lsi) or, if other documents are judged too, judged; texts without spaces are not "
+        "segmented into words"
+    ]
 
 
 _KINDS: dict[str, type[CandidateSource]] = {

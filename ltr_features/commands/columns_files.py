@@ -202,6 +202,7 @@ def _tell(
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
+    from ltr_features.candidates import recall_remarks
     from ltr_features.remarks import grouped_remarks
 
     collection = context.collection
@@ -214,9 +215,10 @@ def _tell(
         queries = f"{without:,} queries have no candidates; " if without else ""
         typer.echo(f"{queries}{data.coverage}", err=True)
     of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
-    of_candidates = []
-    if found is not None:
-        of_candidates = found.remarks(collection.judgements, collection.n_queries)
+    of_candidates = [] if found is None else found.left_out
+    if data.missing is not None:
+        n_relevant = int((collection.judgements.grade >= 1).sum())
+        of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
     of_columns = grouped_remarks(provenance)
     for sentence in [*context.remarks, *of_candidates, *of_families, *of_columns]:
         typer.echo(sentence, err=True)
