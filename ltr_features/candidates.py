@@ -30,7 +30,7 @@ from ltr_features.candidate_kinds import (
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_call
 from ltr_features.text.candidates import PoolRecall, candidate_recall
-from ltr_features.text.collection import FORMER_KEYS, Judgements, Pairs, places_of
+from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs, places_of
 from ssi_models.registry import MODELS, find_model
 
 
@@ -62,9 +62,9 @@ class Candidates:
             if n
         ]
 
-    def remarks(self, judgements: Judgements, n_queries: int) -> list[str]:
+    def remarks(self, collection: Collection) -> list[str]:
         """All remarks on the candidates: ``left_out``, and :func:`recall_remarks`."""
-        recall = candidate_recall(self.pairs, judgements, n_queries)
+        recall = candidate_recall(self.pairs, collection.judgements, collection.n_queries)
         return [*self.left_out, *recall_remarks(recall.n_found, recall.n_relevant)]
 
     @property
@@ -85,7 +85,12 @@ class Candidates:
 
 
 def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
-    """A remark, without a full stop, if most relevant documents are not among the candidates."""
+    """A remark, without a full stop, if most relevant documents are not among the candidates.
+
+    Args:
+        n_found: number of relevant (query, document) pairs among the candidates.
+        n_relevant: number of all relevant pairs.
+    """
     if 2 * n_found >= n_relevant:
         return []
     return [

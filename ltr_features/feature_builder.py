@@ -197,21 +197,15 @@ class FeatureBuilder:
         found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
         made = learned_columns(
-            context,
-            table,
-            self.models,
-            folds,
-            folder=self.models_folder,
-            fit=fit,
+            context, table, self.models, folds, folder=self.models_folder, fit=fit
         )
         result, notes = [], {}
         for fold in tracked(made, len(folds), "folds", self.progress):
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
-        texts = context.collection
-        of_candidates = found.remarks(texts.judgements, texts.n_queries)
-        of_queries = [*context.remarks, *separated(texts, folds)]
+        of_candidates = found.remarks(context.collection)
+        of_queries = [*context.remarks, *separated(context.collection, folds)]
         warn_of([*of_queries, *of_candidates, *families, *grouped_remarks(notes)])
         return result
 

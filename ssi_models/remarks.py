@@ -13,7 +13,7 @@ LATENT = ("latent semantic indexing", "LSA", "CL-LSA", "cross-language LSA")
 #: Fewer relevant pairs, or fewer queries that have them, are little to learn from.
 FEW_PAIRS, FEW_QUERIES = 100, 20
 #: With this many queries or more, a lack of judgements is hardly why they teach nothing.
-MANY_QUERIES = 1000
+ENOUGH_QUERIES = 1000
 
 
 class FitWarning(UserWarning):
@@ -86,7 +86,7 @@ def _only_words(n_queries: int) -> str:
 def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
     """Says that queries taught nothing, with advice; ``may_help``: whether the start is useful."""
     advice = "the start may help as it is" if may_help else "leave the column out"
-    if n_queries < MANY_QUERIES:
+    if n_queries < ENOUGH_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
     return (
         f"what it learns from its {n_queries:,} judged training queries does not carry over to "

@@ -295,9 +295,8 @@ class TrainableModel(MatchingModel):
     @property
     def mixtures(self) -> Sequence[tuple[float, float]]:
         """(Factor of the diagonal part, factor of the learned part) of scores to compare."""
-        return (
-            [(1.0, float(scale)) for scale in self.scales] if self.matches_words else [(1.0, 1.0)]
-        )
+        scales = self.scales if self.matches_words else (1.0,)
+        return [(1.0, float(scale)) for scale in scales]
 
     @property
     def matches_words(self) -> bool:

@@ -120,12 +120,11 @@ def test_files_name_candidates(context, tmp_path):
     assert found.n_unknown == {"engine": 1}
     query, grade = np.array([0, 0, 1, 1]), np.ones(4, np.int64)
     half = Judgements(query, np.array([3, 5, 4, 6]), grade)
-    (left_out,) = found.remarks(half, N_QUERIES)
+    (left_out,) = found.remarks(replace(context.collection, judgements=half))
     assert "candidates engine: 1 of its pairs" in left_out
     quarter = Judgements(query, np.array([3, 5, 7, 6]), grade)
-    assert (
-        "only 25 % of the relevant documents are among them" in found.remarks(quarter, N_QUERIES)[1]
-    )
+    _, few = found.remarks(replace(context.collection, judgements=quarter))
+    assert "only 25 % of the relevant documents are among them" in few
     assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
     judged = tmp_path / "judged.csv"
     judged.write_text("qid,docno,grade\nq1,d4,0\ngone,d1,1\nq0,d3,2\n")

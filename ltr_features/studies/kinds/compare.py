@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +13,8 @@ from pydantic import Field
 from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import as_frame, unjudged_queries
-from letor.measures import measure_problems, run_measure
+from letor.judged_runs import unjudged_queries
+from letor.measures import measure_problems
 from ltr_base.names import nearest
 from ltr_features.sources.files import (
     check_same_ids,
@@ -28,6 +27,7 @@ from ltr_features.sources.files import (
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found, read_query_groups
+from ltr_features.studies.kinds.given_rankings import Given, check_common_queries, run_remarks
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.runner import Planned
@@ -41,7 +41,6 @@ from ltr_features.studies.statistics.query_classes import (
 )
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
 from ltr_features.studies.study import Study
-from ltr_features.text.collection import examples, normalised, same_text_remark
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 RECALL_SYSTEMS = 5
@@ -115,42 +114,6 @@ class CompareConfig(Section):
     def hard(self) -> str:
         """The measure that decides which queries are hard."""
         return self.hard_measure or self.measures[0]
-
-
-@dataclass(eq=False)
-class Given:
-    """The content of the input files.
-
-    Attributes:
-        rankings: run of each system, columns ``qid``, ``docno``, ``score``, or a ranx object.
-        qrels: columns ``qid``, ``docno``, ``label``, or a ranx object.
-        texts: of queries. titles: of documents.
-        groups: of queries; by default, those of queries with the same text. None if there are none.
-        notes: further facts, by label.
-    """
-
-    rankings: dict[str, pd.DataFrame]
-    qrels: pd.DataFrame
-    texts: dict[str, str] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, str] | None = None
-    notes: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.rankings = {name: as_frame(run) for name, run in self.rankings.items()}
-        self.qrels = as_frame(self.qrels)
-        if self.groups is None:
-            self.groups = self.same_text
-
-    @property
-    def same_text(self) -> dict[str, str] | None:
-        """The first judged query with the same text (see
-        :func:`~ltr_features.text.collection.normalised`), by query; None if all texts differ."""
-        first: dict[str, str] = {}
-        queries = self.qrels["qid"].astype(str).unique()
-        texts = {query: normalised(self.texts.get(query, "")) for query in queries}
-        found = {q: first.setdefault(text, q) if text else q for q, text in texts.items()}
-        return found if len(set(found.values())) < len(found) else None
 
 
 class CompareStudy(Study):
@@ -235,7 +198,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     Raises:
         InputError: a judged query has no group, or two compared runs have no query in common.
     """
-    _check_common_queries(config, given)
+    check_common_queries(given, config.pairs)
     every = list(dict.fromkeys([*config.measures, config.hard]))
     values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
     judged = next(iter(values.values())).index
@@ -274,11 +237,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
-        remarks=[
-            *_differing_queries(given, judged),
-            *_differing_depths(given, config.measures),
-            *_same_texts(given),
-        ],
+        remarks=run_remarks(given, judged, config.measures),
     )
     return Report(
         title=config.title,
@@ -345,84 +304,12 @@ def _check(config: CompareConfig, data: Path) -> None:
         raise InputError("; ".join(problems))
 
 
-def _check_common_queries(config: CompareConfig, given: Given) -> None:
-    """Raise InputError if two runs that are compared have no judged query in common."""
-    judged = set(given.qrels["qid"].astype(str))
-    queries = {
-        name: [q for q in run["qid"].astype(str).unique() if q in judged]
-        for name, run in given.rankings.items()
-    }
-    for one, other in config.pairs:
-        if set(queries[one]).isdisjoint(queries[other]):
-            raise InputError(
-                f"{one} and {other} have no judged query in common ({examples(queries[one])}; "
-                f"{examples(queries[other])}): compare runs on the same queries"
-            )
-
-
 def _names(runs: Sequence[Path]) -> list[str]:
     """File names without suffixes, prefixed by the folder names if they are not unique."""
     short = [path.name.split(".")[0] or path.name for path in runs]
     if len(set(short)) == len(short):
         return short
     return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
-
-
-def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
-    """Remarks on each run that lacks some of the judged queries (those that lack half or more
-    first), and on queries of runs alone."""
-    unjudged: dict[str, str] = {}  # query -> the first run that has it
-    lacking = {
-        name: len(judged.difference(pd.Index(run["qid"].unique())))
-        for name, run in given.rankings.items()
-    }
-    for name, n in sorted(lacking.items(), key=lambda item: 2 * item[1] < len(judged)):
-        if n:
-            most = (
-                ": the verdict says more about these than about rankings; to compare rankings, "
-                "leave these out of the judgements"
-                if 2 * n >= len(judged)
-                else ""
-            )
-            yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0{most}"
-    for name, run in given.rankings.items():
-        for query in unjudged_queries(given.qrels, run):
-            unjudged.setdefault(query, name)
-    if unjudged:
-        query, name = next(iter(unjudged.items()))
-        yield (
-            f"{len(unjudged):,} queries of the runs have no judgement and are left out; the first "
-            f"is {query!r} in {name} (check its spelling)"
-        )
-
-
-def _differing_depths(given: Given, measures: Sequence[str]) -> Iterator[str]:
-    """A remark if some runs have less than half the depth of the deepest one (the median number of
-    documents per query), and a measure looks below it."""
-    depths = {name: int(run.groupby("qid").size().median()) for name, run in given.rankings.items()}
-    deepest = max(depths, key=lambda name: depths[name])
-    shallow = {name: depth for name, depth in depths.items() if 2 * depth < depths[deepest]}
-    if not shallow:
-        return
-    cutoffs = {measure: run_measure(measure).cutoff for measure in measures}
-    least = min(shallow.values())
-    affected = [m for m, cutoff in cutoffs.items() if cutoff is None or cutoff > least]
-    if affected:
-        ranked = ", ".join(f"{name} {depth:,}" for name, depth in shallow.items())
-        yield (
-            f"runs of different depth are compared: {ranked} documents per query (median), "
-            f"{deepest} {depths[deepest]:,}. {', '.join(affected)} count what a run does not rank "
-            f"as not found, which favours deeper runs; compare runs of one depth, or up to rank "
-            f"{least:,}"
-        )
-
-
-def _same_texts(given: Given) -> Iterator[str]:
-    """A remark on queries of the same text, and how they are tested."""
-    same = given.same_text
-    if same is not None:
-        tested = "they are tested as one" if given.groups == same else "groups are given for them"
-        yield f"{same_text_remark(list(same.values()))}: {tested}"
 
 
 def _facts(given: Given) -> dict[str, str]:

@@ -183,7 +183,7 @@ class Preparation(Study):
             recalls = found.recalls(self.collection.judgements, self.collection.n_queries)
             facts = {
                 "recall": {name: recall.mean for name, recall in recalls.items()},
-                "remarks": found.remarks(self.collection.judgements, self.collection.n_queries),
+                "remarks": found.remarks(self.collection),
             }
             (path / "candidates.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 

@@ -206,7 +206,7 @@ def gain_row(
     spread = by_fit.std(ddof=1) if n_fits > 1 else np.nan
     refits = Refits(np.array([n_fits]), np.array([spread]))
     difference = (s.mean(axis=1) - b.mean(axis=1))[:, None]
-    found = _over_queries_and_fits(difference, groups, refits, settings)
+    found, _, _ = _over_queries_and_fits(difference, groups, refits, settings)
     return {
         "n_queries": len(difference),
         "n_groups": len(difference) if groups is None else len(set(groups)),
@@ -239,8 +239,9 @@ def _over_queries_and_fits(
     labels: Sequence[Hashable] | None,
     refits: Refits,
     settings: TestSettings,
-) -> dict[str, NDArray[np.float64]]:
-    """``low``, ``high``, ``n_fits``, ``spread``, ``p`` and ``p_refits`` of differences [n, k]."""
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64], NDArray[np.float64]]:
+    """``low``, ``high``, ``n_fits``, ``spread``, ``p`` and ``p_refits`` of differences [n, k]; the
+    standard error of their means over queries and fits, and its degrees of freedom."""
     interval = bootstrap_interval(
         d,
         groups=labels,
@@ -253,15 +254,16 @@ def _over_queries_and_fits(
     )
     means, over_queries = d.mean(axis=0), group_error(d, labels)
     low, high = refits.widened(means, interval, *over_queries, settings.confidence).T
-    p_refits = t_test(means, *refits.total_error(*over_queries))
-    return {
+    error, freedom = refits.total_error(*over_queries)
+    columns = {
         "low": low,
         "high": high,
         "n_fits": refits.n_fits,
         "spread": refits.spread,
         "p": p,
-        "p_refits": np.where(refits.n_fits > 1, p_refits, np.nan),
+        "p_refits": np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan),
     }
+    return columns, error, freedom
 
 
 def _tests(
@@ -271,9 +273,8 @@ def _tests(
     settings: TestSettings,
 ) -> dict[str, NDArray[np.float64]]:
     """The columns from ``low`` to ``p_t``, and ``detectable``."""
-    found = _over_queries_and_fits(d, labels, refits, settings)
+    found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
     p_corrected = corrected(np.fmax(found["p"], found["p_refits"]), settings.correction)
-    error, freedom = refits.total_error(*group_error(d, labels))
     return found | {
         "p_corrected": p_corrected,
         "p_t": paired_t(d, groups=labels),

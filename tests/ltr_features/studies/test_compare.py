@@ -25,10 +25,10 @@ from ltr_features.cli import app
 from ltr_features.sources.files import read_ranking, read_row_scores
 from ltr_features.studies.kinds.compare import (
     CompareConfig,
-    Given,
     compare_files,
     comparison_report,
 )
+from ltr_features.studies.kinds.given_rankings import Given
 from ltr_features.studies.lock import locked
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
