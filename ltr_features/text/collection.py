@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from letor.dataset import distinct
 from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_features.text.arrow_texts import StoredTexts
@@ -238,7 +239,7 @@ class Collection:
         if by_group and self.query_groups is not None:
             names.append(self.query_groups)
         # A graph of queries, their texts and their groups: what is connected stays together.
-        numbered = [np.unique(np.array(kind, dtype=str), return_inverse=True)[1] for kind in names]
+        numbered = [distinct(kind)[1] for kind in names]
         query = np.tile(np.arange(self.n_queries), len(names))
         name = np.concatenate([row + i * self.n_queries for i, row in enumerate(numbered, start=1)])
         n = self.n_queries * (1 + len(names))
