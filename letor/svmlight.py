@@ -35,7 +35,7 @@ _DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))"
 
 
 class LetorWarning(UserWarning):
-    """Lines were left out while reading, or columns that all rows lack were filled with 0."""
+    """Something was left out, filled in or rounded while reading, or a ranker learned nothing."""
 
 
 def read_letor(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -24,6 +25,7 @@ from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
+from letor.svmlight import LetorWarning
 from ltr_base.names import nearest
 
 FORMAT_VERSION = 1
@@ -100,6 +102,9 @@ class Ranker(BaseEstimator, ABC):
         Labels must be 0 or more; at least one query must have two different ones. Rows for early
         stopping must have the same columns, in any order.
 
+        Warns:
+            LetorWarning: the ranker learned nothing, see ``remarks``.
+
         Raises:
             InputError: labels, columns or parameters cannot be used.
         """
@@ -110,7 +115,24 @@ class Ranker(BaseEstimator, ABC):
             normaliser.transform(train), None if valid is None else normaliser.transform(valid)
         )
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
+        for remark in self.remarks:
+            warnings.warn(f"{self.name}: {remark}", LetorWarning, stacklevel=2)
         return self
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the user should know about the fit, as sentences without their subject ("learned
+        nothing ..."); empty if all is well.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+        """
+        if self.feature_importance()["gain"].any():
+            return []
+        return [
+            "learned nothing, it uses no column and scores all rows alike: train on more rows, or "
+            "relax its parameters (such as min_data_in_leaf of lambdamart)"
+        ]
 
     def predict(self, X: Any, *, qid: Any = None) -> NDArray[np.float32]:
         """float32 [n]: score of each row, in the order of the rows.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,7 @@ def rank_train(
     from letor.column_names import read_rows
     from letor.rankers.registry import get_ranker
     from letor.rankers.rows import filled
+    from letor.svmlight import LetorWarning
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
 
@@ -122,10 +124,12 @@ def rank_train(
             stop = None
             if vali is not None:
                 stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
-        with reporter.stage(ranker):
+        with reporter.stage(ranker), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LetorWarning)  # told below
             model.fit(rows, stop).save(out)
     if remark is not None:
         typer.echo(remark, err=True)
+    _tell_remarks(model)
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
@@ -156,8 +160,15 @@ def _train_on_workers(
         raise InputError("--vali: workers do not stop early; leave it out and set n_estimators")
     with reporter.running([model.name]), reporter.stage(model.name):
         train_on(scheduler, train, model, out, memory=memory, threads=threads)
-    typer.echo(load_ranker(out).feature_importance().head(10).to_string(index=False))
+    trained = load_ranker(out)
+    _tell_remarks(trained)
+    typer.echo(trained.feature_importance().head(10).to_string(index=False))
     typer.echo(f"{model.name}, on workers: {out}")
+
+
+def _tell_remarks(ranker: Ranker) -> None:
+    for remark in ranker.remarks:
+        typer.echo(f"{ranker.name}: {remark}", err=True)
 
 
 @app.command("export")

@@ -15,6 +15,7 @@ from letor.normalise import NORMALISERS
 from letor.rankers.array_ranker import ArrayRanker
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker, load_ranker, ranker_names
+from letor.svmlight import LetorWarning
 
 # Settings that keep the tests short; a ranker that is not named here runs with its defaults.
 QUICK = {
@@ -375,3 +376,21 @@ def test_folders_that_hold_no_such_ranker_are_refused(make, tmp_path):
 def test_unknown_ranker():
     with pytest.raises(InputError, match=r"no ranker 'svm'; there are .*lambdamart"):
         get_ranker("svm")
+
+
+@pytest.mark.parametrize(
+    ("name", "strict"),
+    [("lambdamart", {"min_data_in_leaf": 10**6}), ("xgboost", {"min_child_weight": 1e9})],
+)
+def test_a_ranker_that_learned_nothing_says_so(name, strict, tmp_path, recwarn):
+    data = toy(0)
+    ranker = get_ranker(name)(**QUICK[name]).fit(data)
+    assert ranker.remarks == []
+    assert not [w for w in recwarn if w.category is LetorWarning]
+    with pytest.warns(LetorWarning, match=f"{name}: learned nothing, .* scores all rows alike"):
+        nothing = get_ranker(name)(**QUICK[name], **strict).fit(data, data)
+    assert np.ptp(nothing.predict(data)) == 0
+    nothing.save(tmp_path / "ranker")
+    assert load_ranker(tmp_path / "ranker").remarks == nothing.remarks != []
+    with pytest.raises(NotFittedError):
+        get_ranker(name)().remarks  # noqa: B018

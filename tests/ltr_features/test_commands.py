@@ -317,6 +317,17 @@ def test_last_columns_that_no_row_has_are_zero(workspace, tmp_path):
     )
 
 
+def test_training_that_learns_nothing_is_told(tmp_path):
+    train, ranker = tmp_path / "train.txt", tmp_path / "ranker"
+    train.write_text("".join(f"{j % 2} qid:q{i} 1:{j}\n" for i in range(3) for j in range(6)))
+    found = run("rank", "train", train, "--out", ranker)
+    assert found.stderr.count("learned nothing") == 1
+    assert "lambdamart: learned nothing, it uses no column" in found.stderr
+    assert "LetorWarning" not in found.stderr
+    found = run("rank", "train", train, "--param", "min_data_in_leaf=1", "--out", ranker)
+    assert "learned nothing" not in found.stderr
+
+
 def test_columns_are_appended_after_columns_that_no_row_has(workspace, tmp_path):
     file, table = tmp_path / "a.txt", tmp_path / "a.parquet"
     file.write_text("1 qid:q0 1:1 #docid = d0\n0 qid:q0 1:2 #docid = d1\n")

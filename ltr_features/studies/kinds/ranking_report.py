@@ -149,14 +149,15 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     systems = {system.name: system for system in config.all_systems}
     kinds, kinds_note = _kinds(experiment, headline[0].index)
     recall, recall_note = found.precision_by_recall()
+    results = [
+        _system(output, described, found.per_query[name], found.fits.get(name, []))
+        for name, described in systems.items()
+    ]
     return Study(
         name=output.split.title,
         description=output.split.description,
         split_rule=_split_rule(experiment, output, found.fits),
-        systems=[
-            _system(output, described, found.per_query[name], found.fits.get(name, []))
-            for name, described in systems.items()
-        ],
+        systems=results,
         pairs=config.pairs,
         second=config.headline,
         measures=list(evaluation.measures),
@@ -193,6 +194,12 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             *experiment.context.remarks,
             *experiment.candidate_facts["remarks"],
             *(f"Column {remark}" for remark in grouped_remarks(_provenance(experiment, output))),
+            *(
+                f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
+                "alike: relax the ranker's parameters, or judge more queries"
+                for result in results
+                if result.importance is not None and not result.importance["gain"].any()
+            ),
         ],
     )
 

@@ -59,11 +59,15 @@ def run(folder, tmp_path_factory) -> RankingStudy:
                 {"name": "mine", "model": "ssi", "params": still},
                 {"name": "lsa", "model": "lsa", "params": {"rank": 3}},
             ],
-            "rankers": [{"name": "trees", "ranker": "lambdamart", "params": tree}],
+            "rankers": [
+                {"name": "trees", "ranker": "lambdamart", "params": tree},
+                {"name": "none", "ranker": "lambdamart", "params": {"min_data_in_leaf": 10**6}},
+            ],
             "splits": [{"name": "by-query", "title": "Unseen queries", "folds": 5}],
             "systems": [
                 {"name": "words", "columns": ["vsm"], "ranker": "trees"},
                 {"name": "words+SSI", "columns": ["vsm", "mine", "lsa"], "ranker": "trees"},
+                {"name": "nothing", "columns": ["vsm"], "ranker": "none"},
             ],
             "evaluation": {
                 "measures": ["NDCG@10"],
@@ -98,6 +102,11 @@ def test_the_verdict_says_it_once(run):
     assert max(map(len, lines)) <= 80
     ending = " ".join(" ".join(lines).split())
     assert re.search(f"! {sentence}.*judge more queries, or leave the column out", ending)
+
+
+def test_rankers_that_learned_nothing_are_named(run):
+    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    assert re.findall("System ([^:]+): its ranker learned nothing", summary) == ["nothing"]
 
 
 def test_the_table_of_columns_has_the_distance(run):
