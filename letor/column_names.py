@@ -155,10 +155,16 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
 
     Raises:
         InputError: the file cannot be read, its side file is damaged or names too few columns, or
-            ``n_columns`` differs from the number that Parquet or a side file gives.
+            ``n_columns`` differs from the number that Parquet or a side file gives; or
+            ``non_finite="nan"`` is given for Parquet.
     """
     path, memory = Path(path), options.pop("memory", None)
     if path.suffix == ".parquet":
+        if options.get("non_finite", "raise") != "raise":
+            raise InputError(
+                f"{path}: non_finite (--non-finite) is for LETOR text; in Parquet NaN is a missing "
+                "value already, and infinite values are kept: leave it out, or write NaN for them"
+            )
         rows = read_parquet(path, threads=options.get("threads"), memory=memory)
         _check_number(options.get("n_columns"), rows.X.shape[1], path)
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from letor.errors import InputError
 from letor.mapped import filled_like, take_rows
 from letor.missing import Missing
 from letor.string_array import StringArray
-from ltr_base.names import listed
+from ltr_base.names import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +106,9 @@ class RankingData:
             column_names: default: those of the frame, or "1", "2", ...
             kwargs: further attributes of the class.
 
+        Warns:
+            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+
         Raises:
             InputError: values are not numbers or infinite, a query id is missing, the lengths
                 differ, or pandas objects differ in their index.
@@ -139,6 +142,9 @@ class RankingData:
             features: feature columns to take, in order; default: all others. NaN and null are
                 missing values.
 
+        Warns:
+            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+
         Raises:
             InputError: a column is missing, named twice or not numeric, a label is missing, or the
                 rows of a query are not adjacent.
@@ -168,6 +174,10 @@ class RankingData:
     def to_pandas(self, **names: str) -> pd.DataFrame:
         """Like :meth:`to_arrow`, as a pandas frame."""
         return self.to_arrow(**names).to_pandas()
+
+    def __repr__(self) -> str:
+        sizes = [(len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "column")]
+        return f"<RankingData: {', '.join(counted(n, noun) for n, noun in sizes)}>"
 
     def __len__(self) -> int:
         return len(self.y)
@@ -285,13 +295,16 @@ class RankingData:
         rows may be named, too.
 
         Raises:
-            InputError: a query id is not in the data.
+            InputError: a query id is not in the data, or not a string.
         """
         position = {q: i for i, q in enumerate(self.query_ids)}
         known = set(self.all_query_ids)
         unknown = [q for q in query_ids if q not in known]
         if unknown:
-            raise InputError(f"{len(unknown)} query ids not in the data: {', '.join(unknown[:5])}")
+            check_texts("query ids", unknown)
+            raise InputError(
+                f"{counted(len(unknown), 'query id')} not in the data: {', '.join(unknown[:5])}"
+            )
         wanted = np.zeros(self.n_queries, dtype=bool)
         wanted[[position[q] for q in query_ids if q in position]] = True
         chosen = self.select_rows(wanted[self.query_index])
@@ -323,6 +336,13 @@ class RankingData:
                 f"{listed(self.column_names, 60)}"
             )
         return [position[c] for c in names]
+
+
+def check_texts(what: str, ids: Iterable[Any]) -> None:
+    """Raise InputError if an id is not a string: 1 and "1" are not the same."""
+    odd = next((i for i in ids if not isinstance(i, str)), None)
+    if odd is not None:
+        raise InputError(f"{what} must be text, got {odd!r}; write str(id)")
 
 
 def distinct(values: Sequence[str] | NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:

@@ -16,6 +16,10 @@ class NotFittedError(InputError):
     """An object was used before it was fitted."""
 
 
+class LetorWarning(UserWarning):
+    """Something was left out, filled in or rounded while reading, or a ranker learned nothing."""
+
+
 @contextmanager
 def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iterator[None]:
     """Context manager for code that reads a file: turns any error into an :class:`InputError`.

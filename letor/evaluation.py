@@ -8,7 +8,7 @@ as judged documents that a run did not retrieve.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,7 +179,11 @@ class _Judged:
 def evaluate(
     judged: RankingData | Any,
     ranking: ArrayLike | Any,
-    measures: Sequence[str | MeasureDefinition] = ("NDCG@10", "MAP", "P@10"),
+    measures: str | MeasureDefinition | Iterable[str | MeasureDefinition] = (
+        "NDCG@10",
+        "MAP",
+        "P@10",
+    ),
     *,
     ties: Ties | None = None,
 ) -> pd.DataFrame:
@@ -190,7 +194,7 @@ def evaluate(
             (whole numbers; below 1 = not relevant), a ``ranx.Qrels``, or ``{qid: {docno: label}}``.
         ranking: for rows, their scores [n], larger is better; for qrels, a run: a frame with
             columns ``qid``, ``docno`` and ``score``, a ``ranx.Run``, or ``{qid: {docno: score}}``.
-        measures: names as in :func:`letor.measures.parse_measure`, or definitions.
+        measures: names as in :func:`letor.measures.parse_measure`, or definitions; or a single one.
         ties: tie rule of the measures given by name; default: ``input`` for rows,
             ``docid-ascending`` for runs. Definitions have their own.
 
@@ -205,7 +209,10 @@ def evaluate(
         InputError: unknown measure, missing column, duplicate pair, label that is not a whole
             number, NaN score, or a run that shares no query with the judgements.
     """
-    if not len(measures):
+    if isinstance(measures, str | MeasureDefinition):
+        measures = [measures]
+    measures = list(measures)
+    if not measures:
         raise InputError("no measure was named")
     is_run = not isinstance(judged, RankingData)
     ties = ties or ("docid-ascending" if is_run else "input")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.dataset import RankingData, distinct
+from letor.dataset import RankingData, check_texts, distinct
 from letor.errors import InputError
 
 
@@ -30,8 +30,8 @@ class Fold:
             :func:`training_parts`.
 
     Raises:
-        InputError: a query id occurs twice, in one list or in two; or ``parts`` does not hold
-            exactly the training queries.
+        InputError: a query id is not a string, or occurs twice, in one list or in two; or ``parts``
+            does not hold exactly the training queries.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Fold:
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
         for part in ("train", "validation", "test"):
+            check_texts(f"fold {self.name!r}: query ids", getattr(self, part))
             for query_id in getattr(self, part):
                 if query_id in seen:
                     raise InputError(
@@ -123,7 +124,8 @@ def k_fold(
             one group stay in one part.
 
     Raises:
-        InputError: ids occur twice, there are fewer groups than parts, or lengths differ.
+        InputError: ids are not strings or occur twice, there are fewer groups than parts, or
+            lengths differ.
     """
     m = len(query_ids)
     if len(set(query_ids)) != m:

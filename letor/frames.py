@@ -7,6 +7,7 @@ Any object that exports its columns by Arrow's C interface (``__arrow_c_stream__
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,8 +16,11 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from ltr_base.names import listed
+
+#: Whole numbers up to this are exact in float32.
+EXACT_IN_FLOAT32 = 2**24
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
@@ -73,6 +77,9 @@ def frame_rows(
 def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     """(float32 [n, p], names): the columns of a frame and their names; of an array, names are None.
 
+    Warns:
+        LetorWarning: whole numbers are rounded.
+
     Raises:
         InputError: values are not numbers, infinite, or beyond float32.
     """
@@ -90,6 +97,8 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     if single.ndim != 2:
         raise InputError(f"X must be rows of numbers, [n, columns]; its shape is {values.shape}")
     _check_range(single, [f"column {j + 1} of X" for j in range(single.shape[1])])
+    for j in np.flatnonzero((np.abs(single) >= EXACT_IN_FLOAT32).any(axis=0)).tolist():
+        _warn_if_rounded(values[:, j], single[:, j], f"column {j + 1} of X", stacklevel=4)
     return single, None
 
 
@@ -207,7 +216,26 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single: NDArray[np.float32] = values.astype(np.float32)
     _check_range(single[:, None], [f"column {name!r}"])
+    _warn_if_rounded(values, single, f"column {name!r}", stacklevel=6)
     return single
+
+
+def _warn_if_rounded(
+    values: NDArray[Any], single: NDArray[np.float32], column: str, stacklevel: int
+) -> None:
+    """Warn if whole numbers [n] are other numbers as float32."""
+    large = np.abs(single) >= EXACT_IN_FLOAT32
+    exact, near = values[large].astype(np.float64), single[large].astype(np.float64)
+    changed = (exact != near) & (exact == np.floor(exact))
+    if changed.any():
+        first, rounded = exact[changed][0], near[changed][0]
+        warnings.warn(
+            f"{column}: whole numbers beyond 2^24 (16,777,216) are rounded to float32, such as "
+            f"{first:.0f} to {rounded:.0f}, so different ones may become equal: leave out ids; "
+            "subtract the least of times, take logarithms of counts",
+            LetorWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:

@@ -12,10 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.frames import pandas_frame
 from letor.missing import Missing
-from letor.svmlight import LetorWarning
 
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:

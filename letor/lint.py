@@ -15,6 +15,7 @@ from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
+from letor.frames import EXACT_IN_FLOAT32
 from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
@@ -261,6 +262,7 @@ def _check_columns(file: Inspected) -> Iterator[Finding]:
         "zero-columns": zero,
         "constant-columns": (low == high) & ~zero & given,
         "query-columns": within & given,
+        "large-values": np.fmax(np.abs(low), np.abs(high)) > EXACT_IN_FLOAT32,
     }
     yield from (_finding(code, columns) for code, columns in found.items() if columns.any())
 

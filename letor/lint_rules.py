@@ -83,6 +83,11 @@ RULES = {
     "constant-columns": Rule(
         "warning", "{columns}: constant", "they carry no information: drop them"
     ),
+    "large-values": Rule(
+        "note", "{columns}: values beyond 2^24 (16,777,216), where float32 rounds whole numbers",
+        "different ones may become equal: leave out ids; subtract the least of times, take "
+        "logarithms of counts",
+    ),
     "query-columns": Rule(
         "note", "{columns}: constant within every query",
         "alone they cannot rank; they help only in combination with others",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from letor.compression import read_buffer
 from letor.dataset import RankingData, distinct
-from letor.errors import InputError, reading
+from letor.errors import InputError, LetorWarning, reading
 from letor.kernels import layout
 from letor.line import BadLine
 from letor.parser import (
@@ -32,10 +32,6 @@ MAX_COLUMNS = 10_000
 
 #: ``docid = ID`` and ``docno = ID``, even if one of them is the ID of the other.
 _DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))")
-
-
-class LetorWarning(UserWarning):
-    """Something was left out, filled in or rounded while reading, or a ranker learned nothing."""
 
 
 def read_letor(

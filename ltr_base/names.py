@@ -1,4 +1,4 @@
-"""Names in error messages: suggestions for misspelt ones, and shortened lists."""
+"""Names in messages: suggestions for misspelt ones, shortened lists, counted nouns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
     """The known names most similar to ``name``, ignoring case: at most ``n``, possibly none."""
     by_case = {str(k).lower(): str(k) for k in known}
     return [by_case[k] for k in difflib.get_close_matches(name.lower(), by_case, n, cutoff=0.55)]
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun, in the plural unless there is one: "1 query", "1,200 queries"."""
+    if n != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:,} {noun}"
 
 
 def listed(names: Sequence[str], most: int) -> str:

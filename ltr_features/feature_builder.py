@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from functools import cached_property
@@ -21,6 +21,7 @@ from letor.errors import InputError, NotFittedError, reading
 from letor.folds import Fold
 from letor.frames import check_whole, pandas_frame
 from ltr_base.former import former_names
+from ltr_base.names import counted, listed
 from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
@@ -85,9 +86,11 @@ class FeatureBuilder:
         progress: bool | None = None,
     ) -> None:
         self.families = get_families(["letor46"] if families is None else families)
-        if not all(isinstance(column, LearnedColumn) for column in models):
+        self.models = tuple(models) if isinstance(models, Iterable) else ()
+        if not isinstance(models, Iterable) or not all(
+            isinstance(column, LearnedColumn) for column in self.models
+        ):
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
-        self.models = tuple(models)
         self.depth = depth
         self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
         self.models_folder = None if models_folder is None else Path(models_folder)
@@ -311,6 +314,10 @@ class FeatureBuilder:
         """
         return self._documents.rows(docnos)
 
+    def __repr__(self) -> str:
+        names, state = self.column_names, "fitted" if hasattr(self, "context_") else "not fitted"
+        return f"<FeatureBuilder: {counted(len(names), 'column')} ({listed(names, 5)}), {state}>"
+
     def _repr_html_(self) -> str:
         """HTML for notebooks: the columns with their families and definitions."""
         specs = [(family.name, spec) for family in self.families for spec in family.columns]
@@ -373,6 +380,11 @@ class FeatureBuilder:
     ) -> ColumnContext:
         if isinstance(collection, ColumnContext):
             return collection
+        if not isinstance(collection, Collection):
+            raise InputError(
+                f"collection must be a Collection, got {type(collection).__name__}; read one with "
+                "read_collection, from tables too: read_collection('table', documents=..., ...)"
+            )
         index = TermIndex.build(collection, analyzer, threads=self.threads)
         return ColumnContext(collection, index, threads=self.threads)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,6 +52,9 @@ class ScoringPipeline:
             )
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
+    def __repr__(self) -> str:
+        return f"<ScoringPipeline: {self.ranker!r} on {self.features!r}>"
+
     def score(self, query: str, docnos: Sequence[str]) -> NDArray[np.float32]:
         """float32 [n]: the ranker's score of each document, in the order given.
 
@@ -78,10 +82,10 @@ class ScoringPipeline:
             docnos: the candidates; by default BM25's best ``features.depth``.
 
         Raises:
-            InputError: an unknown document, or n below 0.
+            InputError: an unknown document, or n is below 0 or not a whole number.
         """
-        if n < 0:
-            raise InputError(f"n must be 0 or more, got {n}")
+        if not isinstance(n, Integral) or n < 0:
+            raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
         if docnos is None:
             docnos = self.features.best_documents(query)
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)

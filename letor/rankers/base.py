@@ -19,13 +19,12 @@ from sklearn.base import BaseEstimator
 
 from letor.dataset import RankingData
 from letor.digests import write_digests
-from letor.errors import InputError, NotFittedError, reading
+from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
-from letor.svmlight import LetorWarning
 from ltr_base.names import nearest
 
 FORMAT_VERSION = 1

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.frames import check_same_index
-from letor.svmlight import LetorWarning
 from ltr_base.names import listed
 
 
@@ -111,10 +110,19 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
     missing = sorted(set(names) - set(data.column_names))
     unknown = sorted(set(data.column_names) - set(names))
     if missing:
+        advice = (
+            "If they are the last columns of LETOR text, absent from all its rows, give their "
+            "number: columns append --columns N, read_letor(..., n_columns=N)"
+        )
+        if unknown and names == [str(j + 1) for j in range(len(names))]:
+            advice = (
+                f"Those had only numbers for columns, these have names ({listed(unknown, 5)}): "
+                "give an array with the columns in the order of training (frame.to_numpy()), or "
+                "train on rows with names"
+            )
         raise InputError(
             f"{what} lack columns of the training rows: {listed(missing, 20)}; make them as for "
-            "the training rows. If they are the last columns of LETOR text, absent from all its "
-            "rows, give their number: columns append --columns N, read_letor(..., n_columns=N)"
+            f"the training rows. {advice}"
         )
     if unknown:
         raise InputError(

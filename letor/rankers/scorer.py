@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.base import Ranker
@@ -37,7 +38,9 @@ class RankingScorer:
             unknown = ~X.index.isin(self.qid.index)
             if unknown.any():
                 raise InputError(f"qid has no entry for the row {X.index[unknown][0]} of X")
-            return self.qid.loc[X.index]
+            queries = self.qid.loc[X.index]
+            _warn_of_split_queries(self.qid, queries)
+            return queries
         if len(self.qid) != len(X):
             raise InputError(
                 f"qid has {len(self.qid)} entries, X has {len(X)} rows: for parts of a frame, give "
@@ -52,7 +55,10 @@ def ranking_scorer(measure: str = "ndcg@10", qid: Any = None) -> RankingScorer:
     Args:
         measure: a name that ``letor.measures.parse_measure`` knows.
         qid: the query of each row of X; or a pandas Series with the index of a frame, so that X
-            may be any part of the frame.
+            may be any queries of the frame.
+
+    The scorer warns (LetorWarning) if X has some rows of a query, but not all: a search that splits
+    queries between folds evaluates them on less than their candidates, and trains on the rest.
 
     Raises:
         InputError: the measure is unknown, or qid is not given.
@@ -61,6 +67,22 @@ def ranking_scorer(measure: str = "ndcg@10", qid: Any = None) -> RankingScorer:
     if qid is None:
         raise InputError("qid: give the query of each row; ranking measures are computed by query")
     return RankingScorer(measure, qid)
+
+
+def _warn_of_split_queries(qid: pd.Series, of_part: pd.Series) -> None:
+    """Warn if a part of a frame has some rows of a query, but not all."""
+    sizes = of_part[~of_part.index.duplicated()].value_counts()
+    of_all = qid.value_counts()[sizes.index]
+    split = sizes < of_all
+    if split.any():
+        query = split.idxmax()
+        warnings.warn(
+            f"ranking_scorer: the part to score has {sizes[query]} of {of_all[query]} rows of the "
+            f"query {query}: do not split queries, cv=GroupKFold(...) with groups=qid, or give "
+            "qid without rows that are left out on purpose",
+            LetorWarning,
+            stacklevel=4,
+        )
 
 
 def _scores(estimator: Any, X: Any, qid: Any) -> Any:

@@ -174,9 +174,10 @@ class TrainedColumn:
         preferences = self._preferences.only(train_queries)
         if not len(preferences):
             raise InputError(
-                f"none of the {len(train_queries)} training queries has a relevant document; "
-                f"{self.recipe.kind.name} cannot learn from them: judge queries, or use a model "
-                "that learns from the texts alone (lsa, or plsa with a number for lambda2)"
+                f"column {self.recipe.name!r}: none of its training queries has a relevant "
+                f"document ({len(train_queries):,} in all), so {self.recipe.kind.name} cannot "
+                "learn: judge queries, or use a model that learns from the texts alone (lsa, or "
+                "plsa with a number for lambda2)"
             )
         return preferences
 
@@ -246,6 +247,8 @@ class TrainedColumn:
     @cached_property
     def _preferences(self) -> Preferences:
         collection = self.context.collection
+        if not (collection.judgements.grade > 0).any():
+            return _no_preferences(self.context)
         return Preferences.from_pairs(
             collection.judgements.query,
             collection.judgements.document,

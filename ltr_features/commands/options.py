@@ -25,7 +25,7 @@ Threads = Annotated[
 
 NonFinite = Annotated[
     Literal["raise", "nan"],
-    typer.Option(help="nan, inf and numbers beyond float32: an error, or a missing value."),
+    typer.Option(help="nan, inf and numbers beyond float32 in text: an error, or a missing value."),
 ]
 
 Columns = Annotated[

@@ -89,9 +89,9 @@ def rank_train(
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import read_rows
+    from letor.errors import LetorWarning
     from letor.rankers.registry import get_ranker
     from letor.rankers.rows import filled
-    from letor.svmlight import LetorWarning
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
 

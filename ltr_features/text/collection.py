@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from letor.dataset import distinct
+from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_features.text.arrow_texts import StoredTexts
@@ -220,11 +220,7 @@ class Collection:
     def _check_ids(self, what: str, ids: Sequence[str]) -> None:
         if isinstance(ids, StoredTexts) and ids.distinct:
             return
-        odd = next((i for i in ids if not isinstance(i, str)), None)
-        if odd is not None:
-            raise InputError(
-                f"collection {self.name!r}: {what} ids must be text, got {odd!r}; write str(id)"
-            )
+        check_texts(f"collection {self.name!r}: {what} ids", ids)
         if len(set(ids)) != len(ids):
             seen: set[str] = set()
             twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.names import counted
 from ssi_models.matrices import check_rows
 
 
@@ -97,6 +98,13 @@ class Preferences:
             q[rejected],
             d[rejected],
             None if weight is None else w[relevant],
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Preferences: {counted(len(self), 'relevant pair')} of "
+            f"{counted(len(self.queries), 'query')}; {self.n_queries:,} query rows, "
+            f"{self.n_documents:,} document rows>"
         )
 
     def __len__(self) -> int:

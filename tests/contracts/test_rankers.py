@@ -8,14 +8,13 @@ import pytest
 from sklearn.base import clone
 
 from letor.dataset import RankingData
-from letor.errors import InputError, NotFittedError
+from letor.errors import InputError, LetorWarning, NotFittedError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.normalise import NORMALISERS
 from letor.rankers.array_ranker import ArrayRanker
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker, load_ranker, ranker_names
-from letor.svmlight import LetorWarning
 
 # Settings that keep the tests short; a ranker that is not named here runs with its defaults.
 QUICK = {

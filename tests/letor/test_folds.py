@@ -110,6 +110,11 @@ def test_errors_name_the_query():
         k_fold(["a", "b", "c"], 3, seed=0, groups=[0, 0, 1])
     with pytest.raises(InputError, match=r"groups of queries \(0\)"):
         k_fold([], 3, seed=0)
+    for ids in (range(3), np.arange(3)):
+        with pytest.raises(InputError, match=r"query ids must be text, got .*; write str\(id\)"):
+            k_fold(ids, 3, seed=0)
+    with pytest.raises(InputError, match=r"query ids must be text, got 1; write str\(id\)"):
+        rows().select_queries([1])
     with pytest.raises(InputError, match="strata has 1 entries for 3"):
         k_fold(["a", "b", "c"], 3, seed=0, strata=[0])
 

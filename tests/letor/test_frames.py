@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from letor import InputError, RankingData, read_parquet
+from letor.errors import LetorWarning
 
 
 def frame() -> pd.DataFrame:
@@ -138,6 +139,30 @@ def test_what_cannot_be_rows_is_named(change: Any, message: str) -> None:
 def test_arrays_that_cannot_be_rows_are_named(X: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         RankingData.from_rows(X, [0] * len(X), ["q", "q"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.uint64, object])
+def test_whole_numbers_that_float32_rounds_are_told(kind: Any) -> None:
+    times = np.array([1_750_000_001, 2**24, 1_750_000_002], dtype=kind)
+    remark = r": whole numbers beyond 2\^24 .* float32, such as 1750000001 to 1750000000,"
+    queries, y = ["q", "q", "q"], [0, 1, 0]
+    with pytest.warns(LetorWarning, match="^column 2 of X" + remark):
+        RankingData.from_rows(np.column_stack([[1, 2, 3], times]).astype(kind), y, queries)
+    frame = pd.DataFrame({"label": y, "qid": queries, "time": times})
+    with pytest.warns(LetorWarning, match="^column 'time'" + remark) as caught:
+        RankingData.from_frame(frame)
+    assert caught[0].filename == __file__
+
+
+def test_rows_are_shown_by_their_numbers() -> None:
+    data = RankingData.from_rows([[1.0], [2.0]], [0, 1], ["q", "q"])
+    assert repr(data) == "<RankingData: 2 rows, 1 query, 1 column>"
+
+
+def test_numbers_that_are_not_whole_are_rounded_without_a_word(recwarn: Any) -> None:
+    X = np.array([[2.0**24, 0.1], [2.0**60, 123_456_789.3], [-(2.0**24), np.nan]])
+    RankingData.from_rows(X, [0, 1, 0], ["q", "q", "q"])
+    assert not recwarn
 
 
 def test_labels_and_queries_that_cannot_be_are_named() -> None:

@@ -13,11 +13,10 @@ import pandas as pd
 import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
 from letor.judged_runs import best_first, numba_settings_kept, to_ranx, unjudged_queries
 from letor.measures import MeasureDefinition, measure_problems, parse_measure, run_measure
-from letor.svmlight import LetorWarning
 
 PEERS = {
     "NDCG@10": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10,

@@ -53,6 +53,7 @@ def test_counts_of_a_clean_file(tmp_path: Path) -> None:
         ("1 qid:1 1:1 2:1\n", "split-groups", "warning", (), (10,)),
         ("1 qid:4 1:1 2:1\n", "single-document-queries", "note", (), ()),
         ("0 qid:3 1:1 2:1 3:0\n", "zero-columns", "warning", (3,), ()),
+        ("0 qid:3 1:1 2:1750000001\n", "large-values", "note", (2,), ()),
         ("\n0 qid:3 1:1 2:1 #docid = d32\n", "duplicate-documents", "warning", (), (11,)),
         ("0 qid:3 1:1 2:1\n", "unnamed-documents", "warning", (), ()),
     ],

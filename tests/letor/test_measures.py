@@ -224,6 +224,9 @@ def test_rows_are_evaluated_per_query_under_the_names_given():
     assert table["MAP"].tolist() == [(1 / 2 + 2 / 3) / 2, 0]
     tied = evaluate(data, np.zeros(5), ["mrr"], ties="worst")
     assert tied["mrr"].tolist() == [0.5, 0]
+    for one in ("mrr", MeasureDefinition("rr"), (name for name in ["mrr"])):
+        values = evaluate(data, np.zeros(5), one, ties="input")
+        assert values.to_numpy().tolist() == [[0.5], [0]]
 
 
 def test_the_criterion_of_matching_models_is_our_average_precision():

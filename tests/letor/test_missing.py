@@ -189,7 +189,7 @@ def test_selections_keep_what_is_missing_of_their_queries():
         {"a", "e"}, {"b"}, {"d"},
     ]  # fmt: skip
     assert test.missing.unjudged == {"c"}
-    with pytest.raises(InputError, match="1 query ids not in the data: f"):
+    with pytest.raises(InputError, match="1 query id not in the data: f"):
         data.select_queries(["a", "f"])
 
 

@@ -10,15 +10,15 @@ import pytest
 import sklearn
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from letor import InputError, RankingData, ranking_scorer
+from letor.errors import LetorWarning
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers import LambdaMART, get_ranker, load_ranker
-from letor.svmlight import LetorWarning
 
 
 def rows(seed: int = 0, n_queries: int = 30) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -99,6 +99,9 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         ranker.predict(X.drop(columns="good"), qid=qid)
     with pytest.raises(InputError, match="lack columns of the training rows"):
         ranker.predict(X.to_numpy()[:, :2], qid=qid)
+    of_array = quick().fit(X.to_numpy(), y, qid=qid)
+    with pytest.raises(InputError, match=r"have names \(good, more noise, noise\): give an array"):
+        of_array.predict(X)
 
 
 def test_infinite_values_are_refused_by_column() -> None:
@@ -169,6 +172,15 @@ def test_cross_validation_by_a_measure_of_choice() -> None:
         scores = LinearRegression().fit(X.iloc[train], y.iloc[train]).predict(X.iloc[test])
         data = same_data(X.iloc[test], y.iloc[test], qid.iloc[test])
         assert value == Evaluator(parse_measure("map"), data).mean(scores)
+
+
+def test_splits_through_queries_are_told(recwarn: Any) -> None:
+    X, y, qid = rows()
+    scorer = ranking_scorer("map", qid)
+    cross_val_score(LinearRegression(), X, y, groups=qid, cv=GroupKFold(3), scoring=scorer)
+    assert not recwarn
+    with pytest.warns(LetorWarning, match=r"has [1-7] of 8 rows of the query .*cv=GroupKFold"):
+        cross_val_score(LinearRegression(), X, y, cv=KFold(3, shuffle=True), scoring=scorer)
 
 
 @pytest.mark.parametrize("normalise", ["none", "minmax"])

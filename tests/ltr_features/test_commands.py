@@ -361,6 +361,8 @@ def test_commands_read_values_that_are_not_finite_as_missing(workspace, tmp_path
         done(*command, "--non-finite", "nan")
     assert b"1:0 2:nan 3:" in (tmp_path / "b.txt").read_bytes()
     assert np.isnan(read_rows(tmp_path / "b.parquet").column("2")).all()
+    said = refused("rank", "score", out, tmp_path / "b.parquet", "--non-finite", "nan")
+    assert "b.parquet: non_finite (--non-finite) is for LETOR text" in said
 
 
 def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):

@@ -452,11 +452,31 @@ def test_wrong_arguments_are_named(builder, pipeline, collection):
         FeatureBuilder("vsm")
     with pytest.raises(InputError, match="models must be a list of columns"):
         FeatureBuilder(["vsm"], ["ssi"])
-    with pytest.raises(InputError, match="n must be 0 or more, got -1"):
-        pipeline.rank("t1w1", -1)
+    with pytest.raises(InputError, match="models must be a list of columns"):
+        FeatureBuilder(["vsm"], LearnedColumn("ssi", "ssi"))
+    for n in (-1, 1.5, "3"):
+        with pytest.raises(InputError, match=f"n must be a whole number, 0 or more, got {n!r}"):
+            pipeline.rank("t1w1", n)
+    with pytest.raises(InputError, match="collection must be a Collection, got DataFrame; read"):
+        FeatureBuilder(["vsm"]).fit(pd.DataFrame({"docno": ["d1"], "title": ["red cap"]}))
+    unjudged = replace(
+        collection,
+        judgements=replace(collection.judgements, grade=0 * collection.judgements.grade),
+    )
+    with pytest.raises(InputError, match="column 'mine': none of its training queries has a rel"):
+        FeatureBuilder([], [LearnedColumn("mine", "ssi")]).fit(unjudged)
     others = k_fold([f"x{q}" for q in range(N_QUERIES)], 4, seed=0)
     with pytest.raises(InputError, match=r"'x.*' is not in collection 'topics'"):
         builder.folds(collection, others)
+
+
+def test_builders_and_pipelines_are_shown_in_short(pipeline, collection):
+    builder = FeatureBuilder(["vsm"], [LearnedColumn("mine", "lsa")])
+    assert repr(builder) == "<FeatureBuilder: 2 columns (vsm, mine), not fitted>"
+    assert repr(FeatureBuilder(["vsm"]).fit(collection)).endswith("1 column (vsm), fitted>")
+    shown = repr(pipeline)
+    assert shown.startswith("<ScoringPipeline: LambdaMART(")
+    assert shown.endswith(f"on {pipeline.features!r}>")
 
 
 def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, folds, capsys):

@@ -35,6 +35,10 @@ def test_pairs_are_sorted_and_counted():
     assert kept.offsets.tolist() == [0, 2, 2, 3, 3]
     assert kept.queries.tolist() == [0, 2]
     assert len(kept.only(np.array([2]))) == 1
+    sizes = "4 query rows, 5 document rows"
+    assert repr(kept) == f"<Preferences: 3 relevant pairs of 2 queries; {sizes}>"
+    one = kept.only(np.array([2]))
+    assert repr(one) == f"<Preferences: 1 relevant pair of 1 query; {sizes}>"
 
 
 def test_a_pair_given_twice_counts_once():

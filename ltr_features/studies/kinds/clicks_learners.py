@@ -73,7 +73,8 @@ class Learner(ABC):
         try:
             return self._of_clicks(judgements)
         except InputError as error:
-            return replace(self.production(), remarks=[f"Not trained, ranks as before: {error}."])
+            reason = str(error) if str(error).endswith("?") else f"{error}."
+            return replace(self.production(), remarks=[f"Not trained, ranks as before: {reason}"])
 
     @abstractmethod
     def _of_clicks(self, judgements: ClickJudgements) -> Learned:
@@ -149,16 +150,17 @@ class RankerLearner(Learner):
             if len(np.unique(rows.y)) > 1:
                 break
         ranker = LambdaMART(n_estimators=weak.trees, min_data_in_leaf=5, seed=self._seed)
-        return Learned(ranker.fit(rows).predict)
+        return Learned(ranker.fit(rows).predict, ranker.remarks)
 
     def of_labels(self) -> Learned:
-        return Learned(LambdaMART(seed=self._seed).fit(self._train, self._valid).predict)
+        ranker = LambdaMART(seed=self._seed).fit(self._train, self._valid)
+        return Learned(ranker.predict, ranker.remarks)
 
     def _of_clicks(self, judgements: ClickJudgements) -> Learned:
         measure = f"linear:{self._config.measure}"
         ranker = LambdaMART(gain="linear", measure=measure, seed=self._seed)
         ranker.fit(judgements.label(self._train), judgements.label(self._valid))
-        return Learned(ranker.predict)
+        return Learned(ranker.predict, ranker.remarks)
 
 
 class MatchingLearners(Learners):
