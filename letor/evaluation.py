@@ -111,7 +111,7 @@ class Evaluator:
         if scores.shape != self._rows.shape:
             raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")
         if np.isnan(scores).any():
-            raise InputError(f"{int(np.isnan(scores).sum())} scores are NaN, the first in row "
+            raise InputError(f"NaN scores: {int(np.isnan(scores).sum())}, the first in row "
                              f"{int(np.argmax(np.isnan(scores)))}")  # fmt: skip
         return kernels.rank_rows(scores, self._rows, self._offsets)
 
@@ -319,7 +319,7 @@ def _check_labels(labels: NDArray[np.float64]) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{int(bad.sum())} labels are negative or not finite (row {row}: {labels[row]:g}); "
+            f"negative labels, or not finite: {int(bad.sum())} (row {row}: {labels[row]:g}); "
             "drop unjudged rows or set their label to 0 first"
         )
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData, check_texts, distinct
 from letor.errors import InputError
+from ltr_base.names import counted
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Fold:
             missing = [q for q in getattr(self, part) if q not in known]
             if missing:
                 raise InputError(
-                    f"fold {self.name!r}: {len(missing)} {part} queries are not in the data: "
-                    f"{', '.join(missing[:5])}"
+                    f"fold {self.name!r}: {counted(len(missing), f'{part} query')} not in the "
+                    f"data: {', '.join(missing[:5])}"
                 )
         return (
             data.select_queries(self.train),

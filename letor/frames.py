@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError, LetorWarning
-from ltr_base.names import listed
+from ltr_base.names import counted, listed
 
 #: Whole numbers up to this are exact in float32.
 EXACT_IN_FLOAT32 = 2**24
@@ -56,15 +56,16 @@ def frame_rows(
     given = [c for c in names if c not in (label, qid, docno)] if features is None else features
     ids = table[qid]
     if ids.null_count:
-        raise InputError(f"column {qid!r}: {ids.null_count} rows have no query id")
+        raise InputError(f"column {qid!r}: no query id in {counted(ids.null_count, 'row')}")
     queries = [str(q) for q in ids.to_pylist()]
     _check_adjacent(queries, qid)
     y = _numbers(table[label], label)
     if np.isnan(y).any():
         row = int(np.argmax(np.isnan(y)))
+        n = int(np.isnan(y).sum())
         raise InputError(
-            f"column {label!r}: {int(np.isnan(y).sum())} rows have no label (row {row}, query "
-            f"{queries[row]}); leave them out, or give unjudged documents 0"
+            f"column {label!r}: no label in {counted(n, 'row')} (row {row}, query {queries[row]}); "
+            "leave them out, or give unjudged documents 0"
         )
     documents = None
     if docno in names:
@@ -246,8 +247,8 @@ def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:
         rows = np.flatnonzero(beyond[:, column])
         raise InputError(
             f"{columns[column]}: infinite values, or values beyond float32 (3.4e38), in "
-            f"{len(rows)} rows, the first of them row {rows[0]}; where they mark missing values, "
-            "make them NaN"
+            f"{counted(len(rows), 'row')}, the first of them row {rows[0]}; where they mark "
+            "missing values, make them NaN"
         )
 
 

@@ -22,6 +22,7 @@ from letor.line import BadLine
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
+from ltr_base.names import counted
 
 _BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
 _LISTED = 20  # lines, columns or labels that a message lists
@@ -118,9 +119,10 @@ def render(validation: Validation) -> str:
     documents = "none named" if v.documents is None else f"{v.documents:,} distinct"
     lines = [
         v.path,
-        f"  {v.rows:,} rows, {v.queries:,} queries, {v.columns:,} columns; documents: {documents}",
+        f"  {counted(v.rows, 'row')}, {counted(v.queries, 'query')}, "
+        f"{counted(v.columns, 'column')}; documents: {documents}",
         f"  rows per query: {least:,} to {most:,}, median {median:,.1f}; "
-        f"{v.queries_without_relevant:,} queries without a relevant document",
+        f"queries without a relevant document: {v.queries_without_relevant:,}",
         "  labels: " + _histogram(v.labels),
     ]
     for finding in v.findings:

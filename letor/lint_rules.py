@@ -17,22 +17,22 @@ class Rule(NamedTuple):
     advice: str
 
 
-_VALUES = "{n:,} values are "
+_VALUES = "values that are "
 _AS_MISSING = 'non_finite="nan" (--non-finite nan) reads them as missing'
 RULES = {
     "malformed-lines": Rule(
-        "error", "{n:,} malformed lines",
+        "error", "malformed lines: {n:,}",
         'correct them, or leave them out with on_error="skip" (--on-error skip)',
     ),
     "null": Rule(
-        "warning", _VALUES + "NULL, in {columns}",
+        "warning", _VALUES + "NULL: {n:,}, in {columns}",
         "read as the least value of the column within the query (LETOR's MIN rule); "
         'null="nan" keeps them missing',
     ),
-    "nan": Rule("error", _VALUES + "nan, in {columns}", _AS_MISSING),
-    "infinite": Rule("error", _VALUES + "infinite, in {columns}", _AS_MISSING),
+    "nan": Rule("error", _VALUES + "nan: {n:,}, in {columns}", _AS_MISSING),
+    "infinite": Rule("error", _VALUES + "infinite: {n:,}, in {columns}", _AS_MISSING),
     "huge": Rule(
-        "error", _VALUES + "beyond float32 (3.4e38), in {columns}",
+        "error", _VALUES + "beyond float32 (3.4e38): {n:,}, in {columns}",
         "Istella marks missing values by 1.797e308: " + _AS_MISSING,
     ),
     "gaps": Rule(
@@ -44,11 +44,11 @@ RULES = {
         "they are read as 0; missing=nan keeps them missing",
     ),
     "fractional-labels": Rule(
-        "warning", "{n:,} labels are not whole numbers",
+        "warning", "labels that are not whole numbers: {n:,}",
         "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",
     ),
     "negative-labels": Rule(
-        "warning", "{n:,} labels are negative",
+        "warning", "negative labels: {n:,}",
         "-1 means unjudged in LETOR's semi-supervised sets: leave these rows out of training "
         "and evaluation",
     ),
@@ -69,12 +69,12 @@ RULES = {
         "nothing can be learned or measured: check that labels were joined to the rows",
     ),
     "split-groups": Rule(
-        "warning", "the rows of {n:,} queries are not adjacent",
+        "warning", "queries whose rows are not adjacent: {n:,}",
         "this package takes them as they are; LightGBM, RankLib and XGBoost do not: sort the "
         "file by query for them",
     ),
     "single-document-queries": Rule(
-        "note", "{n:,} queries have one document only",
+        "note", "queries with one document only: {n:,}",
         "they cannot be ranked wrongly and flatter every measure; consider leaving them out",
     ),
     "zero-columns": Rule(
@@ -97,11 +97,11 @@ RULES = {
         "measure a ranker with and without the column before you rely on it",
     ),
     "duplicate-documents": Rule(
-        "warning", "{n:,} rows repeat a document of their query",
+        "warning", "rows that repeat a document of their query: {n:,}",
         "keep one row per query and document: repeated ones count twice in every measure",
     ),
     "unnamed-documents": Rule(
-        "warning", "{n:,} rows name no document, although others do",
+        "warning", "rows that name no document, although others do: {n:,}",
         "joins by document id will miss them: complete the comments",
     ),
 }  # fmt: skip

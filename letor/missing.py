@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ltr_base.names import counted
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -36,7 +38,7 @@ class Missing:
                 without rows.
         """
         lost = self.n_relevant
-        queries = f", {n_without_rows:,} queries" if n_without_rows else ""
+        queries = f", {counted(n_without_rows, 'query')}" if n_without_rows else ""
         text = (
             f"without a row: {lost:,} of {n_relevant + lost:,} relevant documents{queries}; "
             "measures count them"

@@ -25,6 +25,7 @@ from letor.parser import (
 )
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
+from ltr_base.names import counted
 
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
 
@@ -94,13 +95,14 @@ def read_letor(
             for line in settle_doubtful_rows(rows):
                 raise InputError(f"{path}, {line}")
         bad = bad_lines(rows)
+    lines = counted(len(bad), "bad line")
     if rejected is not None:
         rejected.extend(bad)
     elif bad:
-        message = f"{path}: {len(bad)} bad lines left out; the first is {bad[0]}"
+        message = f"{path}: {lines} left out; the first is {bad[0]}"
         warnings.warn(message, LetorWarning, stacklevel=2)
     if len(rows.y) == len(bad):
-        raise InputError(f"{path}: no rows{f' but {len(bad)} bad lines' if bad else ''}")
+        raise InputError(f"{path}: no rows{f' but {lines}' if bad else ''}")
     return assemble(rows, use_minimum=null == "min", comments=comments)
 
 

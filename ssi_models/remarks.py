@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ltr_base.names import counted
 from ssi_models.training.loop import History
 
 #: Describes the start of models whose learned part is zero before training.
@@ -25,8 +26,9 @@ def of_amount(n_queries: int, n_pairs: int) -> list[str]:
     if n_pairs == 0 or (n_pairs >= FEW_PAIRS and n_queries >= FEW_QUERIES):
         return []
     return [
-        f"learned from only {n_pairs:,} relevant pairs of {n_queries:,} queries: judge more "
-        "queries, or use a model that learns only from texts (lsa)"
+        f"learned from only {counted(n_pairs, 'relevant pair')} of "
+        f"{counted(n_queries, 'query')}: judge more queries, or use a model that learns only from "
+        "texts (lsa)"
     ]
 
 

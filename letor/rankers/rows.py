@@ -166,7 +166,7 @@ def _check_trainable(data: RankingData, what: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{int(bad.sum())} {what} labels are negative or not finite (row {row}, query "
+            f"negative {what} labels, or not finite: {int(bad.sum())} (row {row}, query "
             f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged rows first"
         )
     grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import print_facts, settings
 
@@ -72,8 +73,9 @@ def _read(
     )
     print_facts(found.description)
     typer.echo(
-        f"  {len(found.query_ids):,} queries, {found.n_pairs:,} pairs, "
-        f"{int(found.clicked.sum()):,} clicks on {int(found.shown.sum()):,} shown results"
+        f"  {counted(len(found.query_ids), 'query')}, {counted(found.n_pairs, 'pair')}, "
+        f"{counted(int(found.clicked.sum()), 'click')} on "
+        f"{counted(int(found.shown.sum()), 'shown result')}"
     )
     return found
 
@@ -260,4 +262,4 @@ def clicks_simulate(
     scores = data.column(str(column)) if production is None else production.predict(data)
     simulation = Simulation(data, scores, behaviour, depth, exploration, seed)
     n_rows = simulation.write(sessions, out)
-    typer.echo(f"{sessions:,} pages, {n_rows:,} rows: {out}")
+    typer.echo(f"{counted(sessions, 'page')}, {counted(n_rows, 'row')}: {out}")

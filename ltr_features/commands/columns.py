@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Columns,
@@ -282,7 +283,7 @@ def columns_append(
         typer.echo(f"{number}: {name}")
     if join.n_without_text:
         typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
-    typer.echo(f"{join.n_rows:,} rows: {out}")
+    typer.echo(f"{counted(join.n_rows, 'row')}: {out}")
     for remark in context.remarks:
         typer.echo(remark, err=True)
     for chosen in families:

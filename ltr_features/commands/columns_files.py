@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import counted
 
 if TYPE_CHECKING:
     from letor.dataset import RankingData
@@ -189,9 +190,9 @@ def all_rows(out: Path, split: Sequence[Fold]) -> Path:
 
 def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None:
     for name in folds:
-        typer.echo(f"{name}: {width} columns")
-    rest = f" in {len(folds)} folds" if folds else f", {width} columns"
-    typer.echo(f"{n_rows:,} rows{rest}: {out}")
+        typer.echo(f"{name}: {counted(width, 'column')}")
+    rest = f" in {len(folds)} folds" if folds else f", {counted(width, 'column')}"
+    typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")
 
 
 def _tell(
@@ -212,7 +213,7 @@ def _tell(
         typer.echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
-        queries = f"{without:,} queries have no candidates; " if without else ""
+        queries = f"{counted(without, 'query')} without candidates; " if without else ""
         typer.echo(f"{queries}{data.coverage}", err=True)
     of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
     of_candidates = [] if found is None else found.left_out

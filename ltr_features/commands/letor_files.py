@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.commands.options import EXIT_BAD_INPUT, NonFinite, Threads
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def measure(
             typer.echo(f"left out: {data}, {line}", err=True)
         rows, values, n_unjudged = _ranked(rows, data, scores, column)
     if n_unjudged:
-        typer.echo(f"{n_unjudged:,} queries without any judgement are left out", err=True)
+        queries = counted(n_unjudged, "query")
+        typer.echo(f"{queries} without any judgement left out", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
@@ -214,4 +216,5 @@ def convert(
             typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
-    typer.echo(f"{len(rows):,} rows, {rows.n_queries:,} queries: {target}")
+    sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
+    typer.echo(f"{sizes}: {target}")

@@ -14,7 +14,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.docstrings import summary
-from ltr_base.names import listed
+from ltr_base.names import counted, listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, Workspace, on_workers, settings_of
 
@@ -284,7 +284,7 @@ def models_fit(
     save_fitted(column, out, ids)
     if scheduler:
         shutil.rmtree(parts)
-    typer.echo(f"{model}, {len(ids):,} training queries: {out}")
+    typer.echo(f"{model}, {counted(len(ids), 'training query')}: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)
 

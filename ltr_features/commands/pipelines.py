@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.commands.options import Threads, print_facts, settings
 
 app = typer.Typer(help="Saved pipelines: add documents to them.", no_args_is_help=True)
@@ -57,7 +58,7 @@ def pipeline_add(
     )
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
-    typer.echo(f"{len(table.ids):,} documents of {documents}: {folder}")
+    typer.echo(f"{counted(len(table.ids), 'document')} of {documents}: {folder}")
     print_facts(table.facts)
     if absent := [field for field in fields if field not in table.fields]:
         typer.echo(
@@ -95,6 +96,6 @@ def serve(
         pipeline.rank("", 1)
         pipeline.score("", pipeline.features.context_.collection.document_ids[:1])
         typer.echo(
-            f"{server.n_documents:,} documents: http://{host}:{server.server_address[1]}/rank"
+            f"{counted(server.n_documents, 'document')}: http://{host}:{server.server_address[1]}/rank"
         )
         server.serve()

@@ -11,6 +11,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.docstrings import summary
+from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
 from ltr_features.parameters import check_call
@@ -137,7 +138,8 @@ def rank_train(
     typer.echo(importance.head(10).to_string(index=False))
     if len(importance) > 10:
         typer.echo(f"... {len(importance):,} columns in all")
-    typer.echo(f"{ranker}, {len(rows):,} rows, {rows.n_queries:,} queries: {out}")
+    sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
+    typer.echo(f"{ranker}, {sizes}: {out}")
 
 
 def _train_on_workers(

@@ -163,7 +163,7 @@ class TagmeService:
 
     def _open(self) -> sqlite3.Connection:
         Path(self.cache).parent.mkdir(parents=True, exist_ok=True)
-        store = sqlite3.connect(self.cache, timeout=60)  # others may be writing
+        store = sqlite3.connect(self.cache)
         store.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT)")
         return store
 

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import former_names
+from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -135,8 +136,9 @@ class Collection:
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.document_ids):,} documents, {self.n_queries:,} queries"
-        return f"<Collection {self.name!r}: {sizes}, {len(self.judgements.query):,} judgements>"
+        sizes = f"{counted(self.n_documents, 'document')}, {counted(self.n_queries, 'query')}"
+        judged = counted(len(self.judgements), "judgement")
+        return f"<Collection {self.name!r}: {sizes}, {judged}>"
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.fields) - set(FIELDS))

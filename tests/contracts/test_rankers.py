@@ -324,7 +324,7 @@ def test_labels_without_order_are_refused(make):
     unjudged = data.y.copy()
     unjudged[4] = -1
     query = data.query_ids[data.query_index[4]]
-    with pytest.raises(InputError, match=rf"1 training labels .*row 4, query {query}: -1"):
+    with pytest.raises(InputError, match=rf"negative training .*: 1 \(row 4, query {query}: -1"):
         make().fit(replace(data, y=unjudged))
 
 

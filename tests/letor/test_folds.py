@@ -98,9 +98,9 @@ def test_errors_name_the_query():
     for parts in ((("a",),), (("a",), ("b",), ("c",)), (("b",), ("c",))):
         with pytest.raises(InputError, match="parts must hold exactly the training queries"):
             Fold("f", ["a", "b"], [], ["d"], parts=parts)
-    with pytest.raises(InputError, match="2 validation queries are not in the data: x, y"):
+    with pytest.raises(InputError, match="2 validation queries not in the data: x, y"):
         Fold("f", ["a"], ["x", "y"], ["b"]).split(rows())
-    with pytest.raises(InputError, match=r"6 validation queries are not .*: u, v, w, x, y$"):
+    with pytest.raises(InputError, match=r"6 validation queries not .*: u, v, w, x, y$"):
         Fold("f", ["a"], list("uvwxyz"), ["b"]).split(rows())
     with pytest.raises(InputError, match="at least 3"):
         letor_rotation([["a"], ["b"]])

@@ -100,6 +100,8 @@ def test_errors_come_first_and_bad_lines_are_listed(tmp_path: Path) -> None:
     v = check(tmp_path, "0 qid:1 1:0\n0 qid:1 1:0\nbad\n")
     assert [finding.level for finding in v.findings] == ["error", "warning", "warning"]
     assert "line 3: the label 'bad' is not a number" in render(v)
+    assert "malformed lines: 1" in render(v)
+    assert "2 rows, 1 query, 1 column;" in render(v)
 
 
 def test_nothing_to_look_at(tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def test_bad_labels_and_scores_are_refused():
     evaluator = Evaluator(MeasureDefinition("ap"), data)
     with pytest.raises(InputError, match=r"shape \(3,\) for 2 rows"):
         evaluator.mean([1, 2, 3])
-    with pytest.raises(InputError, match="NaN, the first in row 1"):
+    with pytest.raises(InputError, match="NaN scores: 1, the first in row 1"):
         evaluator.mean([1, np.nan])
     with pytest.raises(InputError, match="document ids"):
         Evaluator(MeasureDefinition("ap", ties="docid"), data)

@@ -190,7 +190,7 @@ def test_refusals_name_line_text_and_reason(tmp_path: Path, line: str, reason: s
     data = read_letor(path, on_error="skip", rejected=rejected)
     assert [bad.number for bad in rejected] == [3]
     assert len(data) == 2
-    with pytest.warns(LetorWarning, match="1 bad lines left out; the first is line 3"):
+    with pytest.warns(LetorWarning, match="1 bad line left out; the first is line 3"):
         read_letor(path, on_error="skip")
 
 

@@ -1,6 +1,6 @@
 """What was meant by a name that there is not."""
 
-from ltr_base.names import close_names, listed, nearest
+from ltr_base.names import close_names, counted, listed, nearest
 
 
 def test_the_nearest_name_is_asked_for_whatever_its_case():
@@ -12,6 +12,11 @@ def test_without_one_all_are_listed():
     assert nearest("xyz", ["a", "b"]) == "there are a, b"
     assert nearest("xyz", ["a, b", "c"]) == "there are 'a, b', 'c'"
     assert nearest("xyz", []) == "there are none"
+
+
+def test_one_is_no_plural():
+    assert [counted(n, "row") for n in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
+    assert [counted(n, "train query") for n in (1, 2)] == ["1 train query", "2 train queries"]
 
 
 def test_several_are_given_nearest_first():

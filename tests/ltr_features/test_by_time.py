@@ -188,7 +188,7 @@ def test_times_from_a_file_for_any_collection(tmp_path):
     others = set(map(str, tested["qid"])) ^ set(ids)
     assert max(day[query] for query in others) < min(day[str(query)] for query in tested["qid"])
     (tmp_path / "sample" / "times.tsv").write_text("".join(days[1:]))
-    with pytest.raises(InputError, match=r"times.tsv: 1 queries have no time"):
+    with pytest.raises(InputError, match=r"times.tsv: no time of 1 query"):
         command(*study, "--out", tmp_path / "again")
     (tmp_path / "sample" / "times.tsv").write_text(f"{ids[0]}\tsoon\n")
     with pytest.raises(InputError, match=r"times.tsv, line 1: 'soon' is neither a number"):

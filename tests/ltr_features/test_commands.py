@@ -555,7 +555,7 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
     path = tmp_path / name
     built = run("columns", "build", "--workspace", gaps, "--family", "letor46", "--depth", 5,
                 "--out", path)  # fmt: skip
-    said = "1 queries have no candidates; without a row: "
+    said = "1 query without candidates; without a row: "
     assert said in built.stderr
     rows = read_rows(path)
     column = rows.column_names.index("bm25_whole")
@@ -586,7 +586,7 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
     assert (overstated["value"] > found["value"] + 0.001).any()
     lost = rows.missing.n_relevant
     assert (
-        f"without a row: {lost:,} of 401 relevant documents, 1 queries; measures count them" in text
+        f"without a row: {lost:,} of 401 relevant documents, 1 query; measures count them" in text
     )
     assert "leave out queries without judgement: 1" in text
 

@@ -180,7 +180,7 @@ def test_impossible_recipes_are_refused(tmp_path):
         LearnedColumn("x", "ssi", word_weight=0.3)
     with pytest.raises(InputError, match="no field 'keywords'; it has"):
         TrainedColumn(context, LearnedColumn("x", "ssi", field="keywords"), tmp_path)
-    with pytest.raises(InputError, match="none of the 0 training queries"):
+    with pytest.raises(InputError, match=r"none of its training queries has .*\(0 in all\)"):
         column(context, "bltm", tmp_path)(np.zeros(0, np.int64), EVERY)
 
 

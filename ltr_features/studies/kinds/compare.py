@@ -15,7 +15,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
 from letor.measures import measure_problems
-from ltr_base.names import nearest
+from ltr_base.names import counted, nearest
 from ltr_features.sources.files import (
     check_same_ids,
     judgements_of,
@@ -210,7 +210,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     recall = {name: [given.rankings[name]] for name in list(shown)[:RECALL_SYSTEMS]}
     recall_table, recall_note = precision_recall(given.qrels, recall)
     covered = {
-        name: f"{len(run):,} rows for {run['qid'].nunique():,} queries"
+        name: f"{counted(len(run), 'row')} for {counted(run['qid'].nunique(), 'query')}"
         for name, run in given.rankings.items()
     }
     compared = page.Study(

@@ -11,6 +11,7 @@ from pathlib import Path
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.clicks.times import time_of
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.text.collection import examples
@@ -54,7 +55,9 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
             )
     without = [query for query in queries if query not in times]
     if without:
-        raise InputError(f"{path}: {len(without)} queries have no time, e.g. {without[0]!r}")
+        raise InputError(
+            f"{path}: no time of {counted(len(without), 'query')}, e.g. {without[0]!r}"
+        )
     return times
 
 

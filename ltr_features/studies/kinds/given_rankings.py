@@ -10,6 +10,7 @@ import pandas as pd
 from letor.errors import InputError
 from letor.judged_runs import as_frame, unjudged_queries
 from letor.measures import run_measure
+from ltr_base.names import counted
 from ltr_features.text.collection import examples, normalised, same_text_remark
 
 
@@ -101,7 +102,7 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
     if unjudged:
         query, name = next(iter(unjudged.items()))
         yield (
-            f"{len(unjudged):,} queries of the runs have no judgement and are left out; the first "
+            f"{counted(len(unjudged), 'query')} of the runs without judgement left out; the first "
             f"is {query!r} in {name} (check its spelling)"
         )
 

@@ -23,6 +23,7 @@ from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
+from ltr_base.names import counted
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
@@ -67,7 +68,9 @@ class LetorStudy(Study):
     @property
     def headline(self) -> str:
         rows = self._data[0]
-        return f"{self.config.title}\n{len(rows):,} rows, {rows.n_queries:,} queries"
+        return (
+            f"{self.config.title}\n{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
+        )
 
     def stages(self) -> list[Planned]:
         return [stage for _, stage in self._trained]

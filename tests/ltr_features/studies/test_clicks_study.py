@@ -16,7 +16,12 @@ from ltr_features.sample import write_sample
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.kinds.clicks import ClicksStudy
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
-from ltr_features.studies.kinds.clicks_learners import MatchingLearner, MatchingLearners
+from ltr_features.studies.kinds.clicks_learners import (
+    Learned,
+    Learner,
+    MatchingLearner,
+    MatchingLearners,
+)
 from ltr_features.studies.kinds.clicks_report import Results
 from ltr_features.studies.run import run_file
 
@@ -172,6 +177,20 @@ def test_too_few_clicks_are_told(tmp_path, texts, learns):
     assert values["debiased 2"].equals(values["in production"])
     assert not values["true labels"].equals(values["in production"])
     assert "Not trained, ranks as before" in (report / "tables.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("reason", "told"), [("what for?", "what for?"), ("none", "none.")])
+def test_the_reason_why_nothing_was_trained_is_a_sentence(reason, told):
+    class Fails(Learner):
+        def production(self):
+            return Learned(len)
+
+        of_labels = production
+
+        def _of_clicks(self, judgements):
+            raise InputError(reason)
+
+    assert list(Fails().of_clicks(None).remarks) == [f"Not trained, ranks as before: {told}"]
 
 
 def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):

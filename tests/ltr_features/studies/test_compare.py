@@ -158,7 +158,7 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     assert f"! {lacking}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
     verdict = " ".join((report / "verdict.txt").read_text(encoding="utf-8").split())
     assert (
-        "! 1 queries of the runs have no judgement and are left out; the first is 'q3' in bad "
+        "! 1 query of the runs without judgement left out; the first is 'q3' in bad "
         "(check its spelling)"
     ) in verdict
     run = read_ranking(folder / "bad.run", None)
