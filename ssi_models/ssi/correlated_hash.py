@@ -180,7 +180,8 @@ class CorrelatedHashSSI(LowRankSSI):
         """Train model A, and its copies for the parts, and choose each one's mixing factor."""
         own = {f.name for f in fields(LowRankSSI) if f.init}
         parameters = {name: getattr(self, name) for name in own}
-        on_words = _OnWords(**{**parameters, "n_frequent": None, "warm_start": False})
+        parameters |= {"n_frequent": None, "warm_start": False}
+        on_words = _OnWords(**{**parameters, "unit_documents": self.unit_documents_})
         on_words.words = self.frequent_
         own_path = checkpoint_of(options.get("checkpoint"), "frequent")
         others = on_words._fit_jointly(*given, **{**options, "checkpoint": own_path})
@@ -206,7 +207,8 @@ class CorrelatedHashSSI(LowRankSSI):
         if not len(self.A_U_):
             return own
         diagonal = None if self.diagonal == "none" else D
-        return joined(Representation(self._embed_frequent(D, self.A_V_), diagonal), own)
+        R = self._represents.represent([self._embed_frequent(D, self.A_V_)])
+        return joined(Representation(R, diagonal), own)
 
     def _embed_frequent(self, X: sp.csr_matrix, M: NDArray[np.float32]) -> NDArray[np.float32]:
         return embedded(take_columns(X, self.frequent_), M, self.threads)

@@ -20,12 +20,7 @@ from ssi_models.parameters import (
     digest_of,
     model_class,
 )
-from ssi_models.projections.cosine import (
-    pair_matrix,
-    stacked,
-    through_unit_rows,
-    unit_projections,
-)
+from ssi_models.projections.cosine import pair_matrix, stacked
 from ssi_models.projections.svd import singular_start
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
@@ -35,7 +30,7 @@ from ssi_models.training.embedding_table import EmbeddingTable, embedded
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import Preferences, check_shapes
 from ssi_models.training.run import TrainingRun, replica
-from ssi_models.training.towers import Polynomial, TowerScorer
+from ssi_models.training.towers import Polynomial, TowerScorer, UnitLength
 from ssi_models.training.trainable import TrainableModel
 
 SHARING = ("both", "documents")
@@ -198,32 +193,8 @@ class CrossLanguageSSI(TrainableModel):
         return Representation(embedded(Q, self.U_, self.threads))
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        if not self.unit_documents:
-            return Representation(embedded(D, self.V_, self.threads))
-        with Workers(self.threads) as workers:
-            return Representation(unit_projections(D, self.V_, workers)[0])
-
-
-class UnitLength(Polynomial):
-    """Documents as one linear embedding divided by its length: R(d) = Vd / |Vd|, float32 [B, N]; 0
-    if Vd is 0."""
-
-    def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        return self._unit(E)[0]
-
-    def gradients(
-        self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
-    ) -> list[NDArray[np.float32]]:
-        return [through_unit_rows(G, *self._unit(E))]
-
-    def _unit(
-        self, E: Sequence[NDArray[np.float32]]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The rows divided by their lengths, and 1 / length."""
-        (rows,) = E
-        lengths = np.linalg.norm(rows, axis=1)
-        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-30)
-        return rows * inverse[:, None], inverse
+        E = [embedded(D, self.V_, self.threads)]
+        return Representation(self._polynomial.represent(E))
 
 
 class _TwoTasks(TrainingRun):

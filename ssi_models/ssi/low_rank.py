@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embedded
 from ssi_models.training.run import TrainingRun
-from ssi_models.training.towers import Polynomial, TowerScorer
+from ssi_models.training.towers import Polynomial, TowerScorer, UnitLength
 from ssi_models.training.trainable import TrainableModel
 
 DIAGONALS = ("identity", "learned", "none")
@@ -53,6 +53,11 @@ class EmbeddingModel(TrainableModel):
             N(0, init_scale^2) or at "lsi", because 0 is a stationary point. "auto" trains U'V + I
             and, unless init is "identity", U'U + I, which is kept if it ranks held-out queries
             better by more than 1.5 standard errors.
+        unit_documents: whether embedded documents are divided by their lengths, as (Uq) . (Vd) /
+            |Vd|. Without, as in the paper, those with many common words are preferred, whatever the
+            query. Which is better depends on the collection; "auto" trains both and keeps the
+            division if it ranks held-out queries better by more than 1.5 standard errors (with init
+            "identity" it is never made).
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
             models with many words and few labels then over-fit later.
 
@@ -61,7 +66,7 @@ class EmbeddingModel(TrainableModel):
             ``n_frequent`` limits them, otherwise empty. Row i of an embedding array is then that of
             word ``embedded_words_[i]``.
         diagonal_: float32 [V], the weights D; empty unless learned.
-        symmetric_: whether U = V, as given or as chosen.
+        symmetric_, unit_documents_: as given or as chosen.
     """
 
     rank: int = field(default=100, kw_only=False)
@@ -70,9 +75,13 @@ class EmbeddingModel(TrainableModel):
     init: str = "lsi"
     init_scale: float = 0.1
     symmetric: bool | str = AUTO
+    unit_documents: bool | str = False
     dropout: float = 0.0
 
+    before_params: ClassVar[dict[str, Any]] = {"unit_documents": False}
+
     symmetric_: bool = field(init=False)
+    unit_documents_: bool = field(init=False)
     U_: NDArray[np.float32] = field(init=False)
     embedded_words_: NDArray[np.int64] = field(init=False)
     diagonal_: NDArray[np.float32] = field(init=False)
@@ -93,12 +102,18 @@ class EmbeddingModel(TrainableModel):
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
         check_choice("symmetric", self.symmetric, (True, False, AUTO))
+        check_choice("unit_documents", self.unit_documents, (True, False, AUTO))
+        if self.init == "identity" and self.unit_documents is True:
+            raise ValueError(
+                "unit_documents: embeddings that start at 0 (init='identity') have no length; use "
+                "init='lsi'"
+            )
 
     def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        shared = self._among("symmetric", (False, True))
+        forms = {name: self._among(name, (False, True)) for name in ("symmetric", "unit_documents")}
         if self.init == "identity":
-            shared = shared[:1]
-        return {"symmetric": shared, **super().choices(few=few)}
+            forms = {name: values[:1] for name, values in forms.items()}
+        return {**forms, **super().choices(few=few)}
 
     @property
     def start(self) -> str:
@@ -151,7 +166,6 @@ class EmbeddingModel(TrainableModel):
         rate: float,
         workers: Workers,
         tables: tuple[tuple[str, EmbeddingTable], Sequence[tuple[str, EmbeddingTable]]],
-        polynomial: Polynomial | None = None,
     ) -> TowerScorer:
         """The scorer with the given tables of queries and documents."""
         return TowerScorer(
@@ -160,11 +174,20 @@ class EmbeddingModel(TrainableModel):
             *tables,
             self._diagonal_part(data.D.shape[1], rate),
             workers,
-            polynomial=polynomial,
+            polynomial=self._represents,
             words=self._words(data.D),
             dropout=self.dropout,
             seed=self.seed,
         )
+
+    @property
+    def _polynomial(self) -> Polynomial:
+        """How embeddings make up a document before it may be scaled to unit length."""
+        return Polynomial()
+
+    @property
+    def _represents(self) -> Polynomial:
+        return UnitLength(self._polynomial) if self.unit_documents_ else self._polynomial
 
     def _diagonal_part(self, n_words: int, rate: float) -> Identity | None:
         if self.diagonal == "none":
@@ -179,8 +202,9 @@ class EmbeddingModel(TrainableModel):
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
         if self.symmetric_:
-            # (sU)'(sU) would have the factor s^2.
-            self._share(run.scorer.parameters()["U"] * np.sqrt(run.mixture[1]))
+            # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.
+            factor = run.mixture[1] if self.unit_documents_ else np.sqrt(run.mixture[1])
+            self._share(run.scorer.parameters()["U"] * factor)
 
     def _share(self, U: NDArray[np.float32]) -> None:
         """Store U as the embeddings of queries and, for degree 2, of documents."""
@@ -209,10 +233,16 @@ class EmbeddingModel(TrainableModel):
             diagonal = weigh(Q, self.diagonal_)
         return Representation(self._embed(Q, self.U_), diagonal)
 
+    def _represented(
+        self, D: sp.csr_matrix, tables: Iterable[NDArray[np.float32]]
+    ) -> Representation:
+        R = self._represents.represent([self._embed(D, table) for table in tables])
+        return Representation(R, None if self.diagonal == "none" else D)
+
 
 @model_class
 class LowRankSSI(EmbeddingModel):
-    """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d.
+    """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d, or (Uq) . (Vd) / |Vd| + q . d.
 
     Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4, 5,
     8); :class:`TrainableModel` describes the training and its parameters,
@@ -241,7 +271,7 @@ class LowRankSSI(EmbeddingModel):
         self.U_ = self.V_ = U
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        return Representation(self._embed(D, self.V_), None if self.diagonal == "none" else D)
+        return self._represented(D, [self.V_])
 
 
 def frequent_columns(D: sp.csr_matrix, n: int) -> NDArray[np.int64]:

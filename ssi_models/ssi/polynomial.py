@@ -102,7 +102,7 @@ class PSI(EmbeddingModel):
         query = "U", self._table(U, rate)
         documents = [(f"V{i}", self._table(V[i], rate)) for i in range(self._n_tables)]
         tables = query, [query, *documents[1:]] if self.symmetric_ else documents
-        return self._tower(data, rate, workers, tables, self._polynomial)
+        return self._tower(data, rate, workers, tables)
 
     @property
     def _polynomial(self) -> Polynomial:
@@ -123,5 +123,4 @@ class PSI(EmbeddingModel):
         return parameters | {f"V{i}": table for i, table in enumerate(parameters["V"])}
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
-        R = self._polynomial.represent([self._embed(D, table) for table in self.V_])
-        return Representation(R, None if self.diagonal == "none" else D)
+        return self._represented(D, self.V_)

@@ -8,7 +8,7 @@ the loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ssi_models.matrices import take_columns
 from ssi_models.parallel import Workers
+from ssi_models.projections.cosine import through_unit_rows
 from ssi_models.training.batches import Batch
 from ssi_models.training.diagonal import DiagonalPart, Identity
 from ssi_models.training.embedding_table import BatchView, EmbeddingTable, TextMatrix
@@ -56,6 +57,9 @@ class Polynomial:
     f_k = (Uq) . (Vd) + (Uq) . (Vd * Yd) + ... ; for degree 2 it is E_1 alone.
     """
 
+    #: Whether R(d) does not depend on the length of the embeddings.
+    unit_length: ClassVar[bool] = False
+
     def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         """R(d), float32 [B, N]."""
         R = E[-1]
@@ -95,6 +99,32 @@ class SeparatePolynomial(Polynomial):
                 rest = [e for h, e in enumerate(block) if h != j]
                 out.append(np.ascontiguousarray(np.prod([g, *rest], axis=0)))
         return out
+
+
+class UnitLength(Polynomial):
+    """The representation R(d) of another polynomial, divided by its length; 0 if R(d) is 0."""
+
+    unit_length = True
+
+    def __init__(self, inner: Polynomial | None = None) -> None:
+        self.inner = inner or Polynomial()
+
+    def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        return self._unit(E)[0]
+
+    def gradients(
+        self, E: Sequence[NDArray[np.float32]], G: NDArray[np.float32]
+    ) -> list[NDArray[np.float32]]:
+        return self.inner.gradients(E, through_unit_rows(G, *self._unit(E)))
+
+    def _unit(
+        self, E: Sequence[NDArray[np.float32]]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The rows divided by their lengths, and 1 / length."""
+        rows = self.inner.represent(E)
+        lengths = np.linalg.norm(rows, axis=1)
+        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-30)
+        return rows * inverse[:, None], inverse
 
 
 def _blocks(E: Sequence[NDArray[np.float32]]) -> list[Sequence[NDArray[np.float32]]]:
@@ -179,9 +209,13 @@ class TowerScorer(DiagonalPart):
         return positive, negative
 
     def magnify(self, factor: float) -> None:
-        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor."""
-        root = np.float32(np.sqrt(factor))
+        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor; all terms if documents
+        have unit length."""
         query, document = self.query_table.values, self.document_tables[0].values
+        if self.polynomial.unit_length:
+            query *= np.float32(factor)
+            return
+        root = np.float32(np.sqrt(factor))
         query *= root
         if document is not query:
             document *= root

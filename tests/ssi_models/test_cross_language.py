@@ -10,9 +10,10 @@ from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.projections.lsa import CLLSA
 from ssi_models.remarks import LATENT
 from ssi_models.s2net.model import S2Net
-from ssi_models.ssi.cross_language import INITS, CrossLanguageSSI, UnitLength
+from ssi_models.ssi.cross_language import INITS, CrossLanguageSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.preferences import Preferences
+from ssi_models.training.towers import UnitLength
 
 QUICK = {"batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "hold_out": "queries"}
 

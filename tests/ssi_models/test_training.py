@@ -11,7 +11,9 @@ import ssi_twins as twins
 from pair_data import killing
 from pair_data import topic_texts as problem
 
+from ssi_models.matrices import check_csr
 from ssi_models.s2net.model import S2Net
+from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
@@ -315,3 +317,53 @@ def test_no_warning_in_an_ordinary_fit():
         warnings.simplefilter("error")
         fitted = model().fit(*problem())
     assert len(fitted.history_.epochs) > 1
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("kind", [LowRankSSI, PSI, CorrelatedHashSSI])
+def test_embedded_documents_of_unit_length(kind, symmetric, tmp_path):
+    Q, D, pairs = problem()
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 4, "threads": 1}
+    fitted = kind(symmetric=symmetric, unit_documents=True, **quick).fit(Q, D, pairs)
+    lengths = np.linalg.norm(fitted.document_representation(check_csr("D", D)).dense, axis=1)
+    np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
+    assert (lengths > 0).any()
+    plain = kind(symmetric=symmetric, **quick).fit(Q, D, pairs)
+    assert bytes_of(plain) != bytes_of(fitted)
+    # The stored factor is that of the validation: the model ranks as it did there.
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = kind.load(tmp_path / "model.safetensors")
+    assert loaded.unit_documents_ is True
+    np.testing.assert_array_equal(loaded.cache(D).scores(Q), fitted.cache(D).scores(Q))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_the_chosen_factor_is_that_of_scores_with_unit_documents(symmetric):
+    """Without training, the stored embeddings give the start's cosines, times one factor."""
+    Q, D, pairs = problem()
+    quick = {"rank": 6, "max_epochs": 0, "threads": 1, "diagonal": "none", "symmetric": symmetric}
+    fitted = LowRankSSI(unit_documents=True, **quick).fit(Q, D, pairs)
+    start = LowRankSSI(unit_documents=False, **quick).fit(Q, D, pairs)
+    E = D @ start.V_
+    lengths = np.linalg.norm(E, axis=1, keepdims=True)
+    cosines = (Q @ start.U_) @ (E / np.maximum(lengths, 1e-30)).T
+    found = fitted.cache(D).scores(Q)
+    factor = (found * cosines).sum() / (cosines**2).sum()
+    np.testing.assert_allclose(found, factor * cosines, atol=1e-5)
+    assert factor > 0
+
+
+def test_whether_documents_have_unit_length_is_chosen_by_held_out_queries():
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
+    quick |= {"margin": 0.3, "symmetric": False}
+    each = [LowRankSSI(unit_documents=v, **quick).fit(*problem()) for v in (False, True)]
+    chosen = LowRankSSI(unit_documents="auto", **quick).fit(*problem())
+    assert bytes_of(chosen) == bytes_of(each[chosen.unit_documents_])
+    with pytest.raises(ValueError, match="unit_documents 'yes' is unknown"):
+        LowRankSSI(unit_documents="yes").fit(*problem())
+
+
+def test_embeddings_that_start_at_zero_have_no_unit_length():
+    with pytest.raises(ValueError, match="unit_documents: embeddings that start at 0"):
+        model(unit_documents=True).fit(*problem())
+    assert model(unit_documents="auto").fit(*problem()).unit_documents_ is False
