@@ -16,11 +16,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from letor.dataset import EXACT_IN_FLOAT32
 from letor.errors import InputError, LetorWarning
 from ltr_base.names import counted, listed
-
-#: Whole numbers up to this are exact in float32.
-EXACT_IN_FLOAT32 = 2**24
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
-from letor.dataset import RankingData
+from letor.dataset import EXACT_IN_FLOAT32, RankingData
 from letor.errors import InputError, reading
-from letor.frames import EXACT_IN_FLOAT32
 from letor.kernels import layout
 from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
