@@ -59,11 +59,7 @@ def write_folds(
     Raises:
         InputError: see :func:`~.feature_table.learned_columns`.
     """
-    paths = {
-        f.name: [folder / f.name / f"{name}.parquet" for name in PARTS.values()] for f in folds
-    }
-    for path in chain.from_iterable(paths.values()):
-        path.unlink(missing_ok=True)  # it may refer to rows of an earlier file
+    paths = cleared_parts(folder, folds, ".parquet")
     table, pairs = _stored(context.collection, folder / ALL_ROWS, missing, memory)
     made = learned_columns(
         context, table, columns, folds,
@@ -74,6 +70,15 @@ def write_folds(
         for part, path in zip(PARTS, paths[fold.fold.name], strict=True):
             write_part(path, fold.has(part), fold.values, fold.provenance, fold.missing(part))
         yield fold
+
+
+def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str, list[Path]]:
+    """The files of each fold's parts, without those of an earlier build: its parts, or the rows
+    that they refer to, would mix with those of a build that ends early."""
+    paths = {f.name: [folder / f.name / f"{p}{suffix}" for p in PARTS.values()] for f in folds}
+    for path in chain.from_iterable(paths.values()):
+        path.unlink(missing_ok=True)
+    return paths
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -212,14 +212,15 @@ def columns_build(
     fit = None
     if scheduler and recipes:
         fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))
-    if in_blocks:
-        rows = files.all_rows(out, split).resolve()
-        beside = PartFolder(rows.with_name(rows.name + ".blocks"))
-        store = beside if parts is None else part_store(parts, rows)
-        cluster = blocks_on(scheduler, workspace.resolve(), store) if scheduler else None
-        files.write_blocks(build, memory=n_bytes, by_group=by_group, cluster=cluster, fit=fit)
-    else:
-        files.write_table(build, by_group=by_group, fit=fit)
+    with files.held(build):
+        if in_blocks:
+            rows = files.all_rows(out, split).resolve()
+            beside = PartFolder(rows.with_name(rows.name + ".blocks"))
+            store = beside if parts is None else part_store(parts, rows)
+            cluster = blocks_on(scheduler, workspace.resolve(), store) if scheduler else None
+            files.write_blocks(build, memory=n_bytes, by_group=by_group, cluster=cluster, fit=fit)
+        else:
+            files.write_table(build, by_group=by_group, fit=fit)
 
 
 @app.command("append")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.feature_table import FitAll, FoldTable
+    from ltr_features.feature_table import FitAll
     from ltr_features.studies.progress import Reporter
     from ltr_features.text.collection import Collection
 
@@ -101,6 +101,20 @@ def split_queries(
     return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
 
 
+@contextmanager
+def held(build: Build) -> Iterator[None]:
+    """Keep other builds out of the folder of the folds, whose files belong together; a single file
+    appears at once, whole."""
+    from ltr_features.studies.lock import locked
+
+    if not build.split:
+        yield
+        return
+    build.out.mkdir(parents=True, exist_ok=True)
+    with locked(build.out):
+        yield
+
+
 def write_table(
     build: Build,
     *,
@@ -111,6 +125,7 @@ def write_table(
     from letor.column_names import write_rows
     from ltr_features.candidates import choose_candidates
     from ltr_features.feature_table import build_columns, learned_columns
+    from ltr_features.stored_folds import cleared_parts
 
     context, candidates, families, recipes, split, out, reporter = build
     found = choose_candidates(context, candidates)
@@ -129,24 +144,17 @@ def write_table(
             context, data, recipes, split,
             folder=out / "models", by_group=by_group, on_progress=reporter.epoch, fit=fit,
         )  # fmt: skip
-        for name in [fold.name for fold in split]:
+        for name, paths in cleared_parts(out, split, ".txt").items():
             with reporter.stage(name):
                 fold = next(made)
-                _write_fold(fold, out / name, threads=context.threads)
+                for part, path in zip(fold.parts(), paths, strict=True):
+                    write_rows(part, path, threads=context.threads)
                 provenance[name] = fold.provenance
     width = data.X.shape[1] + len(recipes)
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, list(provenance), out)
     _tell(context, found, data, families, provenance)
-
-
-def _write_fold(fold: FoldTable, folder: Path, *, threads: int | None) -> None:
-    from letor.column_names import write_rows
-    from ltr_features.stored_folds import PARTS
-
-    for name, part in zip(PARTS.values(), fold.parts(), strict=True):
-        write_rows(part, folder / f"{name}.txt", threads=threads)
 
 
 def write_blocks(

@@ -8,7 +8,7 @@ the loss.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,9 +57,6 @@ class Polynomial:
     f_k = (Uq) . (Vd) + (Uq) . (Vd * Yd) + ... ; for degree 2 it is E_1 alone.
     """
 
-    #: Whether R(d) does not depend on the length of the embeddings.
-    unit_length: ClassVar[bool] = False
-
     def represent(self, E: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         """R(d), float32 [B, N]."""
         R = E[-1]
@@ -103,8 +100,6 @@ class SeparatePolynomial(Polynomial):
 
 class UnitLength(Polynomial):
     """The representation R(d) of another polynomial, divided by its length; 0 if R(d) is 0."""
-
-    unit_length = True
 
     def __init__(self, inner: Polynomial | None = None) -> None:
         self.inner = inner or Polynomial()
@@ -209,12 +204,10 @@ class TowerScorer(DiagonalPart):
         return positive, negative
 
     def magnify(self, factor: float) -> None:
-        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor; all terms if documents
-        have unit length."""
+        """Multiply the term of degree 2, (Uq) . (Vd), by a positive factor. If documents have unit
+        length, all terms are multiplied by its root: models that start with less weight on the
+        learned part learn more there."""
         query, document = self.query_table.values, self.document_tables[0].values
-        if self.polynomial.unit_length:
-            query *= np.float32(factor)
-            return
         root = np.float32(np.sqrt(factor))
         query *= root
         if document is not query:

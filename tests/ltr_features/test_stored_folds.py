@@ -11,7 +11,7 @@ import pytest
 from random_collection import random_collection
 from toys import refused, run
 
-from letor.column_names import read_rows
+from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.fold_files import read_folds
 from letor.folds import k_fold
@@ -24,6 +24,7 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.stored_folds import PARTS, write_folds
+from ltr_features.studies.lock import locked
 
 BM25, POOLED = {"bm25": {"depth": 5}}, {"judged": {}, "bm25": {"depth": 3}}
 SSI = {"rank": 3, "max_epochs": 2, "batch_size": 8, "n_negatives": 4, "seed": 0}
@@ -222,6 +223,24 @@ def test_workers_make_the_same_folds(both, workspace, tmp_path, workers):
     more = ("--format", "parquet", "--scheduler", workers.scheduler_address)
     run(*build(workspace, *more, "--out", tmp_path / "there"))
     assert files(tmp_path / "there") == files(both[0] / "p")
+
+
+def test_folds_of_two_builds_do_not_mix(both, workspace, tmp_path, monkeypatch):
+    out = tmp_path / "text"
+    shutil.copytree(both[0] / "text", out)
+    before = files(out)
+    with locked(out):
+        assert "a run is going on there" in refused(*build(workspace, "--out", out))
+    assert {**files(out), ".locked": b""} == {**before, ".locked": b""}
+
+    def full_at_the_second_fold(data, path, **options):
+        if path.parent.name == "Fold2":
+            raise InputError("no space left")
+        write_rows(data, path, **options)
+
+    monkeypatch.setattr("letor.column_names.write_rows", full_at_the_second_fold)
+    assert "no space left" in refused(*build(workspace, "--seed", 1, "--out", out))
+    assert {path.parent.name for path in out.glob("Fold*/*.txt")} == {"Fold1"}
 
 
 def test_what_cannot_be_is_refused(both, workspace, tmp_path):
