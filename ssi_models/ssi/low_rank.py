@@ -57,7 +57,7 @@ class EmbeddingModel(TrainableModel):
             |Vd|. Without, as in the paper, those with many common words are preferred, whatever the
             query. Which is better depends on the collection; "auto" trains both and keeps the
             division if it ranks held-out queries better by more than 1.5 standard errors (with init
-            "identity" it is never made).
+            "identity", which starts without lengths, it is never made).
         dropout: share of a text's words, in [0, 1), that a training step leaves out at random;
             models with many words and few labels then over-fit later.
 
@@ -75,7 +75,7 @@ class EmbeddingModel(TrainableModel):
     init: str = "lsi"
     init_scale: float = 0.1
     symmetric: bool | str = AUTO
-    unit_documents: bool | str = False
+    unit_documents: bool | str = AUTO
     dropout: float = 0.0
 
     before_params: ClassVar[dict[str, Any]] = {"unit_documents": False}

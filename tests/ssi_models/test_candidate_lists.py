@@ -208,7 +208,7 @@ def test_lists_teach_what_random_documents_do_not(rank_weight):
     ]
     without, with_lists = (order_within_lists(m, Q, D, pairs, listed) for m in fitted)
     assert with_lists > 0.95
-    assert without < 0.8
+    assert without < 0.9
 
 
 def test_lists_teach_s2net():

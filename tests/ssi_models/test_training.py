@@ -328,7 +328,7 @@ def test_embedded_documents_of_unit_length(kind, symmetric, tmp_path):
     lengths = np.linalg.norm(fitted.document_representation(check_csr("D", D)).dense, axis=1)
     np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
     assert (lengths > 0).any()
-    plain = kind(symmetric=symmetric, **quick).fit(Q, D, pairs)
+    plain = kind(symmetric=symmetric, unit_documents=False, **quick).fit(Q, D, pairs)
     assert bytes_of(plain) != bytes_of(fitted)
     # The stored factor is that of the validation: the model ranks as it did there.
     fitted.save(tmp_path / "model.safetensors")

@@ -23,6 +23,8 @@ QUICK = {
     "batch_size": 32, "n_negatives": 16, "max_epochs": 4, "threads": 1, "margin": 1.0,
     "scales": (1.0,), "hold_out": "queries",
 }  # fmt: skip
+#: f(q, d) = (Uq) . (Vd) + q . d
+OF_THE_PAPER = {**QUICK, "unit_documents": False}
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +129,9 @@ def test_polynomial_of_degree_2_is_low_rank(options):
 def test_lsi_start_is_latent_semantic_indexing_beside_word_matching(symmetric, n_frequent):
     """W = c AA' + I, A the singular vectors of D by a dense SVD."""
     options = {"init": "lsi", "init_scale": 0.3, "n_frequent": n_frequent}
-    model = LowRankSSI(4, symmetric=symmetric, **options, **{**QUICK, "max_epochs": 0}).fit(*data())
+    model = LowRankSSI(4, symmetric=symmetric, **options, **{**OF_THE_PAPER, "max_epochs": 0}).fit(
+        *data()
+    )
     Q, D, _ = (x.toarray() if sp.issparse(x) else x for x in data())
     words = model.embedded_words_ if n_frequent else np.arange(WIDTH)
     A = np.linalg.svd(D[:, words])[2][:4].T
@@ -158,7 +162,7 @@ def test_polynomial_starts_near_its_lower_degree():
 
 
 def test_separate_degrees_start_at_degree_2():
-    quick = {**QUICK, "init": "lsi", "max_epochs": 0}
+    quick = {**OF_THE_PAPER, "init": "lsi", "max_epochs": 0}
     second = LowRankSSI(4, **quick).fit(*data())
     for degree in (3, 4):
         model = PSI(4, degree=degree, separate=True, **quick).fit(*data())
@@ -177,7 +181,7 @@ def test_further_embeddings_spread_texts_by_their_scale(init, scale):
 
 
 def test_degree_3_is_the_papers_product():
-    model = PSI(4, **QUICK).fit(*data())
+    model = PSI(4, **OF_THE_PAPER).fit(*data())
     Q, D, _ = (x.toarray().astype(float) if sp.issparse(x) else x for x in data())
     theta = {"U": model.U_, "V0": model.V_[0], "V1": model.V_[1]}
     expected = [twins.score("psi3", theta, Q[q], D[d]) for q, d in zip(*ALL, strict=True)]
@@ -230,7 +234,7 @@ def test_infrequent_words_have_no_embedding_but_match():
 
 
 def test_symmetric_model_scores_both_ways_alike():
-    model = LowRankSSI(4, symmetric=True, **{**QUICK, "scales": (0.3, 2.0)}).fit(*data())
+    model = LowRankSSI(4, symmetric=True, **{**OF_THE_PAPER, "scales": (0.3, 2.0)}).fit(*data())
     Q, D, _ = data()
     forth = scores(model).reshape(N, N)
     back = scores(model, D, Q).reshape(N, N)
@@ -353,7 +357,7 @@ def test_ngrams_are_hashed_to_words_only():
 
 
 def test_mixture_adds_the_two_models():
-    model = CorrelatedHashSSI(4, n_features=8, bins=2, mixture=True, **QUICK).fit(*data())
+    model = CorrelatedHashSSI(4, n_features=8, bins=2, mixture=True, **OF_THE_PAPER).fit(*data())
     Q, D, _ = data()
     alpha = float(model.alpha_[0])
     frequent = [X[:, model.frequent_].toarray() for X in (Q, D)]
