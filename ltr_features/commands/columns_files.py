@@ -154,7 +154,7 @@ def write_table(
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, list(provenance), out)
-    _tell(context, found, data, families, provenance)
+    _tell(context, found, data, provenance)
 
 
 def write_blocks(
@@ -186,7 +186,7 @@ def write_blocks(
             with reporter.stage(name):
                 provenance[name] = next(made).provenance
     _tell_size(written.n_rows, written.width + len(recipes), names, out)
-    _tell(context, written.candidates, written, families, provenance)
+    _tell(context, written.candidates, written, provenance)
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:
@@ -207,12 +207,11 @@ def _tell(
     context: ColumnContext,
     found: Candidates | None,
     data: RankingData | Written,
-    families: Sequence[ColumnFamily],
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.candidates import recall_remarks
-    from ltr_features.remarks import grouped_remarks
+    from ltr_features.remarks import family_remarks, grouped_remarks
 
     collection = context.collection
     if found is not None and len(found.sources) > 1:
@@ -223,11 +222,10 @@ def _tell(
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""
         typer.echo(f"{queries}{data.coverage}", err=True)
-    of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
     of_candidates = [] if found is None else found.left_out
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
-    of_columns = grouped_remarks(provenance)
-    for sentence in [*context.remarks, *of_candidates, *of_families, *of_columns]:
+    of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
+    for sentence in [*context.remarks, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)
