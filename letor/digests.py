@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from letor.errors import InputError, reading
-from letor.files import read_json
+from letor.files import LOCK, LOCKED, read_json
 
-#: Holds the SHA-256 of every other file of its folder, by relative path.
+#: Holds the SHA-256 of every other file of its folder, by relative path, except its lock.
 DIGESTS = "digests.json"
 
 
@@ -41,10 +41,14 @@ def changed_files(folder: Path) -> list[str]:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    found = {}
+    found, others = {}, [folder / name for name in (DIGESTS, LOCK, LOCKED)]
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path != folder / DIGESTS:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[path.relative_to(folder).as_posix()] = digest
+        if path.is_file() and path not in others:
+            found[path.relative_to(folder).as_posix()] = file_digest(path)
     return found
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -212,7 +212,7 @@ def columns_build(
     fit = None
     if scheduler and recipes:
         fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))
-    with files.held(build):
+    with files.held(build, on_workers=scheduler is not None):
         if in_blocks:
             rows = files.all_rows(out, split).resolve()
             beside = PartFolder(rows.with_name(rows.name + ".blocks"))

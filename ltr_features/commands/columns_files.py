@@ -102,15 +102,16 @@ def split_queries(
 
 
 @contextmanager
-def held(build: Build) -> Iterator[None]:
-    """Keep other builds out of the folder of the folds, whose files belong together; a single file
-    appears at once, whole."""
-    from ltr_features.studies.lock import locked
+def held(build: Build, *, on_workers: bool) -> Iterator[None]:
+    """Keep other builds out of the folder of the folds, whose files belong together, and away from
+    the blocks that workers make for a single file; the file itself appears at once, whole."""
+    from letor.lock import locked
 
-    if not build.split:
+    if not build.split and not on_workers:
         yield
         return
-    build.out.mkdir(parents=True, exist_ok=True)
+    folder = build.out if build.split else build.out.parent
+    folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
         yield
 

@@ -15,6 +15,7 @@ from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.fold_files import read_folds
 from letor.folds import k_fold
+from letor.lock import locked
 from letor.parquet import read_ids, read_parquet
 from ltr_features import feature_table
 from ltr_features.blocks import write_columns
@@ -24,8 +25,9 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.stored_folds import PARTS, write_folds
-from ltr_features.studies.lock import locked
 
+#: The lock of a single file.
+LEFT = {".rows.parquet.locked": b""}
 BM25, POOLED = {"bm25": {"depth": 5}}, {"judged": {}, "bm25": {"depth": 3}}
 SSI = {"rank": 3, "max_epochs": 2, "batch_size": 8, "n_negatives": 4, "seed": 0}
 MODELS = [LearnedColumn("lsa", "lsi", {"rank": 4, "seed": 0}), LearnedColumn("ssi", "ssi", SSI)]
@@ -223,6 +225,18 @@ def test_workers_make_the_same_folds(both, workspace, tmp_path, workers):
     more = ("--format", "parquet", "--scheduler", workers.scheduler_address)
     run(*build(workspace, *more, "--out", tmp_path / "there"))
     assert files(tmp_path / "there") == files(both[0] / "p")
+
+
+def test_the_blocks_of_two_builds_do_not_mix(workspace, tmp_path):
+    rows = ("columns", "build", "--workspace", workspace, "--family", "vsm")
+    out, workers = tmp_path / "new" / "rows.parquet", ("--scheduler", "local:1")
+    run(*rows, *workers, "--out", out)
+    before = files(out.parent)
+    with locked(out):
+        said = refused(*rows, *workers, "--out", out)
+        assert "rows.parquet: a run is going on there (process " in said
+        run(*rows, "--out", out)
+    assert files(out.parent) == before == {"rows.parquet": out.read_bytes(), **LEFT}
 
 
 def test_folds_of_two_builds_do_not_mix(both, workspace, tmp_path, monkeypatch):

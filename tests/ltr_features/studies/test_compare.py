@@ -18,6 +18,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import to_ranx, unjudged_queries
+from letor.lock import locked
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
@@ -29,7 +30,6 @@ from ltr_features.studies.kinds.compare import (
     comparison_report,
 )
 from ltr_features.studies.kinds.given_rankings import Given
-from ltr_features.studies.lock import locked
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
 from ltr_features.studies.statistics.significance import TestSettings
