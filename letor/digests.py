@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 from pathlib import Path
@@ -38,6 +39,28 @@ def changed_files(folder: Path) -> list[str]:
     lines += [f"{name}: new" for name in sorted(found.keys() - written.keys())]
     both = sorted(written.keys() & found.keys())
     return [*lines, *(f"{name}: changed" for name in both if written[name] != found[name])]
+
+
+def check_files(folder: Path, pattern: str) -> None:
+    """Check the files of a folder whose names match a pattern. The folder of an earlier version
+    without digests is left to its reader.
+
+    Raises:
+        InputError: a file is missing or is not as it was written.
+    """
+    path = folder / DIGESTS
+    if not path.is_file():
+        return
+    with reading(path, "the digests are damaged"):
+        written = {name: str(digest) for name, digest in read_json(path).items()}
+    for name in fnmatch.filter(written, pattern):
+        file = folder / name
+        with reading(file, "restore it, or save the whole again"):
+            if file_digest(file) != written[name]:
+                raise InputError(
+                    f"{file} is damaged: it is not the file that was saved; restore it, or save "
+                    "the whole again"
+                )
 
 
 def _digests(folder: Path) -> dict[str, str]:
