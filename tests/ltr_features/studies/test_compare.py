@@ -235,6 +235,17 @@ def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, t
     assert f'<th scope="row">{unknown}</th>' in html
 
 
+def test_a_shared_name_is_named_alone(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    qrels = Path("qrels")
+    qrels.write_text("q 0 x 1\n")
+    for name in ("one.run", "two.run"):
+        Path(name).write_text("q Q0 x 1 1 t\n")
+    runs = [Path("one.run"), Path("two.run"), Path("one.run")]
+    with pytest.raises(InputError, match=r"two runs share a name: one; give other names by --name"):
+        compare_files(runs, tmp_path / "out", qrels=qrels, test=TEST)
+
+
 def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
     (tmp_path / "a.run").write_text("q Q0 x 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 1 t\n")
     (tmp_path / "b.run").write_text("q Q0 x 1 3 t\nq Q0 b 2 2 t\nq Q0 a 3 1 t\n")
