@@ -108,6 +108,8 @@ def atomic_path(
             not named or any(name.startswith(str(temporary)) for name in named)
         ):
             error.filename, error.filename2 = str(target), None
+            if str(temporary) in str(error.strerror):  # Arrow's reason names it, too
+                error.strerror = os.strerror(error.errno)
         raise
     finally:
         if aside.exists() and not target.exists():  # interrupted between the two renames
