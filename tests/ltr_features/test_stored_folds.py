@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from random_collection import random_collection
 from toys import refused, run
+from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
@@ -20,6 +21,7 @@ from letor.parquet import read_ids, read_parquet
 from ltr_features import feature_table
 from ltr_features.blocks import write_columns
 from ltr_features.candidates import choose_candidates
+from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
@@ -219,6 +221,35 @@ def test_a_ranker_is_the_same_of_both(both, tmp_path, ranker):
     assert "NDCG@5" in run("measure", folder / "p/Fold1/test.parquet", "--scores",
                            tmp_path / "p0/scores.txt", "--cutoff", 5).stdout  # fmt: skip
     assert "without a row" in measured.stdout
+
+
+def incomplete(folder):
+    result = CliRunner().invoke(app, ["validate", str(folder)], catch_exceptions=False)
+    assert result.exit_code == 2
+    return result.stdout
+
+
+@pytest.mark.parametrize("kind", ["p", "text"])
+def test_validate_tells_which_parts_of_folds_are_there(both, tmp_path, kind):
+    out, suffix = tmp_path / "folds", {"p": "parquet", "text": "txt"}[kind]
+    shutil.copytree(both[0] / kind, out)
+    said = run("validate", out).stdout
+    assert f"Fold1: train.{suffix}, vali.{suffix}, test.{suffix}\n" in said
+    assert "all parts are there" in said
+    (out / ".lock").write_text("{}")
+    assert "a build is going on there, or ended without finishing" in incomplete(out)
+    (out / ".lock").unlink()
+    if kind == "p":
+        with pytest.raises(InputError, match=r"train\.parquet: .*columns\.parquet, which does not"):
+            (out / "columns.parquet").rename(tmp_path / "c")
+            incomplete(out)
+        (tmp_path / "c").rename(out / "columns.parquet")
+    (out / "Fold2" / f"vali.{suffix}").unlink()
+    shutil.rmtree(out / "Fold1")
+    said = incomplete(out)
+    assert "Fold1: train, validation, test missing\n" in said
+    assert f"Fold2: train.{suffix}, test.{suffix}; validation missing\n" in said
+    assert "folds is incomplete: build the folds again" in said
 
 
 def test_workers_make_the_same_folds(both, workspace, tmp_path, workers):
