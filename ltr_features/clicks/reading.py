@@ -42,8 +42,9 @@ def read_click_rows(
     Raises:
         InputError: a file that cannot be read, a missing column, an empty query or document, a
             value that its column does not allow, two documents at one position of a page, mixed
-            pages, or positions that begin neither at 0 nor at 1; file and line are named. Messages
-            never contain texts of queries.
+            pages, or positions that begin neither at 0 nor at 1; file and line are named. Also a
+            file with the content of another, or all of whose pages an earlier one has, by session
+            and query. Messages never contain texts of queries.
     """
     files, wanted = path_list(paths), ("query", "document", "position", "clicked", "session")
     return RowReader(files, log_columns(files, columns, wanted), rules or LogRules()).read()

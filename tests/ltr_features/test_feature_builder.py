@@ -321,9 +321,7 @@ def test_damaged_files_of_a_pipeline_are_named(pipeline, tmp_path):
     ):
         whole = path.read_bytes()
         path.write_bytes(damage(whole))
-        with pytest.raises(
-            InputError, match=rf"{path.name} is damaged: it is not the file that"
-        ):
+        with pytest.raises(InputError, match=rf"{path.name} is damaged: it is not the file that"):
             ScoringPipeline.load(tmp_path / "p")
         path.write_bytes(whole)
     model.write_bytes(b"no model")
