@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 from pathlib import Path
 
 from letor.errors import InputError, reading
-from letor.files import read_json
+from letor.files import LOCK, LOCKED, read_json
 
-#: Holds the SHA-256 of every other file of its folder, by relative path.
+#: Holds the SHA-256 of every other file of its folder, by relative path, except its lock.
 DIGESTS = "digests.json"
 
 
@@ -40,11 +41,37 @@ def changed_files(folder: Path) -> list[str]:
     return [*lines, *(f"{name}: changed" for name in both if written[name] != found[name])]
 
 
+def check_files(folder: Path, pattern: str) -> None:
+    """Check the files of a folder whose names match a pattern. The folder of an earlier version
+    without digests is left to its reader.
+
+    Raises:
+        InputError: a file is missing or is not as it was written.
+    """
+    path = folder / DIGESTS
+    if not path.is_file():
+        return
+    with reading(path, "the digests are damaged"):
+        written = {name: str(digest) for name, digest in read_json(path).items()}
+    for name in fnmatch.filter(written, pattern):
+        file = folder / name
+        with reading(file, "restore it, or save the whole again"):
+            if file_digest(file) != written[name]:
+                raise InputError(
+                    f"{file} is damaged: it is not the file that was saved; restore it, or save "
+                    "the whole again"
+                )
+
+
 def _digests(folder: Path) -> dict[str, str]:
-    found = {}
+    found, others = {}, [folder / name for name in (DIGESTS, LOCK, LOCKED)]
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path != folder / DIGESTS:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[path.relative_to(folder).as_posix()] = digest
+        if path.is_file() and path not in others:
+            found[path.relative_to(folder).as_posix()] = file_digest(path)
     return found
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from ltr_base.machine import temporary_paths
 
+#: Note in a folder that names the run that holds it, removed when the run ends, see
+#: :mod:`letor.lock`. The lock itself is on a second file, which stays, because a locked file cannot
+#: be read on some systems.
+LOCK, LOCKED = ".lock", ".locked"
+
 
 def read_json(path: Path) -> Any:
     """Parse a JSON file.
@@ -29,6 +34,15 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def saved_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if the file is missing or damaged."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
@@ -94,6 +108,8 @@ def atomic_path(
             not named or any(name.startswith(str(temporary)) for name in named)
         ):
             error.filename, error.filename2 = str(target), None
+            if str(temporary) in str(error.strerror):  # Arrow's reason names it, too
+                error.strerror = os.strerror(error.errno)
         raise
     finally:
         if aside.exists() and not target.exists():  # interrupted between the two renames

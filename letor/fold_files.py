@@ -51,6 +51,18 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
         return _read(Path(folder), options)
 
 
+def fold_parts(folder: Path) -> dict[str, dict[str, Path | None]]:
+    """The files of ``Fold1``, ``Fold2``, ... in a folder, by the fold's name and by "train",
+    "validation" and "test"; None where one is missing. No folds if there is no such folder."""
+    homes = [home for home in _numbered(folder, r"Fold(\d+)") if home.is_dir()]
+    found = {home.name.capitalize(): home for home in homes}
+    last = int(homes[-1].name[len("Fold") :]) if homes else 0
+    return {
+        name: {part: _part_file(found[name], part) if name in found else None for part in _PARTS}
+        for name in (f"Fold{number}" for number in range(1, last + 1))
+    }
+
+
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")

@@ -28,6 +28,10 @@ class ParquetRows:
 
     Args:
         path, compression: as for :func:`write_parquet`.
+
+    Attributes:
+        provenance: provenance of the file's columns, where it is known once all rows are; None for
+            that of the first rows.
     """
 
     def __init__(
@@ -42,14 +46,14 @@ class ParquetRows:
         self._relevant: dict[str, Mapping[int, int]] = {}
         self._unjudged: set[str] = set()
         self._knows_missing = True
+        self.provenance: Mapping[str, Mapping[str, Any]] | None = None
 
     def __enter__(self) -> Self:
         self._partial = self._stack.enter_context(atomic_path(self._path))
         return self
 
     def add(self, rows: ArrowRows) -> None:
-        """Add rows of further queries; they are written once they fill a row group. The file has
-        the provenance of the first rows.
+        """Add rows of further queries; they are written once they fill a row group.
 
         Raises:
             InputError: provenance is not JSON-compatible, the columns differ from those before, or
@@ -141,7 +145,10 @@ class ParquetRows:
         """
         if len(set(self._query_ids)) != len(self._query_ids):
             raise InputError(f"{self._path}: rows of a query in several blocks")
-        rows = replace(self._first, query_ids=self._query_ids, missing=self.missing)
+        provenance = self._first.provenance if self.provenance is None else self.provenance
+        rows = replace(
+            self._first, query_ids=self._query_ids, missing=self.missing, provenance=provenance
+        )
         try:
             return json.dumps(rows.metadata()).encode()
         except (TypeError, ValueError) as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.digests import file_digest
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json
 from ltr_base.names import listed
@@ -74,10 +75,13 @@ class AddedDocuments:
 
     Attributes:
         context: the context of the added documents; its ``base`` is the context of the build.
+        saved: digests of saved documents that are all among these: those that they were loaded
+            from or added to, and those that :meth:`save` wrote.
         replaced: int64, rows of the build's documents that they replace, in increasing order.
     """
 
     context: ColumnContext
+    saved: set[str] = field(default_factory=set)
     replaced: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +126,7 @@ class AddedDocuments:
                 [*(old.document_ids[row] for row in kept), *added.document_ids],
                 {s: [*(old.fields[s][r] for r in kept), *added.fields[s]] for s in known},
             )
-        return cls(built.of_added(added))
+        return cls(built.of_added(added), set() if before is None else set(before.saved))
 
     def check(self, columns: Sequence[ColumnFamily]) -> None:
         """Raise InputError if a family cannot compute its columns for added documents."""
@@ -151,7 +155,8 @@ class AddedDocuments:
         them is written last, so that an interrupted call leaves the earlier state.
 
         Raises:
-            InputError: the folder holds no builder, or one built from other documents.
+            InputError: the folder holds no builder, or one built from other documents, or another
+                program has added documents there since.
         """
         index = self.context.learned_from.index
         with reading(folder, "it holds no saved pipeline"):
@@ -161,6 +166,11 @@ class AddedDocuments:
                 index.n_documents,
             ):
                 raise InputError("it was built from other documents than these were added to")
+            if not _saved(folder) <= self.saved:
+                raise InputError(
+                    "documents were added there since this pipeline was loaded or saved, and would "
+                    "be lost; load it again and add to that (or run the command again)"
+                )
         with atomic_path(folder / _ADDED, kind="folder") as partial:
             partial.mkdir()
             save_collection(self.context.collection, partial)
@@ -168,6 +178,7 @@ class AddedDocuments:
         text = json.dumps(description, indent=1, ensure_ascii=False)
         with atomic_path(folder / FEATURES) as path:
             path.write_text(text + "\n", encoding="utf-8")
+        self.saved.update(_saved(folder))
 
     @classmethod
     def load(cls, built: ColumnContext, folder: Path) -> AddedDocuments:
@@ -176,8 +187,19 @@ class AddedDocuments:
         Raises:
             InputError: the files are damaged or belong to another build.
         """
-        added = load_collection(folder / _ADDED)
-        return cls.of(built, added.document_ids, added.fields)
+        saved, added = _saved(folder), load_collection(folder / _ADDED)
+        found = cls.of(built, added.document_ids, added.fields)
+        found.saved.update(saved)
+        return found
+
+
+def _saved(folder: Path) -> set[str]:
+    """The digest of the documents that were added to the builder saved in a folder, if any."""
+    if not read_json(folder / FEATURES).get("added"):
+        return set()
+    path = folder / _ADDED / "corpus.jsonl"
+    with reading(path):
+        return {file_digest(path)}
 
 
 def _collection(

@@ -7,6 +7,7 @@ or on the workers of a cluster (:mod:`ltr_features.cluster`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from ltr_base.slices import slices
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
-from ltr_features.feature_table import build_columns
+from ltr_features.feature_table import N_MISSING, build_columns, family_provenance
 from ltr_features.text.collection import Pairs
 
 #: Default memory for a block, in bytes.
@@ -98,6 +99,7 @@ class Written:
         n_rows, n_queries: number of rows, and of queries with rows. width: number of columns.
         missing: relevant documents and judged queries without rows.
         n_relevant: number of relevant rows. n_without_rows: number of judged queries without rows.
+        n_missing: for each column the number of rows with a substitute. provenance: of all columns.
         candidates: of all queries, where they were found before the blocks; else None.
     """
 
@@ -107,6 +109,8 @@ class Written:
     n_relevant: int = 0
     n_without_rows: int = 0
     missing: Missing = field(default_factory=lambda: Missing({}))
+    n_missing: Counter[str] = field(default_factory=Counter)
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     candidates: Candidates | None = None
 
     def add(self, rows: ArrowRows) -> None:
@@ -116,6 +120,8 @@ class Written:
         self.width = len(rows.names)
         self.n_relevant += rows.n_relevant
         self.n_without_rows += rows.n_without_rows
+        for name, notes in rows.provenance.items():
+            self.n_missing[name] += notes.get(N_MISSING, 0)
 
     @property
     def coverage(self) -> str:
@@ -168,6 +174,8 @@ def write_columns(
         if not written.n_rows:
             sources = work.candidates if found is None else found.sources
             raise InputError(f"no query has a candidate from {', '.join(sources)}")
+        written.provenance = family_provenance(context, families, written.n_missing, written.n_rows)
+        file.provenance = written.provenance
     written.missing = file.missing or Missing({})
     return written
 

@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.arrow_rows import ArrowRows
+from letor.digests import changed_files
+from letor.errors import InputError
 from letor.files import atomic_path, save_array
+from ltr_base.names import listed
 from ltr_features.blocks import Block, BlockWork, MakeBlocks
 from ltr_features.cluster import (
     Cluster,
@@ -63,10 +66,22 @@ def _made(
     """The rows of the blocks, in order; files that already exist are reused."""
     seen = _Seen.of(workspace, work)
     base = _base(seen, work)
-    calls = ((seen, work, block, parts, f"{base}-{_name(block)}.arrow") for block in blocks)
+    calls = [(seen, work, block, parts, f"{base}-{_name(block)}.arrow") for block in blocks]
+    if any(parts.has(name) for *_, name in calls):
+        _check_unchanged(workspace, parts)
     for name in cluster.in_order(_write_block, calls):
         with parts.reading(name) as path:
             yield ArrowRows.open(path)
+
+
+def _check_unchanged(workspace: Path, parts: PartStore) -> None:
+    """Raise InputError if a file of the workspace is not as it was written: blocks are named by its
+    file of digests, so those of an earlier run may be of other data. Reads all files."""
+    if changed := changed_files(workspace):
+        raise InputError(
+            f"{workspace}: changed since it was indexed ({listed(changed, 3)}), so blocks that an "
+            f"earlier run left in {parts} may not fit; index the collection again"
+        )
 
 
 def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:

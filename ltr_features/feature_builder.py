@@ -35,7 +35,7 @@ from ltr_features.feature_files import read_features, save_features
 from ltr_features.feature_table import FitAll, build_columns, learned_columns
 from ltr_features.part_store import part_store
 from ltr_features.progress import tracked
-from ltr_features.remarks import grouped_remarks, warn_of
+from ltr_features.remarks import family_remarks, grouped_remarks, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.index import TermIndex
@@ -206,10 +206,10 @@ class FeatureBuilder:
         for fold in tracked(made, len(folds), "folds", self.progress):
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
-        families = (f"{f.name}: {remark}" for f in self.families for remark in f.remarks)
         of_candidates = found.remarks(context.collection)
         of_queries = [*context.remarks, *separated(context.collection, folds)]
-        warn_of([*of_queries, *of_candidates, *families, *grouped_remarks(notes)])
+        of_families = family_remarks(table.provenance)
+        warn_of([*of_queries, *of_candidates, *of_families, *grouped_remarks(notes)])
         return result
 
     def transform(self, frame: Any) -> pd.DataFrame:

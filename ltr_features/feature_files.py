@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from letor.digests import write_digests
+from letor.digests import check_files, write_digests
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
@@ -99,19 +99,27 @@ def read_features(
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
+    # What adding documents changes can be told from damage only where none were added.
+    if not description.get("added"):
+        check_files(folder, FEATURES)
+    check_files(folder, "models/*")
     restored = [_family_of(notes, families, folder) for notes in description["families"]]
     recipes = [_column_of(notes, models, folder) for notes in description["models"]]
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
-        [
-            FittedColumn(recipe, recipe.kind.load(path))
-            for recipe, path in zip(recipes, paths, strict=True)
-        ],
+        [_fitted(recipe, path) for recipe, path in zip(recipes, paths, strict=True)],
         {"depth": description["depth"], "candidates": description.get("candidates")},
         open_workspace(folder / "workspace", threads=threads),
         bool(description.get("added")),
     )
+
+
+def _fitted(recipe: LearnedColumn, path: Path) -> FittedColumn:
+    try:
+        return FittedColumn(recipe, recipe.kind.load(path))
+    except (ValueError, FileNotFoundError) as error:  # names the file and says what to do
+        raise InputError(str(error)) from None
 
 
 def _family_notes(family: ColumnFamily) -> dict[str, Any]:

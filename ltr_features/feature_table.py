@@ -35,6 +35,8 @@ from ltr_features.text.collection import Collection, Pairs, ids_of, places_of, r
 Parts: TypeAlias = Sequence[NDArray[np.int64]]
 #: Fits the models of all columns and folds into the columns' folders.
 FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
+#: The key of a column's provenance with the number of its rows that have a substitute.
+N_MISSING = "rows without a value"
 #: Bytes that a row takes while it is scored.
 _SCORED_BYTES = 100
 
@@ -78,16 +80,9 @@ def build_columns(
         return families[place].compute(context, pairs)
 
     parts = side_by_side(values, range(len(families)), context.threads)
-    names, provenance = [], {}
-    for family in families:
-        absent = family.absent(context)
-        for column in family.columns:
-            if column.name in provenance:
-                raise InputError(f"column {column.name!r} comes from two families; rename one")
-            names.append(column.name)
-            provenance[column.name] = column_notes(family, column)
-            if column.name in absent:
-                provenance[column.name]["absent"] = absent[column.name]
+    provenance = family_provenance(
+        context, families, missing_values(context, pairs, families), len(pairs)
+    )
     collection = context.collection
     query_ids = np.array(collection.query_ids, dtype=object)
     document_ids = ids_of(pairs.document, collection.document_ids)
@@ -97,7 +92,7 @@ def build_columns(
         y=grades(collection, pairs).astype(np.float32),
         query_ids=query_ids[present].tolist(),
         query_index=index.astype(np.int64),
-        column_names=names,
+        column_names=list(provenance),
         document_ids=document_ids,
         comments=None if origins is None else _comments(document_ids, origins),
         provenance=provenance,
@@ -131,15 +126,58 @@ def missing_rows(collection: Collection, pairs: Pairs, queries: range | None = N
     return Missing(relevant, frozenset(ids[row] for row in unjudged))
 
 
-def column_notes(family: ColumnFamily, column: ColumnSpec) -> dict[str, Any]:
-    """Provenance of a family's column, as files of columns record it."""
-    notes = {
+def missing_values(
+    context: ColumnContext, pairs: Pairs, families: Sequence[ColumnFamily]
+) -> dict[str, int]:
+    """For each column the number of pairs with a substitute, see
+    :meth:`~.columns.base.ColumnFamily.n_missing`."""
+    return {
+        name: n_missing
+        for family in families
+        for name, n_missing in zip(
+            family.column_names, family.n_missing(context, pairs), strict=True
+        )
+    }
+
+
+def family_provenance(
+    context: ColumnContext, families: Sequence[ColumnFamily], n_missing: Mapping[str, int], n: int
+) -> dict[str, dict[str, Any]]:
+    """Provenance of the families' columns, by their names in order, in a table of ``n`` rows; see
+    :func:`missing_values`.
+
+    Raises:
+        InputError: two families share a column name.
+    """
+    provenance: dict[str, dict[str, Any]] = {}
+    for family in families:
+        absent = family.absent(context)
+        for column in family.columns:
+            if column.name in provenance:
+                raise InputError(f"column {column.name!r} comes from two families; rename one")
+            notes = column_notes(family, column, n_missing.get(column.name, 0), n)
+            if column.name in absent:
+                notes["absent"] = absent[column.name]
+            provenance[column.name] = notes
+    return provenance
+
+
+def column_notes(
+    family: ColumnFamily, column: ColumnSpec, n_missing: int, n: int
+) -> dict[str, Any]:
+    """Provenance of a family's column, which has a substitute in ``n_missing`` of ``n`` rows, as
+    files of columns record it."""
+    notes: dict[str, Any] = {
         "family": family.name,
         "description": column.description,
         "reference": column.reference,
         "trained on": family.trained_on,
     }
-    return notes | ({"remarks": list(family.remarks)} if family.remarks else {})
+    remarks = list(family.remarks)
+    if n_missing:
+        notes[N_MISSING] = n_missing
+        remarks.append(family.missing_remark(column.name, n_missing, n))
+    return notes | ({"remarks": remarks} if remarks else {})
 
 
 def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:

@@ -45,6 +45,20 @@ def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> lis
     return found
 
 
+def family_remarks(provenance: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Remarks on the columns of families as sentences, each once.
+
+    Args:
+        provenance: of the columns, see :func:`ltr_features.feature_table.family_provenance`.
+    """
+    found = [
+        f"{notes['family']}: {remark}"
+        for notes in provenance.values()
+        for remark in notes.get("remarks", ())
+    ]
+    return list(dict.fromkeys(found))
+
+
 def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
     """Merge remarks that differ only in numbers, with the range of each number: "134 to 136
     queries".

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, NotFittedError, reading
 from letor.files import atomic_path
+from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
@@ -108,30 +110,35 @@ class ScoringPipeline:
         """Write the pipeline to a new folder: ``features`` and ``ranker``; it contains no code.
 
         Raises:
-            InputError: the folder holds something else.
+            InputError: the folder holds something else, or documents are being added there.
         """
         folder = Path(folder)
         if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker").is_dir():
             raise InputError(f"{folder} is not empty and holds no pipeline; name another folder")
-        with atomic_path(folder, kind="folder") as partial:
+        # Free again before the old folder is moved aside: some systems move no open files.
+        held = locked(folder) if folder.is_dir() else nullcontext()
+        with atomic_path(folder, kind="folder") as partial, held:
             partial.mkdir()
             self.features.save(partial / "features")
             self.ranker.save(partial / "ranker")
             write_digests(partial)
 
     def save_added(self, folder: str | os.PathLike[str]) -> None:
-        """Write only the added documents, into the folder where the pipeline was saved. Only one
-        program at a time may do so.
+        """Write only the added documents, into the folder where the pipeline was saved.
 
         Raises:
-            InputError: no documents were added, or the folder does not hold this pipeline.
+            InputError: no documents were added, the folder does not hold this pipeline, or another
+                program is adding documents there or has done so since this one was loaded.
         """
         folder, added = Path(folder), self.features.added_
         if added is None:
             raise InputError("no documents were added to this pipeline; see with_documents")
-        added.save(folder / "features")
-        for part in (folder / "features", folder):
-            write_digests(part)
+        if not folder.is_dir():
+            raise InputError(f"{folder}: it holds no saved pipeline")
+        with locked(folder):
+            added.save(folder / "features")
+            for part in (folder / "features", folder):
+                write_digests(part)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1, **given: Any) -> Self:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from letor.checked_arrays import check_array, check_finite
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.digests import check_files
+from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.base import Ranker
@@ -85,10 +85,9 @@ class ArrayRanker(Ranker):
 
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
         path = folder / MODEL_FILE
-        try:
+        check_files(folder, MODEL_FILE)
+        with reading(path, "restore the file, or train the ranker again"):
             self._model = dict(load(path.read_bytes()))
-        except (OSError, SafetensorError) as error:
-            raise InputError(f"{path} is not a model file: {error}") from None
         try:
             columns = self._model.pop("columns")
             last = len(self.feature_names_) - 1

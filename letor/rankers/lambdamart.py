@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.mapped import take_rows
 from letor.measures import parse_measure
@@ -176,13 +176,14 @@ class LambdaMART(Ranker):
 
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
         path = folder / MODEL_FILE
-        try:
+        with reading(path, "restore the file, or train the ranker again"):
             text = path.read_text(encoding="utf-8")
+        try:
             if _digest(text) != fitted["model_sha256"]:  # LightGBM crashes on damaged text
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
             self._set_model(text)
             self._check_width(path, self._booster.num_feature())
-        except (OSError, lightgbm.basic.LightGBMError) as error:
+        except lightgbm.basic.LightGBMError as error:
             raise InputError(f"{path} is not a LightGBM model: {error}") from None
         self.best_iteration_ = fitted["best_iteration"]
         self.validation_curve_ = fitted["validation_curve"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xgboost import collective
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
@@ -156,13 +156,14 @@ class XGBoostLambdaMART(Ranker):
 
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None:
         path = folder / MODEL_FILE
-        try:
+        with reading(path, "restore the file, or train the ranker again"):
             text = path.read_bytes()
+        try:
             if hashlib.sha256(text).hexdigest() != fitted["model_sha256"]:
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
             self._set_model(text)
             self._check_width(path, self._booster.num_features())
-        except (OSError, xgboost.core.XGBoostError) as error:
+        except xgboost.core.XGBoostError as error:
             raise InputError(f"{path} is not an XGBoost model: {error}") from None
         self.best_iteration_ = fitted["best_iteration"]
         self.validation_curve_ = fitted["validation_curve"]

@@ -25,11 +25,16 @@ from ltr_features.clicks.judging import (
 _DESCRIPTION = "clicks.json"
 
 
-def check_folder(folder: Path) -> None:
-    """Raise InputError if the folder holds anything but the files of :func:`write_judgements`."""
+def check_folder(folder: Path) -> bool:
+    """Whether the folder holds the files of :func:`write_judgements`.
+
+    Raises:
+        InputError: it holds anything else.
+    """
     ours = (folder / _DESCRIPTION).is_file()
     if folder.exists() and not ours and (folder.is_file() or any(folder.iterdir())):
         raise InputError(f"{folder} exists and holds no click judgements; name another folder")
+    return ours
 
 
 def write_judgements(

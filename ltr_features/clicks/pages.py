@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,7 @@ class RowReader:
             if paged:
                 mixed.see(path, rows)
             self._add(path, rows, robots, builder)
+        self._count("pages with the session and query of one in an earlier file", mixed.again())
         description = {
             "source": "rows of shown results",
             "files": len(self.paths),
@@ -197,7 +199,7 @@ class RowReader:
 
 
 class _MixedPages:
-    """Detects runs that continue a page after rows of another one.
+    """Detects runs that continue a page after rows of another one, and files that repeat another.
 
     It keeps 8 bytes per page, a hash of session and query, in sorted arrays of doubling sizes,
     which keep look-ups cheap.
@@ -205,6 +207,23 @@ class _MixedPages:
 
     def __init__(self) -> None:
         self._known: list[NDArray[np.uint64]] = []
+        self._earlier: list[NDArray[np.uint64]] = []  # those of earlier files
+        self._n_pages: Counter[Path] = Counter()
+        self._n_again: Counter[Path] = Counter()
+
+    def again(self) -> int:
+        """Number of pages whose session and query an earlier file has, too.
+
+        Raises:
+            InputError: these are all pages of a file.
+        """
+        for path, n in self._n_again.items():
+            if n == self._n_pages[path]:
+                raise InputError(
+                    f"{path}: an earlier file has all its {n:,} pages, by session and query; is it "
+                    "the same log? Name it once"
+                )
+        return self._n_again.total()
 
     def see(self, path: Path, rows: _Rows) -> None:
         """Check and remember the runs of a file.
@@ -218,7 +237,7 @@ class _MixedPages:
             session: NDArray[np.uint64] = rows["session"][starts]
             key = session ^ (query + (query >> np.uint64(29)))
         first = np.minimum.reduceat(rows["position"], starts)
-        repeated = _occurred_before(key) | self._knows(key)
+        repeated = _occurred_before(key) | _knows(self._known, key)
         broken = repeated & (first > 0)
         if broken.any():
             line = rows["line"][starts[np.argmax(broken)]]
@@ -226,16 +245,23 @@ class _MixedPages:
                 f"{path}, line {line}: goes on with a page that ended before; rows of a page "
                 "must be adjacent: sort the log by session, then query and position"
             )
+        if path not in self._n_pages:
+            self._earlier = list(self._known)
+        self._n_pages[path] += len(key)
+        if n_again := int(_knows(self._earlier, key).sum()):
+            self._n_again[path] += n_again
         self._known.append(np.unique(key))
         while len(self._known) > 1 and len(self._known[-1]) * 2 > len(self._known[-2]):
             self._known[-2:] = [np.union1d(*self._known[-2:])]
 
-    def _knows(self, key: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        found = np.zeros(len(key), dtype=bool)
-        for known in self._known:
-            at = np.minimum(np.searchsorted(known, key), len(known) - 1)
-            found |= known[at] == key
-        return found
+
+def _knows(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """bool [n]: whether one of the sorted arrays has each key."""
+    found = np.zeros(len(keys), dtype=bool)
+    for some in known:
+        at = np.minimum(np.searchsorted(some, keys), len(some) - 1)
+        found |= some[at] == keys
+    return found
 
 
 def _occurred_before(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -42,11 +42,12 @@ def read_click_rows(
     Raises:
         InputError: a file that cannot be read, a missing column, an empty query or document, a
             value that its column does not allow, two documents at one position of a page, mixed
-            pages, or positions that begin neither at 0 nor at 1; file and line are named. Messages
-            never contain texts of queries.
+            pages, or positions that begin neither at 0 nor at 1; file and line are named. Also a
+            file with the content of another, or all of whose pages an earlier one has, by session
+            and query. Messages never contain texts of queries.
     """
     files, wanted = path_list(paths), ("query", "document", "position", "clicked", "session")
-    return RowReader(files, log_columns(files[0], columns, wanted), rules or LogRules()).read()
+    return RowReader(files, log_columns(files, columns, wanted), rules or LogRules()).read()
 
 
 def read_click_counts(
@@ -67,7 +68,7 @@ def read_click_counts(
         if getattr(rules, name) is not None:
             raise InputError(f"{name}: counts have neither pages nor times; leave it out")
     files, keys = path_list(paths), ("query", "document", "position", "shown", "clicked")
-    names, facts = log_columns(files[0], columns, keys)
+    names, facts = log_columns(files, columns, keys)
     wanted = [names[key] for key in keys]
     query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)

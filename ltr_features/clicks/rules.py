@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.digests import file_digest
+from letor.errors import InputError, reading
 from ltr_features.clicks.log import MAX_POSITIONS
 from ltr_features.clicks.tables import whole_numbers
 from ltr_features.clicks.times import LogTimes, time_of
@@ -112,12 +113,20 @@ def path_list(paths: Paths) -> list[Path]:
     """One or several paths as a list.
 
     Raises:
-        InputError: no path is given.
+        InputError: no path is given, or two files have the same content.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not given:
         raise InputError("no click log: name at least one file")
-    return [Path(path) for path in given]
+    files = [Path(path) for path in given]
+    if len(files) > 1:
+        seen: dict[str, Path] = {}
+        for path in filter(Path.is_file, files):  # a missing one is reported on reading
+            with reading(path):
+                first = seen.setdefault(file_digest(path), path)
+            if first is not path:
+                raise InputError(f"{path}: the same log as {first}, so clicks would count twice")
+    return files
 
 
 class LogColumns(NamedTuple):
@@ -129,13 +138,15 @@ class LogColumns(NamedTuple):
 
 
 def log_columns(
-    path: Path, columns: Mapping[str, ColumnName] | None, wanted: Sequence[str]
+    paths: Sequence[Path], columns: Mapping[str, ColumnName] | None, wanted: Sequence[str]
 ) -> LogColumns:
-    """The wanted columns of a log: those given, completed by those with usual names.
+    """The wanted columns of a log's files: those given, completed by those with usual names in the
+    first file.
 
     Raises:
-        InputError: an unknown key in ``columns``, or a required column is missing.
+        InputError: an unknown key in ``columns``, or a required column is missing in a file.
     """
+    path = paths[0]
     names = dict(columns or {})
     unknown = sorted(set(names) - set(_USUAL))
     if unknown:
@@ -155,6 +166,14 @@ def log_columns(
             "give all columns by number, 1, 2, ..."
             + ("; session= for a log without sessions" if "session" in absent else "")
         )
+    for later in paths[1:]:
+        present = table_columns(later)
+        if lost := [key for key in wanted if names[key] and names[key] not in present]:
+            raise InputError(
+                f"{later}: the columns are {column_list(present)}; {names[lost[0]]!r}, the "
+                f"{lost[0]} in the first file, {path}, is not one of them: rename it, as all files "
+                "of a log need the same columns"
+            )
     other = {key: name for key, name in added.items() if name != key}
     facts = {"columns, by their usual names": columns_in_words(other)} if other else {}
     return LogColumns({**names, "time": time}, facts)

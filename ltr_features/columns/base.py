@@ -71,6 +71,16 @@ class ColumnFamily(ABC):
         :attr:`ssi_models.base.MatchingModel.remarks`."""
         return ()
 
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> Sequence[int]:
+        """For each column the number of pairs that the family's sources do not know, and that get a
+        substitute. Tables are made in blocks, so these numbers are added up before
+        :meth:`missing_remark` speaks of all rows. By default 0."""
+        return [0] * len(self.columns)
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        """The remark on a column that has a substitute in ``n_missing`` of all ``n`` rows."""
+        return f"{column}: {rows_without('value', n_missing, n)}"
+
     @property
     @abstractmethod
     def columns(self) -> Sequence[ColumnSpec]:
@@ -120,3 +130,8 @@ class ColumnFamily(ABC):
                 f"{', '.join(position)}"
             )
         return np.ascontiguousarray(values[:, [position[name] for name in names]])
+
+
+def rows_without(what: str, n_missing: int, n: int) -> str:
+    """How many of n rows have no ``what``, for a remark."""
+    return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"

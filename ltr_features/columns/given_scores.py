@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import GIVEN
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs, known_rows, places_of
 
@@ -53,7 +53,6 @@ class GivenScores(ColumnFamily):
     document: str | None = None
     scores: Sequence[str] = ()
     missing: float | Literal["lowest"] = 0.0
-    _remarks: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing != "lowest" and not np.isfinite(np.float32(self.missing)):
@@ -63,10 +62,6 @@ class GivenScores(ColumnFamily):
     @property
     def trained_on(self) -> str:
         return GIVEN
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        return tuple(self._remarks.values())
 
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
@@ -102,16 +97,22 @@ class GivenScores(ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        wanted = pairs.query * context.collection.n_documents + pairs.document
         result = np.empty((len(pairs), len(self._origins)), dtype=np.float32)
-        for j, (column, (name, score)) in enumerate(self._origins.items()):
+        for j, (name, score) in enumerate(self._origins.values()):
             known = self._known(context, name)[score]
-            place = places_of(wanted, known.keys)
+            place = _places(context, known, pairs)
             missing = place < 0
             result[~missing, j] = known.values[place[~missing]]
             result[missing, j] = self._substitutes(context, known, pairs.query[missing])
-            self._remark(column, int(missing.sum()), len(pairs))
         return result
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        known = (self._known(context, name)[score] for name, score in self._origins.values())
+        return [int((_places(context, scores, pairs) < 0).sum()) for scores in known]
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
+        return f"{column}: {rows_without('score', n_missing, n)} and get {value}"
 
     def _substitutes(
         self, context: ColumnContext, known: _Known, queries: NDArray[np.int64]
@@ -124,14 +125,6 @@ class GivenScores(ColumnFamily):
         if len(scored):
             lowest[scored] = np.minimum.reduceat(known.values, first)
         return lowest[queries].astype(np.float32)
-
-    def _remark(self, column: str, n_missing: int, n: int) -> None:
-        self._remarks.pop(column, None)
-        if n_missing:
-            value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
-            self._remarks[column] = (
-                f"{column}: {rows_without('score', n_missing, n)} and get {value}"
-            )
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores in a file for pairs of the collection, by the names they have there."""
@@ -158,9 +151,9 @@ class GivenScores(ColumnFamily):
         return hash((paths, self.query, self.document, tuple(self.scores)))
 
 
-def rows_without(what: str, n_missing: int, n: int) -> str:
-    """How many of n rows have no ``what``, for a remark."""
-    return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"
+def _places(context: ColumnContext, known: _Known, pairs: Pairs) -> NDArray[np.int64]:
+    """The place of each pair among the known ones, -1 if it has no score."""
+    return places_of(pairs.query * context.collection.n_documents + pairs.document, known.keys)
 
 
 def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Known]:

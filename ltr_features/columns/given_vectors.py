@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from letor.dataset import GIVEN
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.given_scores import rows_without
 from ltr_features.text.collection import Pairs, known_rows
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ class GivenVectors(ColumnFamily):
     measures: Sequence[Literal["cosine", "dot", "distance"]] = ("cosine",)
     missing: float = 0.0
     _read: dict[str, IdVectors] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _remarks: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.measures if name not in _SPECS]
@@ -86,10 +84,6 @@ class GivenVectors(ColumnFamily):
         return GIVEN
 
     @property
-    def remarks(self) -> Sequence[str]:
-        return tuple(self._remarks)
-
-    @property
     def columns(self) -> Sequence[ColumnSpec]:
         return [
             ColumnSpec(
@@ -110,8 +104,7 @@ class GivenVectors(ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        query = self._rows(context, "query")[pairs.query]
-        document = self._rows(context, "document")[pairs.document]
+        query, document = self._rows_of(context, pairs)
         known = np.flatnonzero((query >= 0) & (document >= 0))
         result = np.full((len(pairs), len(self.measures)), self.missing, dtype=np.float32)
         for start in range(0, len(known), _BLOCK):
@@ -120,12 +113,22 @@ class GivenVectors(ColumnFamily):
             d = self._vectors("document", document[block])
             for j, name in enumerate(self.measures):
                 result[block, j] = _similarity(name, q, d)
-        n_missing = len(pairs) - len(known)
-        self._remarks.clear()
-        if n_missing:
-            without = rows_without("vectors", n_missing, len(pairs))
-            self._remarks.append(f"{self.prefix}: {without} and get {self.missing:g}")
         return result
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        query, document = self._rows_of(context, pairs)
+        return [int(((query < 0) | (document < 0)).sum())] * len(self.measures)
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        without = rows_without("vectors", n_missing, n)
+        return f"{self.prefix}: {without} and get {self.missing:g}"
+
+    def _rows_of(
+        self, context: ColumnContext, pairs: Pairs
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows of each pair's vectors in the two files, -1 where there is none."""
+        query, document = self._rows(context, "query"), self._rows(context, "document")
+        return query[pairs.query], document[pairs.document]
 
     def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:
         """int64: the row of each query's or document's vector in its file, -1 if it has none."""

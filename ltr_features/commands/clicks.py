@@ -83,7 +83,9 @@ def _read(
 @app.command("judge")
 def clicks_judge(
     log: Logs,
-    out: Annotated[Path, typer.Option(help="The new folder of judgements.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder of judgements; those of an earlier call are replaced.")
+    ],
     layout: Layout = "rows",
     events: Events = None,
     column: Columns = None,
@@ -115,16 +117,18 @@ def clicks_judge(
     from ltr_features.clicks.output import by_label, check_folder, curve, write_judgements
     from ltr_features.clicks.source import fitted_model
     from ltr_features.sources.files import read_judgements
+    from ltr_features.studies.identity import Digests
 
-    check_folder(out)
+    replaced = check_folder(out)
     get_click_model(model)
     known = None if labels is None else read_judgements(labels)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     found = _read(log, layout, events, column, rules, on_unknown)
     fitted = fitted_model(found, model, options)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
+    digests = Digests()
     provenance = {
-        "files": [path.name for path in log],
+        "files": [digests.identity(path) for path in (*log, *filter(None, [events]))],
         "layout": layout,
         "rules": {name: str(value) for name, value in rules.items()},
         "model": model,
@@ -137,6 +141,8 @@ def clicks_judge(
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))
     for remark in remarks:
         typer.echo(f"note: {remark}", err=True)
+    if replaced:
+        typer.echo(f"note: the judgements that were in {out} are replaced", err=True)
     typer.echo(f"{model}: {out}")
 
 

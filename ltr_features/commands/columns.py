@@ -212,7 +212,7 @@ def columns_build(
     fit = None
     if scheduler and recipes:
         fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))
-    with files.held(build):
+    with files.held(build, on_workers=scheduler is not None):
         if in_blocks:
             rows = files.all_rows(out, split).resolve()
             beside = PartFolder(rows.with_name(rows.name + ".blocks"))
@@ -259,7 +259,8 @@ def columns_append(
     from letor.column_names import append_named, check_format, read_rows
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import load_fitted
-    from ltr_features.feature_table import column_notes
+    from ltr_features.feature_table import column_notes, missing_values
+    from ltr_features.remarks import family_remarks
     from ltr_features.sources.letor_join import join_letor
 
     families = families_of(family or [], option or [], needed=not model_file)
@@ -272,24 +273,26 @@ def columns_append(
     }
     rows = read_rows(file, **options)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
-    notes = {c.name: column_notes(chosen, c) for chosen in families for c in chosen.columns}
     names = [name for chosen in families for name in chosen.column_names]
-    if len(notes) < len(names):
+    if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two of the new columns are called {twice!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
+    n_missing = missing_values(context, join.pairs, families)
+    notes = {
+        column.name: column_notes(chosen, column, n_missing[column.name], len(join.pairs))
+        for chosen in families
+        for column in chosen.columns
+    }
     ids = append_named(file, out, join.spread(values), notes, **options)
     for number, name in zip(ids, names, strict=True):
         typer.echo(f"{number}: {name}")
     if join.n_without_text:
         typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
     typer.echo(f"{counted(join.n_rows, 'row')}: {out}")
-    for remark in context.remarks:
+    for remark in [*context.remarks, *family_remarks(notes)]:
         typer.echo(remark, err=True)
-    for chosen in families:
-        for remark in chosen.remarks:
-            typer.echo(f"{chosen.name}: {remark}", err=True)
 
 
 def families_of(

@@ -102,15 +102,16 @@ def split_queries(
 
 
 @contextmanager
-def held(build: Build) -> Iterator[None]:
-    """Keep other builds out of the folder of the folds, whose files belong together; a single file
-    appears at once, whole."""
-    from ltr_features.studies.lock import locked
+def held(build: Build, *, on_workers: bool) -> Iterator[None]:
+    """Keep other builds out of the folder of the folds, whose files belong together, and away from
+    the blocks that workers make for a single file; the file itself appears at once, whole."""
+    from letor.lock import locked
 
-    if not build.split:
+    if not build.split and not on_workers:
         yield
         return
-    build.out.mkdir(parents=True, exist_ok=True)
+    folder = build.out if build.split else build.out.parent
+    folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
         yield
 
@@ -154,7 +155,7 @@ def write_table(
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, list(provenance), out)
-    _tell(context, found, data, families, provenance)
+    _tell(context, found, data, provenance)
 
 
 def write_blocks(
@@ -186,7 +187,7 @@ def write_blocks(
             with reporter.stage(name):
                 provenance[name] = next(made).provenance
     _tell_size(written.n_rows, written.width + len(recipes), names, out)
-    _tell(context, written.candidates, written, families, provenance)
+    _tell(context, written.candidates, written, provenance)
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:
@@ -207,12 +208,11 @@ def _tell(
     context: ColumnContext,
     found: Candidates | None,
     data: RankingData | Written,
-    families: Sequence[ColumnFamily],
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.candidates import recall_remarks
-    from ltr_features.remarks import grouped_remarks
+    from ltr_features.remarks import family_remarks, grouped_remarks
 
     collection = context.collection
     if found is not None and len(found.sources) > 1:
@@ -223,11 +223,10 @@ def _tell(
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""
         typer.echo(f"{queries}{data.coverage}", err=True)
-    of_families = (f"{family.name}: {remark}" for family in families for remark in family.remarks)
     of_candidates = [] if found is None else found.left_out
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
-    of_columns = grouped_remarks(provenance)
-    for sentence in [*context.remarks, *of_candidates, *of_families, *of_columns]:
+    of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
+    for sentence in [*context.remarks, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)

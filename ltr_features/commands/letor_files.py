@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -136,18 +137,23 @@ def validate(
     threads: Threads = None,
 ) -> None:
     """Check a LETOR file and advise on each finding; for the folder of an index, knowledge base,
-    ranker or pipeline, list the files that were changed since they were written.
+    ranker or pipeline, list the files that were changed since they were written; for a folder of
+    folds, list their parts, and those that are missing.
 
     Reports counts, labels, bad lines, groups out of order, constant columns, duplicate documents,
     and remarks on trained columns (from NAME.columns.json). The exit code is 2 if the file has
-    unreadable lines, or if files were changed.
+    unreadable lines, or if files were changed or are missing.
 
     Example: ltr-features validate train.txt.gz"""
-    from letor.digests import changed_files
+    from letor.digests import DIGESTS, changed_files
+    from letor.fold_files import fold_parts
     from letor.lint import render
     from letor.lint import validate as check
 
     if file.is_dir():
+        if (folds := fold_parts(file)) and not (file / DIGESTS).exists():
+            _check_folds(file, folds)
+            return
         changed = changed_files(file)
         typer.echo("\n".join(changed) or f"{file}: all files are as they were written")
         if changed:
@@ -157,6 +163,34 @@ def validate(
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _check_folds(folder: Path, folds: Mapping[str, Mapping[str, Path | None]]) -> None:
+    """Print the parts of each fold and what is missing; end with code 2 if anything is.
+
+    Raises:
+        InputError: a part in Parquet does not belong to the folder's file of all rows.
+    """
+    from letor.files import LOCK
+    from letor.parquet import read_parquet
+
+    whole = True
+    for name, parts in folds.items():
+        there = ", ".join(path.name for path in parts.values() if path is not None)
+        lost = [part for part, path in parts.items() if path is None]
+        missing = f"{'; ' if there else ''}{', '.join(lost)} missing" if lost else ""
+        typer.echo(f"{name}: {there}{missing}")
+        whole &= not lost
+        for path in parts.values():
+            if path is not None and path.suffix == ".parquet":
+                read_parquet(path, features=[], rows=slice(0, 1), comments=False)
+    if (folder / LOCK).exists():
+        typer.echo(f"{folder}: a build is going on there, or ended without finishing")
+        whole = False
+    if not whole:
+        typer.echo(f"{folder} is incomplete: build the folds again")
+        raise typer.Exit(EXIT_BAD_INPUT)
+    typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
 
 
 def convert(

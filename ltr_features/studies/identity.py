@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, saved_json
 
 #: Size in bytes from which a file's digest is worth keeping for later runs.
 LARGE = 1 << 26
@@ -96,15 +96,6 @@ def _signature(status: os.stat_result) -> str:
         f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
         f"-{status.st_ctime_ns}"
     )
-
-
-def saved_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if the file is missing or damaged."""
-    try:
-        found = read_json(path)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def files_within(inputs: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -16,8 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from letor.files import atomic_path
-from ltr_features.studies.identity import saved_json
+from letor.files import atomic_path, saved_json
 
 #: File of an output folder with the clock times; no other file of a ranking run has any.
 TIMES = "times.json"

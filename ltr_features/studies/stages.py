@@ -19,9 +19,9 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
+from letor.lock import locked
 from ltr_base.machine import is_temporary, process_of
 from ltr_features.studies.identity import Digests
-from ltr_features.studies.lock import locked
 
 STUDIES = "ltr_features.studies"
 PACKAGES = ("ssi_models", "letor", "ltr_features", STUDIES)

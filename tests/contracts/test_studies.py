@@ -21,8 +21,8 @@ from folders import different
 from small_studies import WRITERS
 
 from letor.errors import InputError
+from letor.files import LOCKED
 from ltr_features.studies.identity import files_within
-from ltr_features.studies.lock import LOCKED
 from ltr_features.studies.progress import TIMES
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE

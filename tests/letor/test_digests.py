@@ -4,7 +4,7 @@ import pytest
 import small_files
 from typer.testing import CliRunner
 
-from letor.digests import DIGESTS, changed_files, write_digests
+from letor.digests import DIGESTS, changed_files, check_files, write_digests
 from letor.errors import InputError
 from ltr_features.cli import app
 
@@ -41,3 +41,22 @@ def test_folders_of_ours_have_them(kind, folder, tmp_path):
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     said = CliRunner().invoke(app, ["validate", str(path)])
     assert (said.exit_code, f"{victim.relative_to(path)}: changed" in said.output) == (2, True)
+
+
+def test_chosen_files_are_checked_by_name(tmp_path):
+    (tmp_path / "within").mkdir()
+    for name in ("a", "within/b"):
+        (tmp_path / name).write_text(name)
+        check_files(tmp_path, "*")  # no digests yet
+    write_digests(tmp_path)
+    check_files(tmp_path, "*")
+    (tmp_path / "within" / "b").write_text("x")
+    check_files(tmp_path, "a")
+    with pytest.raises(InputError, match=r"within/b is damaged: it is not the file that was saved"):
+        check_files(tmp_path, "within/*")
+    (tmp_path / "a").unlink()
+    with pytest.raises(InputError, match=r"/a: No such file or directory; restore it"):
+        check_files(tmp_path, "a")
+    (tmp_path / DIGESTS).write_text("[]")
+    with pytest.raises(InputError, match=r"digests\.json: .*the digests are damaged"):
+        check_files(tmp_path, "a")

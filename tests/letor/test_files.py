@@ -122,3 +122,10 @@ def test_json_that_cannot_be_read(tmp_path):
             read_json(path)
     path.write_text('{"a": [1]}')
     assert read_json(path) == {"a": [1]}
+
+
+def test_arrows_errors_name_the_target(tmp_path):
+    target = tmp_path / "rows.parquet"
+    with pytest.raises(OSError, match="rows") as caught, atomic_path(target) as partial:
+        raise OSError(errno.EROFS, f"Failed to open local file '{partial}'. Detail: [errno 30] ...")
+    assert (caught.value.filename, caught.value.strerror) == (str(target), os.strerror(errno.EROFS))

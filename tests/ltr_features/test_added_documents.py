@@ -14,6 +14,7 @@ from toys import done, refused, run, topics
 from letor.digests import changed_files
 from letor.errors import InputError
 from letor.folds import k_fold
+from letor.lock import locked
 from letor.rankers import LambdaMART
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import Letor46
@@ -190,6 +191,45 @@ def test_saved_pipelines_have_their_added_documents(pipeline, more, collection, 
     (tmp_path / "p" / "features" / "added" / "corpus.jsonl").unlink()
     with pytest.raises(InputError, match=r"corpus\.jsonl"):
         ScoringPipeline.load(tmp_path / "p")
+
+
+def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
+    pipeline.save(tmp_path / "p")
+    first, second = (ScoringPipeline.load(tmp_path / "p") for _ in range(2))
+    first = first.with_documents(["one"], {"body": ["common1"]})
+    first.save_added(tmp_path / "p")
+    second = second.with_documents(["two"], {"body": ["common2"]})
+    lost = r"p/features: documents were added there since .*; load it again and add to that"
+    for other in (second, more):
+        with pytest.raises(InputError, match=lost):
+            other.save_added(tmp_path / "p")
+    further = first.with_documents(["three"], {"body": ["common2"]})
+    further.save_added(tmp_path / "p")
+    with pytest.raises(InputError, match=lost):
+        first.save_added(tmp_path / "p")
+    again = ScoringPipeline.load(tmp_path / "p").with_documents(["two"], {"body": ["common2"]})
+    again.save(tmp_path / "elsewhere")
+    again.save_added(tmp_path / "p")
+    assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 3
+    assert ScoringPipeline.load(tmp_path / "elsewhere").features.n_documents == N + 3
+
+
+def test_a_held_pipeline_is_not_written(pipeline, more, tmp_path):
+    pipeline.save(tmp_path / "p")
+    (tmp_path / "more.csv").write_text("id,body\nodd,common1\n")
+    before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*.json")}
+    with locked(tmp_path / "p"):
+        assert changed_files(tmp_path / "p") == []
+        for write in (more.save_added, pipeline.save):
+            with pytest.raises(InputError, match=r"p: a run is going on there \(process \d+ on"):
+                write(tmp_path / "p")
+        add = ("pipeline", "add", tmp_path / "p", tmp_path / "more.csv")
+        assert "a run is going on there" in refused(*add)
+    assert {path: path.read_bytes() for path in (tmp_path / "p").rglob("*.json")} == before
+    assert changed_files(tmp_path / "p") == []
+    more.save_added(tmp_path / "p")
+    more.save(tmp_path / "p")
+    assert changed_files(tmp_path / "p") == []
 
 
 def test_an_interrupt_leaves_what_was_there_before(

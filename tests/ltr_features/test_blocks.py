@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import numpy as np
@@ -137,6 +138,34 @@ def test_workers_make_the_same_bytes_and_go_on(workspace, families, tmp_path, ti
     assert path.read_bytes() == (tmp_path / "here.parquet").read_bytes()
     assert written.n_rows == len(read_parquet(path))
     assert not list(folder.glob("*"))
+
+
+def test_blocks_of_a_workspace_that_was_edited_since_are_not_reused(
+    workspace, families, tmp_path, tiny, workers
+):
+    edited, store = tmp_path / "edited", PartFolder(tmp_path / "blocks")
+    shutil.copytree(workspace, edited)
+
+    def write(made_here=None):
+        with blocks_on(workers.scheduler_address, edited, store) as made_by:
+            write_columns(
+                open_workspace(edited), BM25, families, tmp_path / "rows.parquet",
+                memory=tiny, made_by=made_here(made_by) if made_here else made_by,
+            )  # fmt: skip
+
+    def cut_off(made_by):
+        def made(work, todo):
+            yield next(made_by(work, todo))
+            raise KeyboardInterrupt
+
+        return made
+
+    with pytest.raises(KeyboardInterrupt):
+        write(cut_off)
+    judged = edited / "collection" / "qrels.tsv"
+    judged.write_text(judged.read_text().replace("\t1\n", "\t2\n"))
+    with pytest.raises(InputError, match=r"edited: changed since .*qrels\.tsv: changed.*in folder"):
+        write()
 
 
 def test_a_worker_with_a_full_disk_is_named_and_the_command_goes_on(

@@ -12,8 +12,8 @@ import pytest
 from dumps import topical_dump
 
 from letor.errors import InputError
+from letor.files import LOCKED
 from ltr_features import cli
-from ltr_features.studies.lock import LOCKED
 
 COMMAND = [sys.executable, "-m", "ltr_features.cli"]
 

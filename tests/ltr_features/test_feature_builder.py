@@ -14,6 +14,7 @@ import pytest
 from toys import context_of, toy
 
 import ltr_features
+from letor.digests import write_digests
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
@@ -293,6 +294,7 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
     described = json.loads(path.read_text())
     described |= {"version": 1, "families": {"letor46": {"mu": 500.0}, "vsm": {}}}
     path.write_text(json.dumps(described))  # as earlier versions wrote it
+    write_digests(path.parent)
     again = ScoringPipeline.load(tmp_path / "p")
     np.testing.assert_array_equal(again.score(text, docnos), pipeline.score(text, docnos))
     for path in (tmp_path / "p").rglob("*"):
@@ -304,6 +306,31 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
             save(tmp_path / "mine")
     with pytest.raises(InputError, match="holds no saved features"):
         ScoringPipeline.load(tmp_path / "mine")
+
+
+def test_damaged_files_of_a_pipeline_are_named(pipeline, tmp_path):
+    """Also where they could be read, and would give other scores."""
+    pipeline.save(tmp_path / "p")
+    digests = tmp_path / "p" / "features" / "digests.json"
+    model = next((tmp_path / "p" / "features" / "models").glob("*.safetensors"))
+    described = tmp_path / "p" / "features" / "features.json"
+    for path, damage in (
+        (model, lambda whole: whole[:-1] + bytes([whole[-1] ^ 1])),
+        (described, lambda whole: whole.replace(b"letor46", b"letter6")),
+        (described, lambda whole: whole.replace(b"500.0", b"501.0")),
+    ):
+        whole = path.read_bytes()
+        path.write_bytes(damage(whole))
+        with pytest.raises(InputError, match=rf"{path.name} is damaged: it is not the file that"):
+            ScoringPipeline.load(tmp_path / "p")
+        path.write_bytes(whole)
+    model.write_bytes(b"no model")
+    digests.unlink()
+    with pytest.raises(InputError, match=r"not a readable model file .*; fit it again$"):
+        ScoringPipeline.load(tmp_path / "p")
+    model.unlink()
+    with pytest.raises(InputError, match=r"no such model file$"):
+        ScoringPipeline.load(tmp_path / "p")
 
 
 def test_wrong_requests_are_named(builder, pipeline, collection, parts):

@@ -10,21 +10,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from random_collection import random_collection
 from safetensors.numpy import save_file
 from toys import context_of, run, toy
 
 from letor.column_names import read_names
 from letor.errors import InputError
+from letor.parquet import write_parquet
 from letor.svmlight import read_letor
+from ltr_features.blocks import write_columns
+from ltr_features.candidates import choose_candidates
+from ltr_features.column_workers import blocks_on
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.embeddings.id_vectors import read_id_vectors
+from ltr_features.feature_table import build_columns
+from ltr_features.part_store import PartFolder
+from ltr_features.remarks import family_remarks
 from ltr_features.sample import write_sample
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.collection import Pairs
 
 #: (query, document): score; "a" and "b" have no score for d2, "c" is not in the collection.
 SCORES = {("a", "d0"): 1.5, ("a", "d1"): -2.0, ("b", "d0"): 3.0, ("b", "d1"): 3.0, ("c", "d0"): 9.0}
+BM25 = {"bm25": {"depth": 5}}
 PAIRS = Pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 2]))
 
 
@@ -60,7 +70,9 @@ def test_every_form_gives_the_same_column(context, tmp_path, form):
     family.check(context)
     assert family.column_names == ["engine"]
     assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -7, 3, -7]
-    assert family.remarks == ("engine: 2 of 5 rows (40.0 %) have no score and get -7",)
+    assert family.n_missing(context, PAIRS) == [2]
+    told = "engine: 2 of 5 rows (40.0 %) have no score and get -7"
+    assert family.missing_remark("engine", 2, 5) == told
     assert family.trained_on == "given; not checked for leaks"
 
 
@@ -213,7 +225,9 @@ def test_every_form_gives_the_same_similarities(context, tmp_path, form):
         [-1, -1, -1],
     ]
     np.testing.assert_allclose(family.compute(context, PAIRS), expected, rtol=1e-6)
-    assert family.remarks == ("mine: 2 of 5 rows (40.0 %) have no vectors and get -1",)
+    assert family.n_missing(context, PAIRS) == [2, 2, 2]
+    told = "mine: 2 of 5 rows (40.0 %) have no vectors and get -1"
+    assert family.missing_remark("mine_dot", 2, 5) == told
 
 
 def test_bad_vectors_are_refused_by_file(context, tmp_path):
@@ -261,6 +275,80 @@ def test_parquet_rows_that_are_no_vectors_are_named(tmp_path, ids, vectors, mess
     pq.write_table(pa.table(columns), tmp_path / "v.parquet")
     with pytest.raises(InputError, match=message):
         GivenVectors(queries=tmp_path / "v.parquet", documents=tmp_path / "v.parquet")
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """A workspace, and families whose sources know the first and the last few queries only."""
+    folder = tmp_path_factory.mktemp("halves")
+    collection = random_collection(30, 90)
+    workspace = make_workspace(collection, folder / "workspace")
+    ids, documents = list(collection.query_ids), list(collection.document_ids)
+    known = [*ids[:4], *ids[-4:]]
+    (folder / "s.tsv").write_text(
+        "qid\tdocno\ts\n" + "".join(f"{q}\t{d}\t1\n" for q in known for d in documents)
+    )
+    vectors = GivenVectors(
+        queries=save(folder / "q.npy", np.ones((8, 3), np.float32), known),
+        documents=save(folder / "d.npy", np.ones((len(documents), 3), np.float32), documents),
+        measures=["cosine", "dot"],
+    )
+    return workspace, [GivenScores(files={"s": folder / "s.tsv"}), vectors]
+
+
+def test_rows_without_a_score_are_counted_over_all_blocks(halves, tmp_path, workers):
+    workspace, families = halves
+    context, path = open_workspace(workspace), tmp_path / "rows.parquet"
+    found = choose_candidates(context, BM25)
+    table = build_columns(context, found.pairs, families)
+    n, known = len(table), int((table.X[:, 0] == 1).sum())
+    assert 0 < known < n
+    share = f"{n - known} of {n} rows ({100 * (n - known) / n:.1f} %)"
+    told = [
+        f"scores: s: {share} have no score and get 0",
+        f"vectors: vectors: {share} have no vectors and get 0",
+    ]
+    assert family_remarks(table.provenance) == told
+    assert {notes["rows without a value"] for notes in table.provenance.values()} == {n - known}
+    write_parquet(table, path)
+    expected = path.read_bytes()
+    for memory in (1, 2**30):
+        written = write_columns(context, BM25, families, path, memory=memory)
+        assert family_remarks(written.provenance) == told
+        assert path.read_bytes() == expected
+    with blocks_on(workers.scheduler_address, workspace, PartFolder(tmp_path / "b")) as made_by:
+        written = write_columns(context, BM25, families, path, memory=1, made_by=made_by)
+    assert family_remarks(written.provenance) == told
+    assert path.read_bytes() == expected
+
+
+def test_the_commands_tell_of_all_rows_without_a_score(halves, tmp_path):
+    workspace, _ = halves
+    scores = workspace.parent / "s.tsv"
+    build = (
+        f"columns build --workspace {workspace} --family scores --option scores.files.s={scores}"
+    )
+    told = [
+        run(*f"{build} {more}".split()).stderr.splitlines()
+        for more in (
+            f"--out {tmp_path / 'rows.txt'}",
+            f"--out {tmp_path / 'rows.parquet'} --memory 1MiB",
+            f"--out {tmp_path / 'folds'} --folds 5",
+            f"--out {tmp_path / 'blocks'} --folds 5 --format parquet",
+            f"--out {tmp_path / 'workers.parquet'} --scheduler local:1",
+        )
+    ]
+    (remark,) = (line for line in told[0] if line.startswith("scores: s: "))
+    assert all(remark in lines for lines in told)
+    append = (
+        f"columns append {tmp_path / 'rows.txt'} --workspace {workspace} --family vectors "
+        f"--option vectors.queries={workspace.parent / 'q.npy'} "
+        f"--option vectors.documents={workspace.parent / 'd.npy'} --out {tmp_path / 'a.txt'}"
+    )
+    run(*append.split())
+    *_, notes = read_names(tmp_path / "a.columns.json")
+    (appended,) = notes["remarks"]
+    assert appended.replace("vectors", "s", 1).replace("vectors", "score") in remark
 
 
 def test_the_command_line_builds_them(tmp_path, monkeypatch):

@@ -10,22 +10,26 @@ import pyarrow.parquet as pq
 import pytest
 from random_collection import random_collection
 from toys import refused, run
+from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.fold_files import read_folds
 from letor.folds import k_fold
+from letor.lock import locked
 from letor.parquet import read_ids, read_parquet
 from ltr_features import feature_table
 from ltr_features.blocks import write_columns
 from ltr_features.candidates import choose_candidates
+from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.stored_folds import PARTS, write_folds
-from ltr_features.studies.lock import locked
 
+#: The lock of a single file.
+LEFT = {".rows.parquet.locked": b""}
 BM25, POOLED = {"bm25": {"depth": 5}}, {"judged": {}, "bm25": {"depth": 3}}
 SSI = {"rank": 3, "max_epochs": 2, "batch_size": 8, "n_negatives": 4, "seed": 0}
 MODELS = [LearnedColumn("lsa", "lsi", {"rank": 4, "seed": 0}), LearnedColumn("ssi", "ssi", SSI)]
@@ -219,10 +223,50 @@ def test_a_ranker_is_the_same_of_both(both, tmp_path, ranker):
     assert "without a row" in measured.stdout
 
 
+def incomplete(folder):
+    result = CliRunner().invoke(app, ["validate", str(folder)], catch_exceptions=False)
+    assert result.exit_code == 2
+    return result.stdout
+
+
+@pytest.mark.parametrize("kind", ["p", "text"])
+def test_validate_tells_which_parts_of_folds_are_there(both, tmp_path, kind):
+    out, suffix = tmp_path / "folds", {"p": "parquet", "text": "txt"}[kind]
+    shutil.copytree(both[0] / kind, out)
+    said = run("validate", out).stdout
+    assert f"Fold1: train.{suffix}, vali.{suffix}, test.{suffix}\n" in said
+    assert "all parts are there" in said
+    (out / ".lock").write_text("{}")
+    assert "a build is going on there, or ended without finishing" in incomplete(out)
+    (out / ".lock").unlink()
+    if kind == "p":
+        (out / "columns.parquet").rename(tmp_path / "c")
+        assert "train.parquet: a part of a fold, whose rows are in " in refused("validate", out)
+        (tmp_path / "c").rename(out / "columns.parquet")
+    (out / "Fold2" / f"vali.{suffix}").unlink()
+    shutil.rmtree(out / "Fold1")
+    said = incomplete(out)
+    assert "Fold1: train, validation, test missing\n" in said
+    assert f"Fold2: train.{suffix}, test.{suffix}; validation missing\n" in said
+    assert "folds is incomplete: build the folds again" in said
+
+
 def test_workers_make_the_same_folds(both, workspace, tmp_path, workers):
     more = ("--format", "parquet", "--scheduler", workers.scheduler_address)
     run(*build(workspace, *more, "--out", tmp_path / "there"))
     assert files(tmp_path / "there") == files(both[0] / "p")
+
+
+def test_the_blocks_of_two_builds_do_not_mix(workspace, tmp_path):
+    rows = ("columns", "build", "--workspace", workspace, "--family", "vsm")
+    out, workers = tmp_path / "new" / "rows.parquet", ("--scheduler", "local:1")
+    run(*rows, *workers, "--out", out)
+    before = files(out.parent)
+    with locked(out):
+        said = refused(*rows, *workers, "--out", out)
+        assert "rows.parquet: a run is going on there (process " in said
+        run(*rows, "--out", out)
+    assert files(out.parent) == before == {"rows.parquet": out.read_bytes(), **LEFT}
 
 
 def test_folds_of_two_builds_do_not_mix(both, workspace, tmp_path, monkeypatch):

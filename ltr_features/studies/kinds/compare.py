@@ -282,8 +282,8 @@ def _check(config: CompareConfig, data: Path) -> None:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):
         problems.append(f"{len(names)} names for {len(config.runs)} runs")
-    if len(set(names)) < len(names):
-        problems.append(f"two runs share a name: {', '.join(names)}; give other names by --name")
+    if shared := sorted({name for name in names if names.count(name) > 1}):
+        problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
     if len(set(config.baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")
     if config.qrels is None and config.data is None:
@@ -309,7 +309,8 @@ def _names(runs: Sequence[Path]) -> list[str]:
     short = [path.name.split(".")[0] or path.name for path in runs]
     if len(set(short)) == len(short):
         return short
-    return [f"{path.parent.name}/{name}" for path, name in zip(runs, short, strict=True)]
+    folders = [Path(path.parent.name) for path in runs]  # "." for one that is not named
+    return [(folder / name).as_posix() for folder, name in zip(folders, short, strict=True)]
 
 
 def _facts(given: Given) -> dict[str, str]:

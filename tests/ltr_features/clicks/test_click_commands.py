@@ -1,6 +1,7 @@
 """``ltr-features clicks`` and the source ``clicks``, as a stranger uses them."""
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pandas as pd
@@ -101,8 +102,13 @@ def test_the_same_log_gives_the_same_bytes(log, tmp_path):
         said("clicks", "judge", log, "--out", tmp_path / name)
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    said("clicks", "judge", log, "--out", tmp_path / "a", "--model", "ctr")  # replaces it
-    assert json.loads((tmp_path / "a" / "clicks.json").read_text())["model"] == "ctr"
+    output = said("clicks", "judge", log, "--out", tmp_path / "a", "--model", "ctr")
+    assert f"note: the judgements that were in {tmp_path / 'a'} are replaced" in output
+    facts = json.loads((tmp_path / "a" / "clicks.json").read_text())
+    assert facts["model"] == "ctr"
+    (file,) = facts["files"]
+    assert (file["name"], file["size"]) == (log.name, log.stat().st_size)
+    assert file["sha256"] == sha256(log.read_bytes()).hexdigest()
 
 
 def test_query_texts_stay_out_of_what_is_printed(tmp_path):

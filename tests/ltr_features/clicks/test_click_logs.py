@@ -71,11 +71,40 @@ def test_every_format_says_the_same(tmp_path, name):
 
 def test_compressed_files_and_several_of_them(tmp_path):
     path = write_rows(tmp_path / "x.tsv", ROWS)
-    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    log = read_click_rows([path, tmp_path / "x.tsv.gz"])
+    later = write_rows(tmp_path / "y.tsv", [(f"{row[0]} later", *row[1:]) for row in ROWS])
+    (tmp_path / "y.tsv.gz").write_bytes(gzip.compress(later.read_bytes()))
+    log = read_click_rows([path, tmp_path / "y.tsv.gz"])
     assert as_counts(log) == {key: (2 * s, 2 * c) for key, (s, c) in EXPECTED.items()}
     assert log.n_pages == 8
     assert len(log.pages) == 4
+
+
+def test_the_same_log_twice_is_refused(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    copy = tmp_path / "copy.tsv"
+    copy.write_bytes(path.read_bytes())
+    for twice in (path, copy):
+        with pytest.raises(InputError, match=rf"{twice.name}: the same log as .*x\.tsv, so clicks"):
+            read_click_rows([path, twice])
+    with pytest.raises(InputError, match="the same log as"):
+        read_click_counts([path, copy])
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(path.read_bytes().replace(b"\n", b"\r\n")))
+    with pytest.raises(InputError, match=r"x\.tsv\.gz: an earlier file has all its 4 pages, by"):
+        read_click_rows([path, tmp_path / "x.tsv.gz"])
+    more = write_rows(tmp_path / "more.tsv", [*ROWS, *page("new", "q", ["a"])])
+    said = read_click_rows([path, more]).description
+    assert said["pages with the session and query of one in an earlier file"] == 4
+
+
+def test_all_files_of_a_log_have_the_columns_of_the_first(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", ROWS)
+    other = tmp_path / "y.tsv"
+    other.write_text(path.read_text().replace("position", "rank", 1))
+    lost = (
+        r"y\.tsv: the columns are .*'rank'.*; 'position', the position in the first file, .*x\.tsv"
+    )
+    with pytest.raises(InputError, match=lost):
+        read_click_rows([path, other])
 
 
 def test_ids_are_not_normalised(tmp_path):

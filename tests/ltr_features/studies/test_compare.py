@@ -18,6 +18,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import to_ranx, unjudged_queries
+from letor.lock import locked
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
@@ -29,7 +30,6 @@ from ltr_features.studies.kinds.compare import (
     comparison_report,
 )
 from ltr_features.studies.kinds.given_rankings import Given
-from ltr_features.studies.lock import locked
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
 from ltr_features.studies.statistics.significance import TestSettings
@@ -233,6 +233,17 @@ def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, t
     )
     assert f'<th scope="row">Title &lt;{int(known[1:])}&gt;<small>{known}</small></th>' in html
     assert f'<th scope="row">{unknown}</th>' in html
+
+
+def test_a_shared_name_is_named_alone(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    qrels = Path("qrels")
+    qrels.write_text("q 0 x 1\n")
+    for name in ("one.run", "two.run"):
+        Path(name).write_text("q Q0 x 1 1 t\n")
+    runs = [Path("one.run"), Path("two.run"), Path("one.run")]
+    with pytest.raises(InputError, match=r"two runs share a name: one; give other names by --name"):
+        compare_files(runs, tmp_path / "out", qrels=qrels, test=TEST)
 
 
 def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):

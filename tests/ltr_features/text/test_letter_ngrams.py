@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from letor.digests import write_digests
 from letor.errors import InputError
 from ltr_features import FeatureBuilder, LearnedColumn, get_family
 from ltr_features.columns.context import ColumnContext
@@ -319,5 +320,6 @@ def test_a_builder_is_saved_with_its_terms(tmp_path):
     described = json.loads(path.read_text())
     del described["models"][0]["terms"]
     path.write_text(json.dumps(described))
+    write_digests(path.parent)
     with pytest.raises(InputError, match=r"knows .* words, the collection has .* others"):
         FeatureBuilder.load(tmp_path / "features")  # now of words alone, which the model is not

@@ -11,12 +11,13 @@ import sys
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.lock import LOCK, LOCKED, locked
+from letor.files import LOCK, LOCKED
+from letor.lock import locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from ltr_features.studies.lock import locked
+from letor.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
