@@ -18,8 +18,8 @@ from letor.errors import InputError
 from ltr_base.machine import temporary_paths
 
 #: Note in a folder that names the run that holds it, removed when the run ends, see
-#: :mod:`letor.lock`. The lock itself is on a second file, which stays, because a locked file cannot
-#: be read on some systems.
+#: :mod:`letor.lock`. The lock itself is on a second file, which stays in a folder, because a locked
+#: file cannot be read on some systems.
 LOCK, LOCKED = ".lock", ".locked"
 
 

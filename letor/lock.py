@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ def locked(target: Path) -> Iterator[str]:
         finally:
             note.unlink(missing_ok=True)
     finally:
+        if not inside:  # beside a file it would be litter; who has it open is refused all the same
+            with suppress(OSError):
+                path.unlink()
         lock.release()
 
 

@@ -83,3 +83,15 @@ def test_a_folder_is_free_again_after_an_error(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [LOCKED]
     with locked(tmp_path) as said:
         assert said == ""
+
+
+def test_a_file_is_held_by_a_lock_beside_it(tmp_path):
+    target = tmp_path / "rows.parquet"
+    with locked(target):
+        with pytest.raises(InputError, match=r"rows\.parquet: a run is going on there \(process"):
+            locked(target).__enter__()
+        with locked(tmp_path / "other.parquet"), locked(tmp_path):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == [LOCKED]
+    with locked(target) as said:
+        assert said == ""

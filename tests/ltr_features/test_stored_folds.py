@@ -28,8 +28,6 @@ from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.stored_folds import PARTS, write_folds
 
-#: The lock of a single file.
-LEFT = {".rows.parquet.locked": b""}
 BM25, POOLED = {"bm25": {"depth": 5}}, {"judged": {}, "bm25": {"depth": 3}}
 SSI = {"rank": 3, "max_epochs": 2, "batch_size": 8, "n_negatives": 4, "seed": 0}
 MODELS = [LearnedColumn("lsa", "lsi", {"rank": 4, "seed": 0}), LearnedColumn("ssi", "ssi", SSI)]
@@ -266,7 +264,7 @@ def test_the_blocks_of_two_builds_do_not_mix(workspace, tmp_path):
         said = refused(*rows, *workers, "--out", out)
         assert "rows.parquet: a run is going on there (process " in said
         run(*rows, "--out", out)
-    assert files(out.parent) == before == {"rows.parquet": out.read_bytes(), **LEFT}
+    assert files(out.parent) == before == {"rows.parquet": out.read_bytes()}
 
 
 def test_folds_of_two_builds_do_not_mix(both, workspace, tmp_path, monkeypatch):
