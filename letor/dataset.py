@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 #: Provenance note on columns that were computed elsewhere (scores, vectors, logged features).
 GIVEN = "given; not checked for leaks"
 
-#: Whole numbers up to this are exact in float32, the type of X.
-EXACT_IN_FLOAT32 = 2**24
-
 
 @dataclass(frozen=True, eq=False)
 class RankingData:

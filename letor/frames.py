@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from letor.dataset import EXACT_IN_FLOAT32
 from letor.errors import InputError, LetorWarning
+from letor.kernels.numbers import EXACT_IN_FLOAT32
 from ltr_base.names import counted, listed
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
-from letor.dataset import EXACT_IN_FLOAT32, RankingData
+from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.kernels import layout
-from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL
+from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, Rows, bad_lines, parse

@@ -17,6 +17,8 @@ NUMBER, MALFORMED, NULL, NAN_TEXT, INFINITE, HUGE = 0, 1, 2, 3, 4, 5
 
 _POWERS_OF_TEN = np.array([float(f"1e{k}") for k in range(71)])
 _EXACT_IN_DOUBLE = 2**53
+#: Whole numbers up to this are exact in float32.
+EXACT_IN_FLOAT32 = 2**24
 _ROOM_FOR_DIGIT = 9 * 10**17  # ten times this, plus nine, fits an int64
 _FLOAT32_LIMIT = float(2.0**128 - 2.0**103)  # from here on, rounding to float32 gives infinity
 # A digit string cut at 18 digits, times a power of ten, each correctly rounded, is within this
