@@ -48,6 +48,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
     lsa, ssi = values["models"]
     lsa["params"] |= {"rank": 8}
     ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
+    ssi["params"] |= {"unit_documents": False}  # with which it learns something from so little
     values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
     values["rankers"].append({"name": "xgb", "ranker": "xgboost", "params": {"n_estimators": 5}})
     values["systems"].append(
