@@ -25,7 +25,7 @@ from time import sleep
 from typing import Any
 from weakref import WeakSet
 
-from letor.digests import DIGESTS
+from letor.digests import DIGESTS, file_digest
 from letor.errors import InputError
 from ltr_features.part_store import PartStore
 
@@ -334,12 +334,10 @@ def folder_digest(folder: str) -> str:
     """Digest of a folder's file of digests, or of a file; "there" for a folder without such a file,
     "missing" if the path does not exist."""
     path = Path(folder)
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    if not (path / DIGESTS).is_file():
+    file = path if path.is_file() else path / DIGESTS
+    if not file.is_file():
         return "there" if path.is_dir() else "missing"
-    return digest((path / DIGESTS).read_bytes())
+    return file_digest(file)[:16]
 
 
 def check_folder(folder: str, seen: str) -> None:

@@ -173,9 +173,8 @@ def problem(seed=0, n=60, width=40):
 
 def ssi(**more):
     quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
-    return LowRankSSI(
-        **{**quick, "diagonal": "none", "init": "normal", "margin": 1.0, "scales": (1.0,), **more}
-    )
+    quick |= {"diagonal": "none", "init": "normal", "unit_documents": False}
+    return LowRankSSI(**{**quick, "margin": 1.0, "scales": (1.0,), **more})
 
 
 def s2net(**more):
@@ -208,7 +207,7 @@ def test_lists_teach_what_random_documents_do_not(rank_weight):
     ]
     without, with_lists = (order_within_lists(m, Q, D, pairs, listed) for m in fitted)
     assert with_lists > 0.95
-    assert without < 0.9
+    assert without < 0.8
 
 
 def test_lists_teach_s2net():
