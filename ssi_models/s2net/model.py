@@ -27,6 +27,7 @@ from ssi_models.s2net.full_batch import FullBatchRun, ProjectionRun
 from ssi_models.s2net.mini_batch import AveragedTable, CosineScorer, ProjectionTable
 from ssi_models.s2net.torch_scorer import TorchScorer
 from ssi_models.stored_tensors import Tensor
+from ssi_models.training.choosing import Choices
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.loop import History, Settings
@@ -66,7 +67,7 @@ class S2NetOptions(TrainingOptions):
 
     loss: str = "logistic"
     negatives: str = "in-batch"
-    learning_rate: float | str = 0.05
+    learning_rate: float | Sequence[float] | str = (0.05, 0.02, 0.005)
     optimizer: str = "rmsprop"
     batch_size: int = 1024
     n_negatives: int = 128
@@ -174,9 +175,9 @@ class S2Net(CosineOfProjections, TrainableModel):
     def same_words(self) -> bool:
         return self.vocabularies == "shared"
 
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+    def forms(self) -> Choices:
         shared = self._among("symmetric", (True, False)) if self.same_words else (False,)
-        return {"symmetric": shared, **super().choices(few=few)}
+        return {"symmetric": shared}
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> Any:
         scorer: CosineScorer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
@@ -25,6 +25,7 @@ from ssi_models.projections.svd import singular_start
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.batches import Batch, alternate, own_negatives
+from ssi_models.training.choosing import Choices
 from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import EmbeddingTable, embedded
 from ssi_models.training.options import TrainingOptions
@@ -101,8 +102,8 @@ class CrossLanguageSSI(TrainableModel):
         check_choice("sharing", self.sharing, SHARING)
         check_choice("init", self.init, (*INITS, AUTO))
 
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        return {"init": self._among("init", INITS), **super().choices(few=few)}
+    def forms(self) -> Choices:
+        return {"init": self._among("init", INITS)}
 
     def _fit_jointly(
         self,

@@ -17,6 +17,7 @@ from ssi_models.projections.svd import singular_start
 from ssi_models.remarks import WORD_MATCHING
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
+from ssi_models.training.choosing import Choices
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Diagonal, Identity, weigh
 from ssi_models.training.embedding_table import EmbeddingTable, embedded
@@ -109,11 +110,11 @@ class EmbeddingModel(TrainableModel):
                 "init='lsi'"
             )
 
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+    def forms(self) -> Choices:
         forms = {name: self._among(name, (False, True)) for name in ("symmetric", "unit_documents")}
         if self.init == "identity":
             forms = {name: values[:1] for name, values in forms.items()}
-        return {**forms, **super().choices(few=few)}
+        return forms
 
     @property
     def start(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.representation import Representation
 from ssi_models.ssi.low_rank import EmbeddingModel
 from ssi_models.stored_tensors import Tensor
+from ssi_models.training.choosing import Choices
 from ssi_models.training.data import TrainingData
 from ssi_models.training.towers import Polynomial, SeparatePolynomial, TowerScorer
 
@@ -72,8 +73,8 @@ class PSI(EmbeddingModel):
         if self.degree == 2:  # products of three embeddings or more can use more dimensions
             super().check_rank(Q, D)
 
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        found = super().choices(few=few)
+    def forms(self) -> Choices:
+        found = super().forms()
         return {**found, "symmetric": (False,)} if self.separate else found
 
     def _check_restored(self) -> None:

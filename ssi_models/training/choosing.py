@@ -12,6 +12,13 @@ from ssi_models.persistence import checkpoint_of
 from ssi_models.training.loop import History
 from ssi_models.training.run import JointRun
 
+#: Training whose best epoch is not later than this is repeated with smaller steps.
+EARLY = 5
+
+#: Standard errors by which smaller steps must rank held-out queries better than the start: more
+#: than the usual 1.5, as each further attempt is another chance to find by luck what is not there.
+ERRORS = 2.5
+
 #: The values to try for each parameter, the usual one first.
 Choices: TypeAlias = Mapping[str, Sequence[Any]]
 
@@ -23,6 +30,17 @@ class Trained(NamedTuple):
     history: History
     chosen: Mapping[str, Any]
 
+    @property
+    def learned(self) -> bool:
+        """Whether it is better than its start."""
+        return self.history.best_epoch > 0
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it was best in one of the first epochs, and went on in vain or diverged."""
+        went_on = self.history.stopped in ("patience", "diverged")
+        return went_on and self.history.best_epoch <= EARLY
+
 
 def choose(
     choices: Choices,
@@ -30,36 +48,54 @@ def choose(
     train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
 ) -> Trained:
     """Train with the values that are best for held-out queries, trying those of one parameter after
-    the other while the others keep their best values so far. The margin comes last, and the one
-    with the best measure wins; values of other parameters must beat the usual one by more than
-    chance would explain. If nothing was learned with any of them, the comparison says nothing, and
-    is repeated with the next margin.
+    the other while the others keep their best values so far; values must beat the usual one by
+    more than chance would explain. The margin comes last, and the one with the best measure wins.
+
+    If nothing was learned with any of them, the comparison says nothing, and is repeated with each
+    further margin. All of this is repeated with the next learning rate while the best training
+    ended early: steps that are too long spoil a good start before they can be judged.
 
     Args:
-        choices: the values to try, the margin last.
+        choices: the values to try, of ``learning_rate`` and ``margin`` among others.
         files: checkpoint files, see :func:`checkpoints`.
         train: trains with a value for each parameter, and a file for its checkpoint.
     """
     unused = iter(files)
+    forms = dict(choices)
+    rates, margins = forms.pop("learning_rate"), forms.pop("margin")
 
     def trained(chosen: Mapping[str, Any]) -> Trained:
         return Trained(*train(chosen, next(unused)), chosen)
 
-    def best_with(margin: Any) -> Trained:
-        best = trained({**usual(choices), "margin": margin})
-        for name in [name for name in choices if name != "margin"]:
-            for other in [trained({**best.chosen, name: value}) for value in choices[name][1:]]:
+    def best_with(rate: float, margin: float) -> Trained:
+        best = trained({**usual(choices), "learning_rate": rate, "margin": margin})
+        for name, values in forms.items():
+            for other in [trained({**best.chosen, name: value}) for value in values[1:]]:
                 best = other if other.run.is_better_than(best.run) else best
         return best
 
-    first, *margins = choices["margin"]
-    best = best_with(first)
-    for margin in margins:
-        learned = best.history.best_epoch > 0
-        other = trained({**best.chosen, "margin": margin}) if learned else best_with(margin)
-        better = other.history.best_validation > best.history.best_validation
-        best = other if better else best
+    def best_at(rate: float) -> Trained:
+        best = best_with(rate, margins[0])
+        for margin in margins[1:]:
+            again = {**best.chosen, "margin": margin}
+            best = better(best, trained(again) if best.learned else best_with(rate, margin))
+        return best
+
+    best = found = best_at(rates[0])
+    for rate in rates[1:]:
+        if not found.ended_early:
+            break
+        found = best_at(rate)
+        if best.learned:
+            best = better(best, found)
+        elif found.run.is_better_than(best.run, ERRORS):
+            best = found
     return best
+
+
+def better(found: Trained, other: Trained) -> Trained:
+    """The one whose held-out queries are ranked better; the first if equally well."""
+    return other if other.history.best_validation > found.history.best_validation else found
 
 
 def usual(choices: Choices) -> dict[str, Any]:

@@ -87,15 +87,17 @@ def n_validated(part: NDArray[np.int64], n_queries: int) -> int:
     return max(1, MAX_QUERIES * len(part) // n_queries)
 
 
-def exceeds_noise(values: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
-    """Whether the mean of the values exceeds that of the start by more than 1.5 standard errors of
-    the paired differences: with many choices compared, the best of them exceeds the start by chance
-    alone. Values that are not finite are left out."""
+def exceeds_noise(
+    values: NDArray[np.float64], start: NDArray[np.float64], errors: float = 1.5
+) -> bool:
+    """Whether the mean of the values exceeds that of the start by more than so many standard errors
+    of the paired differences: with many choices compared, the best of them exceeds the start by
+    chance alone. Values that are not finite are left out."""
     gains = values - start
     gains = gains[np.isfinite(gains)]
     if len(gains) < 2:
         return bool(gains.sum() > 0)
-    return bool(gains.mean() > 1.5 * gains.std(ddof=1) / np.sqrt(len(gains)))
+    return bool(gains.mean() > errors * gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
 def n_groups(preferences: Preferences, groups: ArrayLike | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -133,17 +132,14 @@ class Settings:
     def of(
         cls,
         options: TrainingOptions,
-        rate: float,
         fingerprint: str,
         callback: Callable[[Epoch], None] | None,
-        checkpoint: str | os.PathLike[str] | None,
     ) -> Self:
         """The settings for a model's options; the time limit counts from now."""
         until = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
-        path = None if checkpoint is None else Path(checkpoint)
         return cls(
-            options.max_epochs, options.patience, options.least_gain, rate, path, fingerprint,
-            callback, until,
+            options.max_epochs, options.patience, options.least_gain, fingerprint=fingerprint,
+            callback=callback, until=until,
         )  # fmt: skip
 
 

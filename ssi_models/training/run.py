@@ -22,14 +22,11 @@ from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import TextMatrix
 from ssi_models.training.held_out import Validation, exceeds_noise, mean_value
 from ssi_models.training.losses import PairwiseLoss
-from ssi_models.training.options import TrainingOptions
+from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.towers import Scorer, TowerScorer
 
 T = TypeVar("T")
-
-#: Rates that ``learning_rate="auto"`` compares by their training loss.
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 class TrainingRun:
@@ -235,12 +232,12 @@ class JointRun:
         cls,
         models: Sequence[Runnable],
         data: Sequence[TrainingData],
-        rate: float,
         chosen: Mapping[str, Any],
         workers: Workers,
         stack: ExitStack,
     ) -> Self:
-        """Create a run for each model, with the ``chosen`` values of its parameters.
+        """Create a run for each model, with the ``chosen`` values of its parameters, among them
+        ``learning_rate``.
 
         Runs are trained in parallel, with the threads divided among them; with Hogwild, which needs
         all threads for its own steps, they are trained one after the other.
@@ -250,7 +247,7 @@ class JointRun:
         shares = max(1, workers.n_shares // (1 if hogwild else len(models)))
         within_runs = [stack.enter_context(Workers(shares)) for _ in models]
         runs = [
-            model.make_run(part, rate, threads, chosen=chosen)
+            model.make_run(part, chosen["learning_rate"], threads, chosen=chosen)
             for model, part, threads in zip(models, data, within_runs, strict=True)
         ]
         return cls(runs, across_runs)
@@ -286,12 +283,12 @@ class JointRun:
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
 
-    def is_better_than(self, other: JointRun) -> bool:
+    def is_better_than(self, other: JointRun, errors: float = 1.5) -> bool:
         """Whether it ranks held-out queries better than another run, both in their current state,
-        by more than chance would explain."""
+        by more than so many standard errors."""
         for run in (self, other):
             run.validate()
-        return exceeds_noise(self._values, other._values)
+        return exceeds_noise(self._values, other._values, errors)
 
     def _of_each(self, work: Callable[[TrainingRun], T]) -> list[T]:
         """``work(run)`` for each run, in parallel."""

@@ -19,7 +19,7 @@ from ssi_models.matrices import check_rank
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
-from ssi_models.training.choosing import checkpoints, choose, usual
+from ssi_models.training.choosing import Choices, checkpoints, choose, usual
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
@@ -62,7 +62,7 @@ class TrainableModel(MatchingModel):
     Attributes:
         history_: :class:`ssi_models.training.loop.History`.
         validation_queries_: int64, the rows of the queries with held-out pairs.
-        learning_rate_, margin_: the rate that was used and the margin that was chosen.
+        learning_rate_, margin_: those that were chosen.
         scale_: the factor chosen from ``scales``, already part of the parameters.
         n_pairs_, n_queries_: relevant pairs that were learned from, and queries that have them.
     """
@@ -169,17 +169,19 @@ class TrainableModel(MatchingModel):
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
             choices = self.choices(few=holds_out_parts(preferences, groups))
-            rate = self.training.learning_rate
-            if isinstance(rate, str):
-                rate = best_rate(self, every, workers)
+            if self.training.learning_rate == AUTO:
+                choices["learning_rate"] = (best_rate(self, every, workers),)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
-            settings = Settings.of(self.training, rate, fingerprint, callback, checkpoint)
+            settings = Settings.of(self.training, fingerprint, callback)
 
             def trained(chosen: Mapping[str, Any], file: Path | None) -> tuple[JointRun, History]:
-                joint = JointRun.of(models, data, rate, chosen, workers, stack)
+                joint = JointRun.of(models, data, chosen, workers, stack)
                 if self.starts_from_texts and not self.warm_start:
                     begin_at_best_scale(joint)
-                return joint, self._learn(joint, replace(settings, checkpoint=file))
+                rate = chosen["learning_rate"]
+                return joint, self._learn(
+                    joint, replace(settings, learning_rate=rate, checkpoint=file)
+                )
 
             files = checkpoints(checkpoint, choices)
             joint, history, chosen = choose(choices, files, trained)
@@ -188,7 +190,6 @@ class TrainableModel(MatchingModel):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
             model.vocabulary_, model.weighting_, model.recipe_ = vocabulary, weighting, recipe
             model.history_, model.validation_queries_ = history, held_out
-            model.learning_rate_ = rate
             model._take(chosen)
             model._note(run)
             model._adopt(run)
@@ -202,8 +203,24 @@ class TrainableModel(MatchingModel):
         Args:
             few: whether few queries have relevant documents, see ``hold_out``.
         """
+        rates = tuple(map(float, self.training.rates))
         asked, known = self.training.margin, self.training.margins
-        return {"margin": (float(asked),) if asked != AUTO else known if few else known[:1]}
+        if len(rates) > 1 and self._continues_with("learning_rate"):
+            rates = (self.learning_rate_,)
+        margins = (float(asked),) if asked != AUTO else known
+        return {
+            **self.forms(),
+            "learning_rate": rates if few else rates[:1],
+            "margin": margins if few else margins[:1],
+        }
+
+    def forms(self) -> Choices:
+        """The choices for the parameters that decide the model's form."""
+        return {}
+
+    def _continues_with(self, name: str) -> bool:
+        """Whether a warm start keeps the fitted value of a parameter that is chosen."""
+        return self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_")
 
     def _among(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The choices for a parameter that is one of ``values`` or "auto"; a warm start keeps the
@@ -211,7 +228,7 @@ class TrainableModel(MatchingModel):
         asked = getattr(self, name)
         if asked != AUTO:
             return (type(values[0])(asked),)
-        if self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_"):
+        if self._continues_with(name):
             return (getattr(self, f"{name}_"),)
         return values
 
@@ -362,7 +379,6 @@ class TrainableModel(MatchingModel):
         return {
             **self.history_.header(),
             "validation_queries": self.validation_queries_.tolist(),
-            "learning_rate": self.learning_rate_,
             **{name: getattr(self, f"{name}_") for name in self.choices(few=True)},
             "scale": self.scale_,
             "n_pairs": self.n_pairs_,
@@ -374,7 +390,7 @@ class TrainableModel(MatchingModel):
         amounts = {"n_pairs": 0, "n_queries": 0, **fitted}
         self.n_pairs_, self.n_queries_ = count(amounts, "n_pairs"), count(amounts, "n_queries")
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
-        self.learning_rate_, self.scale_ = numbers([fitted["learning_rate"], fitted["scale"]])
+        (self.scale_,) = numbers([fitted["scale"]])
         # Older models had nothing to choose.
         for name, value in usual(self.choices(few=True)).items():
             found = fitted.get(name, value)

@@ -174,7 +174,7 @@ def our_rate(data: Data, threads: int, runs: int) -> float:
     model = S2Net(threads=threads, negatives="uniform", **options)
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
         training = model._prepared(Q, D, pairs)
-        run = model.make_run(training, model.training.learning_rate, workers)
+        run = model.make_run(training, model.training.rates[0], workers)
         batches = chain.from_iterable(run.batches(number) for number in count())
         for batch in islice(batches, 3):
             run.step(batch)

@@ -83,7 +83,7 @@ def paired(n):
 def run_of_one_epoch(model, Q, D, pairs):
     """The training run of a model after its first epoch (no early stopping)."""
     with Workers(1) as workers:
-        run = model.make_run(model._prepared(Q, D, pairs), model.training.learning_rate, workers)
+        run = model.make_run(model._prepared(Q, D, pairs), model.training.rates[0], workers)
         for batch in run.batches(0):
             run.step(batch)
     return run

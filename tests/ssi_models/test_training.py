@@ -17,10 +17,10 @@ from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
-from ssi_models.training.choosing import checkpoints, choose
-from ssi_models.training.loop import DivergenceWarning, Settings, train
+from ssi_models.training.choosing import EARLY, checkpoints, choose
+from ssi_models.training.loop import DivergenceWarning, Epoch, History, Settings, train
+from ssi_models.training.options import RATES
 from ssi_models.training.preferences import CandidateLists, Preferences
-from ssi_models.training.run import RATES
 
 
 def model(**more):
@@ -200,30 +200,92 @@ def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_p
         kind(symmetric="yes").fit(*problem())
 
 
+_NOTHING = {(form, 0.03, margin): 1 for form in (0, 1) for margin in (0.3, 0.1)}
+
+
 @pytest.mark.parametrize(
     ("measures", "best"),
     [
         # Both learn with the usual margin: the other one is tried with the better of them.
-        ({(0, 0.3): 2, (1, 0.3): 3, (1, 0.1): 4}, (1, 0.1)),
+        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 3, (1, 0.03, 0.1): 4}, (1, 0.03, 0.1)),
         # Only the usual form learns.
-        ({(0, 0.3): 2, (1, 0.3): 1, (0, 0.1): 1}, (0, 0.3)),
+        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 1, (0, 0.03, 0.1): 1}, (0, 0.03, 0.3)),
         # None learns (the start has 1): which form is better is seen with the other margin.
-        ({(0, 0.3): 1, (1, 0.3): 1, (0, 0.1): 1, (1, 0.1): 4}, (1, 0.1)),
-        ({(0, 0.3): 1, (1, 0.3): 1, (0, 0.1): 1, (1, 0.1): 1}, (0, 0.3)),
+        ({**_NOTHING, (1, 0.03, 0.1): 4}, (1, 0.03, 0.1)),
+        # None learns with any margin: the next rate is tried in the same way.
+        (
+            {**_NOTHING, (0, 0.003, 0.3): 2, (1, 0.003, 0.3): 3, (1, 0.003, 0.1): 2},
+            (1, 0.003, 0.3),
+        ),
+        (_NOTHING | {(form, 0.003, margin): 1 for form, _, margin in _NOTHING}, (0, 0.03, 0.3)),
     ],
 )
-def test_forms_are_compared_with_each_margin_until_one_learns(measures, best):
+def test_forms_are_compared_with_each_margin_and_rate_until_one_learns(measures, best):
+    """Epochs are early where nothing is learned, or late."""
+    assert chosen_by(measures, {values: 99 * (m > 1) for values, m in measures.items()}) == best
+
+
+ONE_FORM = {"form": (0,), "learning_rate": (0.03, 0.01, 0.003), "margin": (0.3,)}
+
+
+@pytest.mark.parametrize(
+    ("found", "best"),
+    [
+        # Measure and best epoch of each rate: the first late optimum ends the search.
+        ({0.03: (2, EARLY + 1)}, 0.03),
+        ({0.03: (2, EARLY), 0.01: (3, EARLY + 1)}, 0.01),
+        ({0.03: (2, 1), 0.01: (1.5, EARLY + 1)}, 0.03),
+        ({0.03: (1, 0), 0.01: (2, 1), 0.003: (1.5, 2)}, 0.01),
+        ({0.03: (1, 0), 0.01: (1, 0), 0.003: (1.5, 2)}, 0.003),
+    ],
+)
+def test_smaller_steps_are_tried_while_the_best_epoch_is_early(found, best):
+    measures, epochs = (
+        {(0, rate, 0.3): values[i] for rate, values in found.items()} for i in (0, 1)
+    )
+    assert chosen_by(measures, epochs, ONE_FORM) == (0, best, 0.3)
+
+
+def test_an_early_optimum_of_a_short_training_says_nothing():
+    assert chosen_by({(0, 0.03, 0.3): 2}, {(0, 0.03, 0.3): 1}, ONE_FORM, "max_epochs") == (
+        0,
+        0.03,
+        0.3,
+    )
+
+
+def chosen_by(measures, epochs, choices=None, stopped="patience"):
+    """The values that are chosen among trainings with these measures and best epochs."""
+    if choices is None:
+        choices = {"form": (0, 1), "learning_rate": (0.03, 0.003), "margin": (0.3, 0.1)}
+    tried = []
+
     def train(chosen, _):
-        measure = measures[chosen["form"], chosen["margin"]]
-        history = SimpleNamespace(best_epoch=int(measure > 1), best_validation=measure)
-        run = SimpleNamespace(measure=measure, is_better_than=lambda other: measure > other.measure)
-        tried.append(tuple(chosen.values()))
+        values = chosen["form"], chosen["learning_rate"], chosen["margin"]
+        measure = measures[values]
+        history = History([Epoch(0, 0, 0, measure)] * (epochs[values] + 1), epochs[values], stopped)
+        run = SimpleNamespace(
+            measure=measure, is_better_than=lambda other, errors=1: measure > other.measure
+        )
+        tried.append(values)
         return run, history
 
-    tried, choices = [], {"form": (0, 1), "margin": (0.3, 0.1)}
     found = choose(choices, checkpoints(None, choices), train)
-    assert tuple(found.chosen.values()) == best
     assert sorted(tried) == sorted(measures)
+    return tuple(found.chosen.values())
+
+
+@pytest.mark.filterwarnings("ignore::ssi_models.training.loop.DivergenceWarning")
+def test_steps_that_spoil_the_start_are_followed_by_shorter_ones():
+    """The second rate is taken where the first learns nothing, and only there."""
+    long, short = (model(learning_rate=rate).fit(*problem()) for rate in (1e30, 0.1))
+    assert long.history_.best_epoch == 0 < short.history_.best_epoch
+    for rates in ((1e30, 0.1), (0.1, 1e30)):
+        found = model(learning_rate=rates).fit(*problem())
+        assert found.learning_rate_ == 0.1
+        assert bytes_of(found) == bytes_of(short)
+    goes_on = found.set_params(warm_start=True, max_epochs=0).fit(*problem())
+    assert goes_on.learning_rate_ == 0.1
 
 
 @pytest.mark.parametrize("kind", [LowRankSSI, PSI])
@@ -292,6 +354,8 @@ def test_given_negatives_learn_from_rejected_documents_only():
         ({"rank": 0}, "rank must be 1 or more, got 0"),
         ({"learning_rate": 0}, "learning_rate must be positive"),
         ({"learning_rate": "fast"}, "learning_rate must be positive and finite, got 'fast'"),
+        ({"learning_rate": (0.1, 0)}, r"learning_rate must be positive .* got \(0.1, 0\)"),
+        ({"learning_rate": ()}, "learning_rate must be positive"),
         ({"margin": float("nan")}, "margin must be positive"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown; use one of"),
         ({"loss": "square"}, "loss 'square' is unknown"),

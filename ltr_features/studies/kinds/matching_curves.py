@@ -48,7 +48,7 @@ def training_curve(
     ranked = _training_ranking(task, n_queries, rng), _test_ranking(task, n_queries, rng)
     points = []
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
-        run = model.make_run(data, float(model.training.learning_rate), workers, validates=False)
+        run = model.make_run(data, model.training.rates[0], workers, validates=False)
         for number in range(epochs + 1):
             if number:
                 for batch in run.batches(number - 1):
