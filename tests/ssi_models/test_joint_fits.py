@@ -1,6 +1,6 @@
 """A model and its copies for parts of the queries: what they see, and what they choose together."""
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -95,6 +95,8 @@ def test_no_label_of_a_part_is_in_the_model_that_scores_it(name, monkeypatch):
     monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
     counter = iter(range(10**6))
     monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
+    if "batch_size" in QUICK[name]:  # a label is learned from in every epoch
+        monkeypatch.setitem(QUICK[name], "max_epochs", 3)
     Q, D, query, document = problem()
     of_part = np.isin(query, PARTS[0])
     others = np.where(of_part, (document + 1) % N, document)
@@ -163,13 +165,14 @@ def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
     best = np.argsort(-scores, axis=1)[:, :5]
     assert np.take_along_axis(same, best, axis=1).mean() > 0.5  # chance: 1 / 6
     assert not any("does not carry over" in remark for remark in model.remarks)
-    kept = 0
-    for seed in range(1, 6):
+
+    def is_kept(seed):
         Q, D, query, document = problem(noise=True, seed=seed)
         chance = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
         model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), chance)
-        kept += any("does not carry over" in remark for remark in model.remarks)
-    assert kept >= 3
+        return any("does not carry over" in remark for remark in model.remarks)
+
+    assert len(list(islice(filter(is_kept, range(1, 6)), 3))) == 3  # of five, or of the first
 
 
 def test_of_many_queries_one_part_is_held_out(monkeypatch):
