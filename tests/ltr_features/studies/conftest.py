@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -47,10 +48,11 @@ WORDS = [
 
 @pytest.fixture(scope="session")
 def make_report() -> Callable[..., Report]:
-    return example_report
+    """Each report is made once; none can be changed."""
+    return cache(example_report)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def page(make_report: Callable[..., Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report of 60 queries, as a file."""
     path = tmp_path_factory.mktemp("page") / "report.html"

@@ -47,28 +47,21 @@ Seen = dict[str, tuple[str, list[list[str]]]]
 
 
 @pytest.fixture(scope="module")
-def report(make_report: Callable[..., Report]) -> Report:
-    return make_report(n_queries=57)
+def study(make_report: Callable[..., Report]) -> Study:
+    return make_report(n_queries=60).studies[0]
 
 
 @pytest.fixture(scope="module")
-def study(report: Report) -> Study:
-    return report.studies[0]
+def seen(study: Study, browser: Browser, page: Path) -> Seen:
+    return clicked(study, browser, page)
 
 
-@pytest.fixture(scope="module")
-def seen(report: Report, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    return clicked(report, browser, tmp_path_factory.mktemp("page"))
-
-
-def clicked(report: Report, browser: Browser, folder: Path) -> Seen:
+def clicked(study: Study, browser: Browser, page: Path) -> Seen:
     """After each action: the status line and the cells of the rows on show."""
-    page = folder / "report.html"
-    page.write_text(render(report), encoding="utf-8")
     browser.open(page)
     found = {}
     for name, action in ACTIONS.items():
-        action = action.replace("SEARCHED", searched(report.studies[0]).upper())
+        action = action.replace("SEARCHED", searched(study).upper())
         status, rows = browser.evaluate(f"(() => {{ {TOOLS} {action} {SHOWN} }})()")
         found[name] = (status, rows)
         if name == "kind":
@@ -90,7 +83,7 @@ def expected_row(study: Study, query: str, measure: str = "NDCG@10") -> list[str
 
 def test_starts_with_the_largest_gains(study: Study, seen: Seen) -> None:
     status, rows = seen["start"]
-    assert status == "1–10 of 57 queries"
+    assert status == "1–10 of 60 queries"
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
     largest = [study.queries[i] for i in (-d).argsort(kind="stable")[:10]]
     assert rows == [expected_row(study, q) for q in largest]
@@ -100,7 +93,7 @@ def test_sorting_and_pages(study: Study, seen: Seen) -> None:
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
     smallest = [study.queries[i] for i in d.argsort(kind="stable")]
     assert [row[0] for row in seen["ascending"][1]] == smallest[:10]
-    assert seen["second page"][0] == "11–20 of 57 queries"
+    assert seen["second page"][0] == "11–20 of 60 queries"
     assert [row[0] for row in seen["second page"][1]] == smallest[10:20]
     assert [row[0] for row in seen["by id"][1]] == study.queries[:10]
 
@@ -153,7 +146,9 @@ def test_few_and_many_queries(
     report = make_report(n_queries=n, n_systems=4)
     study = report.studies[0]
     queries = study.queries
-    seen = clicked(report, browser, tmp_path)
+    path = tmp_path / "report.html"
+    path.write_text(render(report), encoding="utf-8")
+    seen = clicked(study, browser, path)
     page = min(n, 10)
     assert seen["start"][0] == f"1–{page} of {n:,} queries"
     d = study.values(study.pairs[0][0], "NDCG@10") - study.values(study.pairs[0][1], "NDCG@10")
