@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
 import ir_measures
@@ -15,7 +19,7 @@ from ir_measures import AP, RR, P, R, nDCG
 
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
-from letor.judged_runs import best_first, numba_settings_kept, to_ranx, unjudged_queries
+from letor.judged_runs import best_first, to_ranx, unjudged_queries
 from letor.measures import MeasureDefinition, measure_problems, parse_measure, run_measure
 
 PEERS = {
@@ -36,6 +40,16 @@ OF_RANX = {
     "MRR": "mrr",
 }
 
+#: Interpreted, as numba takes longer to compile it than it runs.
+RANX = """
+import json, ranx, sys
+judged, ranked, measures = json.load(sys.stdin)
+values = ranx.evaluate(
+    ranx.Qrels(judged), ranx.Run(ranked), measures, return_mean=False, make_comparable=True
+)
+json.dump({name: list(found) for name, found in values.items()}, sys.stdout)
+"""
+
 
 def frames(seed: int, n_queries: int = 25) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Graded labels, many tied scores, documents the run misses, queries without relevant
@@ -52,6 +66,13 @@ def frames(seed: int, n_queries: int = 25) -> tuple[pd.DataFrame, pd.DataFrame]:
         pd.DataFrame(qrels, columns=["qid", "docno", "label"]),
         pd.DataFrame(run, columns=["qid", "docno", "score"]),
     )
+
+
+def nested(table: pd.DataFrame, value: str) -> dict[str, dict[str, float]]:
+    return {
+        str(q): dict(zip(part["docno"], part[value].tolist(), strict=True))
+        for q, part in table.groupby("qid")
+    }
 
 
 def peer_values(qrels: pd.DataFrame, run: pd.DataFrame, measure: Any) -> pd.Series:
@@ -87,13 +108,16 @@ def test_every_measure_agrees_with_ranx_per_query() -> None:
     run = run.sort_values(["qid", "score", "docno"], ascending=[True, False, True])
     run["score"] = np.arange(len(run), 0, -1.0)
     values = evaluate(qrels, run, list(OF_RANX))
-    judged, ranked = to_ranx(qrels), to_ranx(run)
-    with numba_settings_kept():
-        import ranx
-
-        theirs = ranx.evaluate(
-            judged, ranked, list(OF_RANX.values()), return_mean=False, make_comparable=True
-        )
+    theirs = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", RANX],
+            env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+            input=json.dumps([nested(qrels, "label"), nested(run, "score"), [*OF_RANX.values()]]),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
     for name, called in OF_RANX.items():
         ours = values.loc[sorted(values.index), name]
         np.testing.assert_allclose(ours, theirs[called], atol=1e-12, err_msg=name)
@@ -102,11 +126,8 @@ def test_every_measure_agrees_with_ranx_per_query() -> None:
 def test_objects_of_ranx_and_dictionaries_are_taken() -> None:
     qrels, run = frames(4, n_queries=5)
     expected = evaluate(qrels, run, ["NDCG@10", "MAP"])
-    nested = [
-        {q: dict(zip(part["docno"], part[value], strict=True)) for q, part in table.groupby("qid")}
-        for table, value in ((qrels, "label"), (run, "score"))
-    ]
-    for judged, ranked in ((to_ranx(qrels), to_ranx(run)), (qrels, to_ranx(run)), nested):
+    dictionaries = nested(qrels, "label"), nested(run, "score")
+    for judged, ranked in ((to_ranx(qrels), to_ranx(run)), (qrels, to_ranx(run)), dictionaries):
         found = evaluate(judged, ranked, ["NDCG@10", "MAP"])
         pd.testing.assert_frame_equal(found.loc[expected.index], expected)
     assert unjudged_queries(to_ranx(qrels[qrels["qid"] != "q2"]), to_ranx(run)) == ["q2"]
