@@ -74,15 +74,36 @@ def run(config, tmp_path_factory):
     return experiment
 
 
-@pytest.mark.parametrize("memory", [None, 1], ids=["in memory", "in files"])
-def test_another_run_gives_the_same_bytes(run, config, tmp_path, memory):
+@pytest.fixture(scope="module")
+def one_of_each(config) -> ExperimentConfig:
+    """The experiment with one split, and one system of each kind: a column, a ranker on columns
+    that are trained or not, each of the rankers, repeated or not."""
+    names = ("BM25", "SSI", "words", "words+SSI", "words, XGBoost", "words, refit 1")
+    values = config.model_dump(mode="json", exclude_none=True)
+    values["systems"] = [system for system in values["systems"] if system["name"] in names]
+    values["splits"] = values["splits"][:1]
+    values["evaluation"] |= {"comparisons": [["words+SSI", "words"]], "hard_selectors": ["BM25"]}
+    values["evaluation"] |= {"headline": ["words+SSI", "words"], "hard_systems": ["words+SSI"]}
+    return ExperimentConfig.model_validate(values)
+
+
+@pytest.fixture(scope="module")
+def small_run(one_of_each, tmp_path_factory) -> Path:
+    """Where it was run with one thread."""
+    folder = tmp_path_factory.mktemp("small")
+    RankingStudy(one_of_each, folder, threads=1).run()
+    return folder
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 14], ids=["in memory", "in files"])
+def test_another_run_gives_the_same_bytes(small_run, one_of_each, tmp_path, memory):
     """For any number of threads and any memory; the times that stages took are the one file that
     differs."""
-    study = RankingStudy(config, tmp_path, threads=2, memory=memory)
+    study = RankingStudy(one_of_each, tmp_path, threads=2, memory=memory)
     study.run()
     in_files = {memory is not None}
     assert {isinstance(study.part(*part).X, np.memmap) for part in some_parts(study)} == in_files
-    assert different(run.folder, tmp_path) == {TIMES}
+    assert different(small_run, tmp_path) == {TIMES}
 
 
 def to_do(study: RankingStudy) -> list[str]:
@@ -95,11 +116,11 @@ def some_parts(study):
     return [(study.config.splits[0], "Fold1", part) for part in ("train", "vali", "test")]
 
 
-def test_workers_make_the_same_bytes(run, config, tmp_path, workers):
+def test_workers_make_the_same_bytes(small_run, one_of_each, tmp_path, workers):
     with connected(workers.scheduler_address, tmp_path) as cluster:
-        study = RankingStudy(config, tmp_path)
+        study = RankingStudy(one_of_each, tmp_path)
         study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
-    assert different(run.folder, tmp_path) == {TIMES}
+    assert different(small_run, tmp_path) == {TIMES}
 
 
 def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_path):
