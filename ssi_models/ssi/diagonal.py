@@ -35,7 +35,7 @@ class DiagonalSSI(TrainableModel):
     name: ClassVar[str] = "diagonal"
     tensors: ClassVar[Mapping[str, Tensor]] = {"diagonal": Tensor(("words",))}
 
-    training: TrainingOptions = TrainingOptions(learning_rate=(0.1, 0.03, 0.01))
+    training: TrainingOptions = TrainingOptions(learning_rate=0.1)
 
     diagonal_: NDArray[np.float32] = field(init=False)
 
