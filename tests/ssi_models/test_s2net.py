@@ -285,7 +285,9 @@ def test_steps_do_not_depend_on_the_threads(negatives, monkeypatch):
 def test_two_matrices_learn_two_vocabularies(optimizer, monkeypatch):
     """Document words are the query words in another order, 7 of them missing."""
     # Twelve held-out queries are too few to tell it from chance.
-    monkeypatch.setattr("ssi_models.training.run.exceeds_noise", lambda values, start: True)
+    monkeypatch.setattr(
+        "ssi_models.training.run.exceeds_noise", lambda values, start, errors=0: True
+    )
     rng = np.random.default_rng(0)
     X = (rng.random((120, 16)) < 0.25) * 1.0
     X[:, 0] += X.sum(axis=1) == 0

@@ -30,7 +30,9 @@ OF_THE_PAPER = {**QUICK, "unit_documents": False}
 @pytest.fixture(autouse=True)
 def _keep_what_was_trained(monkeypatch):
     """The data below teach nothing, and a start is left only for what is better beyond chance."""
-    monkeypatch.setattr("ssi_models.training.run.exceeds_noise", lambda values, start: True)
+    monkeypatch.setattr(
+        "ssi_models.training.run.exceeds_noise", lambda values, start, errors=0: True
+    )
 
 
 def data(seed=0):
