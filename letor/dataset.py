@@ -14,7 +14,7 @@ from letor.errors import InputError
 from letor.mapped import filled_like, take_rows
 from letor.missing import Missing
 from letor.string_array import StringArray
-from ltr_base.names import counted, listed
+from ltr_base.names import counted, listed, repeated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,8 +71,7 @@ class RankingData:
             raise InputError(
                 f"{len(self.column_names)} column names for {self.X.shape[1]} columns of X"
             )
-        if len(set(self.column_names)) != len(self.column_names):
-            twice = sorted({c for c in self.column_names if list(self.column_names).count(c) > 1})
+        if twice := repeated(self.column_names):
             raise InputError(f"column names given twice: {', '.join(twice)}")
         m = len(self.query_ids)
         q = self.query_index

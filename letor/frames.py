@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError, LetorWarning
 from letor.kernels.numbers import EXACT_IN_FLOAT32
-from ltr_base.names import counted, listed
+from ltr_base.names import counted, listed, repeated
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
@@ -251,8 +251,7 @@ def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:
 
 
 def _check_distinct(names: Sequence[str]) -> None:
-    if len(set(names)) != len(names):
-        twice = sorted({c for c in names if list(names).count(c) > 1})
+    if twice := repeated(names):
         raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 
@@ -23,6 +24,11 @@ def listed(names: Sequence[str], most: int) -> str:
     """The first ``most`` names, followed by the total number if there are more."""
     shown = ", ".join(names[:most])
     return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once, each once, sorted."""
+    return sorted(name for name, n in Counter(names).items() if n > 1)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from letor.errors import InputError
-from ltr_base.names import listed, nearest
+from ltr_base.names import listed, nearest, repeated
 from ltr_features.columns.letor46 import LETOR46_COLUMNS, LETOR_FIELDS
 from ltr_features.text.index import WHOLE
 
@@ -158,8 +158,7 @@ def featureset(
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(TARGETS)}")
     if index is not None and target == "solr":
         raise InputError("index: Solr tests features at the first query only; leave it out")
-    twice = sorted({name for name in columns if list(columns).count(name) > 1})
-    if twice:
+    if twice := repeated(columns):
         raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
     named = _checked_fields(fields or {})
     features = tuple(_feature(name, target, named) for name in columns)

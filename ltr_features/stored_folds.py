@@ -17,6 +17,7 @@ from letor.mapped import GrowingArray
 from letor.missing import Missing
 from letor.parquet import read_ids
 from letor.parquet_parts import ALL_ROWS, write_part
+from ltr_base.names import repeated
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_table import FitAll, FoldTable, learned_columns
@@ -83,8 +84,7 @@ def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str,
 
 def check_names(names: Sequence[str]) -> None:
     """Raise InputError, before any work, if two columns have the same name."""
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
+    if twice := repeated(names):
         raise InputError(f"column names given twice: {', '.join(twice)}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, repeated
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Columns,
@@ -274,9 +274,8 @@ def columns_append(
     rows = read_rows(file, **options)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
     names = [name for chosen in families for name in chosen.column_names]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two of the new columns are called {twice!r}; name each once")
+    if twice := repeated(names):
+        raise InputError(f"two of the new columns are called {twice[0]!r}; name each once")
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
     n_missing = missing_values(context, join.pairs, families)

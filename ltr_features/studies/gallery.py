@@ -17,6 +17,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
+from ltr_base.names import repeated
 from ltr_features.studies.progress import REPORT, TIMES
 from ltr_features.studies.run import experiment_names
 from ltr_features.studies.study import MANIFEST
@@ -134,7 +135,7 @@ def write_gallery(
     """
     target, exhibits = Path(out), [Exhibit.read(Path(folder)) for folder in folders]
     names = [exhibit.name for exhibit in exhibits]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := repeated(names):
         raise InputError(f"two of the folders are called {twice[0]}; rename one")
     if target.exists() and not _is_gallery(target):
         raise InputError(f"{target}: exists already and is not a gallery; name another folder")

@@ -16,8 +16,8 @@ from ssi_models.training.run import JointRun
 EARLY = 5
 
 #: Standard errors by which smaller steps must rank held-out queries better than the start: more
-#: than the usual 1.5, as each further attempt is another chance to find by luck what is not there.
-ERRORS = 2.5
+#: than ``held_out.ERRORS``, as each further attempt may find by luck what is not there.
+ERRORS_AGAIN = 2.5
 
 #: The values to try for each parameter, the usual one first.
 Choices: TypeAlias = Mapping[str, Sequence[Any]]
@@ -88,7 +88,7 @@ def choose(
         found = best_at(rate)
         if best.learned:
             best = better(best, found)
-        elif found.run.is_better_than(best.run, ERRORS):
+        elif found.run.is_better_than(best.run, ERRORS_AGAIN):
             best = found
     return best
 

@@ -19,6 +19,8 @@ MANY_QUERIES = 2000
 N_PARTS = 3
 #: Measures for early stopping; the rank loss is negated, so that higher is better.
 VALIDATION_MEASURES = ("map", "rank_loss")
+#: Standard errors of a gain in the validation measure that chance alone hardly explains.
+ERRORS = 1.5
 #: An irrelevant document with the same score counts as this share of one that is ranked above.
 TIED = 0.5
 #: Number of scores mixed and ranked at a time: few enough for a processor's cache.
@@ -88,7 +90,7 @@ def n_validated(part: NDArray[np.int64], n_queries: int) -> int:
 
 
 def exceeds_noise(
-    values: NDArray[np.float64], start: NDArray[np.float64], errors: float = 1.5
+    values: NDArray[np.float64], start: NDArray[np.float64], errors: float = ERRORS
 ) -> bool:
     """Whether the mean of the values exceeds that of the start by more than so many standard errors
     of the paired differences: with many choices compared, the best of them exceeds the start by

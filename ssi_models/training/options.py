@@ -138,6 +138,17 @@ class TrainingOptions:
         rates = tuple(asked) if isinstance(asked, (tuple, list)) else (asked,)
         return rates[:1] if self.optimizer in self.whole_passes else rates
 
+    def choices(self, *, few: bool) -> dict[str, tuple[float, ...]]:
+        """The rates and margins that held-out queries choose from, the usual one first.
+
+        Args:
+            few: whether few queries have relevant documents, see ``hold_out``.
+        """
+        rates = tuple(map(float, self.rates))
+        margins = self.margins if self.margin == AUTO else (float(self.margin),)
+        n = None if few else 1
+        return {"learning_rate": rates[:n], "margin": margins[:n]}
+
     @property
     def adagrad_start(self) -> float | None:
         """Initial value of AdaGrad's accumulators; None with another optimizer."""

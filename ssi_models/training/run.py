@@ -20,7 +20,7 @@ from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
 from ssi_models.training.data import TrainingData
 from ssi_models.training.embedding_table import TextMatrix
-from ssi_models.training.held_out import Validation, exceeds_noise, mean_value
+from ssi_models.training.held_out import ERRORS, Validation, exceeds_noise, mean_value
 from ssi_models.training.losses import PairwiseLoss
 from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
@@ -283,7 +283,7 @@ class JointRun:
     def beats_start(self) -> bool:
         return exceeds_noise(self._values, self._start)
 
-    def is_better_than(self, other: JointRun, errors: float = 1.5) -> bool:
+    def is_better_than(self, other: JointRun, errors: float = ERRORS) -> bool:
         """Whether it ranks held-out queries better than another run, both in their current state,
         by more than so many standard errors."""
         for run in (self, other):

@@ -203,16 +203,10 @@ class TrainableModel(MatchingModel):
         Args:
             few: whether few queries have relevant documents, see ``hold_out``.
         """
-        rates = tuple(map(float, self.training.rates))
-        asked, known = self.training.margin, self.training.margins
-        if len(rates) > 1 and self._continues_with("learning_rate"):
-            rates = (self.learning_rate_,)
-        margins = (float(asked),) if asked != AUTO else known
-        return {
-            **self.forms(),
-            "learning_rate": rates if few else rates[:1],
-            "margin": margins if few else margins[:1],
-        }
+        found = {**self.forms(), **self.training.choices(few=few)}
+        if len(self.training.rates) > 1 and self._continues_with("learning_rate"):
+            found["learning_rate"] = (self.learning_rate_,)
+        return found
 
     def forms(self) -> Choices:
         """The choices for the parameters that decide the model's form."""

@@ -1,6 +1,6 @@
 """What was meant by a name that there is not."""
 
-from ltr_base.names import close_names, counted, listed, nearest
+from ltr_base.names import close_names, counted, listed, nearest, repeated
 
 
 def test_the_nearest_name_is_asked_for_whatever_its_case():
@@ -28,3 +28,8 @@ def test_several_are_given_nearest_first():
 def test_a_list_that_is_cut_says_so():
     assert listed(["a", "b"], 2) == "a, b"
     assert listed(["a", "b", "c"], 2) == "a, b, ... (3 in all)"
+
+
+def test_repeated_names_are_listed_once_and_sorted():
+    assert repeated(["b", "a", "b", "c", "a", "b"]) == ["a", "b"]
+    assert repeated(name for name in "abc") == []

@@ -247,11 +247,8 @@ def test_smaller_steps_are_tried_while_the_best_epoch_is_early(found, best):
 
 
 def test_an_early_optimum_of_a_short_training_says_nothing():
-    assert chosen_by({(0, 0.03, 0.3): 2}, {(0, 0.03, 0.3): 1}, ONE_FORM, "max_epochs") == (
-        0,
-        0.03,
-        0.3,
-    )
+    first = (0, 0.03, 0.3)
+    assert chosen_by({first: 2}, {first: 1}, ONE_FORM, stopped="max_epochs") == first
 
 
 def chosen_by(measures, epochs, choices=None, stopped="patience"):

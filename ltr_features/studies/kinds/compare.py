@@ -15,7 +15,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
 from letor.measures import measure_problems
-from ltr_base.names import counted, nearest
+from ltr_base.names import counted, nearest, repeated
 from ltr_features.sources.files import (
     check_same_ids,
     judgements_of,
@@ -282,7 +282,7 @@ def _check(config: CompareConfig, data: Path) -> None:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):
         problems.append(f"{len(names)} names for {len(config.runs)} runs")
-    if shared := sorted({name for name in names if names.count(name) > 1}):
+    if shared := repeated(names):
         problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
     if len(set(config.baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")

@@ -15,9 +15,10 @@ from ltr_features.studies.kinds.matching_tasks import Task
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
+from ssi_models.parameters import AUTO
 from ssi_models.training.data import TrainingData
 from ssi_models.training.preferences import Preferences
-from ssi_models.training.run import TrainingRun
+from ssi_models.training.run import TrainingRun, best_rate
 from ssi_models.training.trainable import TrainableModel
 
 MAX_DOCUMENTS = 5000  # drawn for the ranking of training queries, in addition to relevant ones
@@ -48,7 +49,9 @@ def training_curve(
     ranked = _training_ranking(task, n_queries, rng), _test_ranking(task, n_queries, rng)
     points = []
     with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
-        run = model.make_run(data, model.training.rates[0], workers, validates=False)
+        auto = model.training.learning_rate == AUTO
+        rate = best_rate(model, data, workers) if auto else model.training.rates[0]
+        run = model.make_run(data, rate, workers, validates=False)
         for number in range(epochs + 1):
             if number:
                 for batch in run.batches(number - 1):

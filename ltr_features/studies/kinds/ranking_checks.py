@@ -13,7 +13,7 @@ from typing import Any
 from letor.errors import InputError
 from letor.measures import measure_problems
 from letor.rankers.registry import get_ranker, ranker_names
-from ltr_base.names import nearest
+from ltr_base.names import nearest, repeated
 from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import families, get_family
@@ -216,8 +216,7 @@ def _duplicate_names(config: ExperimentConfig) -> Iterator[str]:
         ("models", [slug(model.name) for model in config.models]),
         ("column families", [part.family for part in config.columns]),
     ):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if twice := repeated(names):
             yield f"two {what} share the name (as a folder) {', '.join(twice)}"
 
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 import pandas as pd
 from pydantic import Field, model_validator
 
-from ltr_base.names import nearest
+from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.runner import Planned
@@ -63,8 +63,7 @@ class TableSection(Section):
     @model_validator(mode="after")
     def _labels_fit(self) -> Self:
         labels = [row.label for row in self.rows]
-        twice = sorted({label for label in labels if labels.count(label) > 1})
-        if twice:
+        if twice := repeated(labels):
             raise ValueError(f"table {self.name!r}: two rows have the label {', '.join(twice)}")
         unknown = sorted(self.mentioned - set(labels))
         if unknown:
