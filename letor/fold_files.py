@@ -22,6 +22,7 @@ from letor.missing import Missing
 from letor.string_array import StringArray
 
 _ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
+_S, _FOLD = rf"S(\d+){_ENDING}", r"Fold(\d+)"
 # Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
 _PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(?:set)?",
           "test": "test(?:set)?"}  # fmt: skip
@@ -41,11 +42,14 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
         options: for ``letor.svmlight.read_letor``.
 
     Returns:
-        All rows, each query once, and the folds over them.
+        All rows, each query once, and the folds over them. Rows keep the order of the files that
+        they were taken from in every fold; rankers that depend on it may differ slightly from ones
+        that are trained on files with the same rows in another order.
 
     Raises:
-        InputError: the folder has neither layout, files differ in their number of columns, a
-            query is in two parts, or two files give a query different rows.
+        InputError: the folder has neither layout, a part or fold is missing between others, files
+            differ in their number of columns, a query is in two parts or in the test rows of two
+            folds, or two files give a query different rows.
     """
     with reading(folder, "all files must have the same columns"):
         return _read(Path(folder), options)
@@ -54,7 +58,7 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
 def fold_parts(folder: Path) -> dict[str, dict[str, Path | None]]:
     """The files of ``Fold1``, ``Fold2``, ... in a folder, by the fold's name and by "train",
     "validation" and "test"; None where one is missing. No folds if there is no such folder."""
-    homes = [home for home in _numbered(folder, r"Fold(\d+)") if home.is_dir()]
+    homes = [home for home in _numbered(folder, _FOLD) if home.is_dir()]
     found = {home.name.capitalize(): home for home in homes}
     last = int(homes[-1].name[len("Fold") :]) if homes else 0
     return {
@@ -66,10 +70,12 @@ def fold_parts(folder: Path) -> dict[str, dict[str, Path | None]]:
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
-    parts = _numbered(folder, rf"S(\d+){_ENDING}")
+    parts = _numbered(folder, _S)
     if len(parts) >= 3:
+        _check_gaps(parts, _S)
         return _read_parts(parts, options)
-    homes = [p for p in _numbered(folder, r"Fold(\d+)") if p.is_dir()]
+    homes = [p for p in _numbered(folder, _FOLD) if p.is_dir()]
+    _check_gaps(homes, _FOLD)
     if not homes and _part_file(folder, "train") is not None:
         homes = [folder]
     if not homes:
@@ -155,13 +161,15 @@ def _read_fold_folders(
     kept: list[RankingData] = []
     paths: list[Path] = []
     seen: dict[str, tuple[bytes, Path]] = {}
-    folds = []
+    tested: dict[str, Path] = {}
+    folds: list[Fold] = []
     for home in homes:
         lists = {}
         for part in _PARTS:
             path = _part_file(home, part)
             if path is None:
-                raise InputError(f"{home} has no {part} file ({part}.txt or the like)")
+                usual = {"validation": "vali"}.get(part, part)
+                raise InputError(f"{home} has no {part} file ({usual}.txt or the like)")
             data = read_rows(path, **options)
             _check_widths([*paths[:1], path], [*kept[:1], data])
             new = []
@@ -180,6 +188,13 @@ def _read_fold_folders(
                 paths.append(path)
             lists[part] = data.all_query_ids
         folds.append(Fold(home.name, **lists))
+        for query_id in folds[-1].test:
+            if query_id in tested:
+                raise InputError(
+                    f"{home}: its test query {query_id} is a test query of {tested[query_id]} too, "
+                    "but a query is tested once: read the folds one by one"
+                )
+            tested[query_id] = home
     return concatenate(kept), folds
 
 
@@ -208,6 +223,20 @@ def _numbered(folder: Path, pattern: str) -> list[Path]:
     """Entries of a folder whose names match, ordered by number."""
     found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
     return [p for _, p in sorted((int(match[1]), p) for match, p in found if match)]
+
+
+def _check_gaps(paths: Sequence[Path], pattern: str) -> None:
+    """Raise InputError if a number between the first and the last is missing: folds would be
+    renumbered, and parts make other folds than the official ones."""
+    numbers = {int(re.fullmatch(pattern, path.name, re.IGNORECASE)[1]): path for path in paths}  # type: ignore[index]
+    missing = [n for n in range(1, max(numbers, default=0)) if n not in numbers]
+    if missing:
+        path = next(iter(numbers.values()))
+        names = ", ".join(re.sub(r"\d+", str(n), path.name, count=1) for n in missing)
+        raise InputError(
+            f"{path.parent}: {names} is missing, while {paths[-1].name} is there: add it, or "
+            "number the others from 1 without a gap"
+        )
 
 
 def _part_file(home: Path, part: str) -> Path | None:

@@ -53,9 +53,11 @@ class ColumnFamily(ABC):
         reference: the paper or report that defines the family.
         knows_added: whether everything that the family learns from documents comes from
             ``context.learned_from``, so that it can compute its columns for added documents too.
+        reads_texts: whether the columns depend on more than the ids of queries and documents.
     """
 
     knows_added: ClassVar[bool] = False
+    reads_texts: ClassVar[bool] = True
     name: ClassVar[str]
     description: ClassVar[str]
     reference: ClassVar[str]

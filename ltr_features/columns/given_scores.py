@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 class _Known(NamedTuple):
     """The scores of a column for pairs of the collection: keys (query * n_documents + document),
-    int64 in ascending order, and their values, float32."""
+    int64 in ascending order, and their values, float32; and float32 [n_queries], the lowest score
+    that the file has for each query (of all queries, if it has none), whatever the document."""
 
     keys: NDArray[np.int64]
     values: NDArray[np.float32]
+    lowest: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class GivenScores(ColumnFamily):
             several kinds of scores gives a column for each, ``<name>_<kind of score>``.
         query, document, scores: the names of the tables' columns, see ``read_scores``.
         missing: the value of a pair without a score: a number, or "lowest": the lowest score of the
-            query in that column (of all queries, if it has none).
+            query in the file (of all queries, if it has none).
 
     Raises:
         InputError: a file cannot be read.
@@ -47,6 +49,7 @@ class GivenScores(ColumnFamily):
     name = "scores"
     description = "Scores of other systems, from runs, tables and LETOR files"
     reference = "given"
+    reads_texts = False
 
     files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
     query: str | None = None
@@ -103,7 +106,8 @@ class GivenScores(ColumnFamily):
             place = _places(context, known, pairs)
             missing = place < 0
             result[~missing, j] = known.values[place[~missing]]
-            result[missing, j] = self._substitutes(context, known, pairs.query[missing])
+            lowest = self.missing == "lowest"
+            result[missing, j] = known.lowest[pairs.query[missing]] if lowest else self.missing
         return result
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
@@ -113,18 +117,6 @@ class GivenScores(ColumnFamily):
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
         return f"{column}: {rows_without('score', n_missing, n)} and get {value}"
-
-    def _substitutes(
-        self, context: ColumnContext, known: _Known, queries: NDArray[np.int64]
-    ) -> NDArray[np.float32] | float:
-        if self.missing != "lowest":
-            return self.missing
-        lowest = np.full(context.collection.n_queries, known.values.min(initial=np.inf))
-        of_query = known.keys // context.collection.n_documents
-        scored, first = np.unique(of_query, return_index=True)
-        if len(scored):
-            lowest[scored] = np.minimum.reduceat(known.values, first)
-        return lowest[queries].astype(np.float32)
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores in a file for pairs of the collection, by the names they have there."""
@@ -167,7 +159,15 @@ def _of_collection(table: ScoreTable, context: ColumnContext) -> dict[str, _Know
     keys = query[about] * collection.n_documents + document[about]
     order = np.argsort(keys, kind="stable")
     keys, about = keys[order], about[order]
+    of_query = np.flatnonzero(query >= 0)
+
+    def lowest(scores: NDArray[np.float64]) -> NDArray[np.float32]:
+        found = np.full(collection.n_queries, scores.min(), dtype=np.float32)
+        found[query[of_query]] = np.inf
+        np.minimum.at(found, query[of_query], scores[of_query].astype(np.float32))
+        return found
+
     return {
-        name: _Known(keys, scores[about].astype(np.float32))
+        name: _Known(keys, scores[about].astype(np.float32), lowest(scores))
         for name, scores in table.scores.items()
     }

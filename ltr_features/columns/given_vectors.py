@@ -48,6 +48,7 @@ class GivenVectors(ColumnFamily):
     name = "vectors"
     description = "Similarity of vectors of queries and documents that another model made"
     reference = "given"
+    reads_texts = False
 
     queries: str | os.PathLike[str] | None = None
     documents: str | os.PathLike[str] | None = None

@@ -43,16 +43,25 @@ def families() -> dict[str, type[ColumnFamily]]:
     return {name: _FAMILIES.get(name) for name in _FAMILIES.names()}
 
 
+def get_kind(name: str) -> type[ColumnFamily]:
+    """The class of a registered family.
+
+    Raises:
+        InputError: there is no such family, or it cannot be loaded.
+    """
+    kind: type[ColumnFamily] = _FAMILIES.get(name)
+    return kind
+
+
 def get_family(name: str, **options: Any) -> ColumnFamily:
     """Construct a family by name; ``options`` are its constructor's parameters.
 
     Raises:
         InputError: there is no such family, or it has no such option.
     """
-    kind = _FAMILIES.get(name)
+    kind = get_kind(name)
     check_call(kind, options, f"column family {name!r}")
-    family: ColumnFamily = kind(**options)
-    return family
+    return kind(**options)
 
 
 def get_families(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted, repeated
+from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Columns,
@@ -228,10 +228,16 @@ def columns_append(
     file: Annotated[
         Path, typer.Argument(help="LETOR file whose lines name '#docid = ID', or .parquet.")
     ],
-    workspace: Workspace,
     out: Annotated[
         Path, typer.Option(help="The new file; in LETOR text the old lines stay byte for byte.")
     ],
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Workspace folder with the texts of the rows; not needed for the families scores "
+            "and vectors."
+        ),
+    ] = None,
     family: Families = None,
     option: FamilyOptions = None,
     model_file: Annotated[
@@ -254,18 +260,14 @@ def columns_append(
 
     Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
     new.txt"""
-    import numpy as np
-
     from letor.column_names import append_named, check_format, read_rows
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.fitted import load_fitted
-    from ltr_features.feature_table import column_notes, missing_values
-    from ltr_features.remarks import family_remarks
-    from ltr_features.sources.letor_join import join_letor
+    from ltr_features.row_columns import columns_of_rows
 
     families = families_of(family or [], option or [], needed=not model_file)
     check_format(out)
-    context = open_workspace(workspace, threads=threads)
+    context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {
         "n_columns": columns,
         "non_finite": non_finite,
@@ -273,24 +275,14 @@ def columns_append(
     }
     rows = read_rows(file, **options)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
-    names = [name for chosen in families for name in chosen.column_names]
-    if twice := repeated(names):
-        raise InputError(f"two of the new columns are called {twice[0]!r}; name each once")
-    join = join_letor(rows, context.collection, on_missing=on_missing)
-    values = np.hstack([chosen.compute(context, join.pairs) for chosen in families])
-    n_missing = missing_values(context, join.pairs, families)
-    notes = {
-        column.name: column_notes(chosen, column, n_missing[column.name], len(join.pairs))
-        for chosen in families
-        for column in chosen.columns
-    }
-    ids = append_named(file, out, join.spread(values), notes, **options)
-    for number, name in zip(ids, names, strict=True):
+    new = columns_of_rows(rows, families, context, on_missing=on_missing)
+    ids = append_named(file, out, new.values, new.provenance, **options)
+    for number, name in zip(ids, new.provenance, strict=True):
         typer.echo(f"{number}: {name}")
-    if join.n_without_text:
-        typer.echo(f"{join.n_without_text:,} of {join.n_rows:,} rows have no text: 0", err=True)
-    typer.echo(f"{counted(join.n_rows, 'row')}: {out}")
-    for remark in [*context.remarks, *family_remarks(notes)]:
+    if new.n_without_text:
+        typer.echo(f"{new.n_without_text:,} of {len(rows):,} rows have no text: 0", err=True)
+    typer.echo(f"{counted(len(rows), 'row')}: {out}")
+    for remark in new.remarks:
         typer.echo(remark, err=True)
 
 

@@ -114,6 +114,12 @@ class TermIndex:
             )
         return index
 
+    @classmethod
+    def without_words(cls, n_documents: int) -> TermIndex:
+        """The index of documents whose texts are not known."""
+        counts = FieldCounts.from_matrix(csr_matrix((n_documents, 0), dtype=np.int32))
+        return cls(Analyzer(), Vocabulary([]), {WHOLE: counts})
+
     def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
         """An index of added documents with the vocabulary and statistics of this one. Words that
         the vocabulary lacks only count towards the documents' lengths.

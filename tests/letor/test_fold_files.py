@@ -90,6 +90,25 @@ def test_errors_name_file_and_query(tmp_path):
         read_folds(tmp_path)
 
 
+def test_a_query_that_two_folds_test_is_refused(tmp_path):
+    fold_folder(tmp_path / "Fold1", ["1"], ["2"], ["3"])
+    fold_folder(tmp_path / "Fold2", ["2"], ["1"], ["3"])
+    with pytest.raises(InputError, match=r"Fold2: its test query 3 is a test query of .*Fold1 too"):
+        read_folds(tmp_path)
+
+
+@pytest.mark.parametrize("names", [("Fold1", "Fold3"), ("S1.txt", "S2.txt", "S4.txt")])
+def test_a_gap_in_the_numbers_is_refused(tmp_path, names):
+    for name, query in zip(names, "123", strict=False):
+        if name.startswith("S"):
+            (tmp_path / name).write_text(ROWS[query])
+        else:
+            fold_folder(tmp_path / name, ["1"], ["2"], ["3"])
+    missing = {"Fold3": "Fold2", "S4.txt": r"S3\.txt"}[names[-1]]
+    with pytest.raises(InputError, match=f"{missing} is missing, while {names[-1]} is there"):
+        read_folds(tmp_path)
+
+
 def test_a_query_in_two_parts_is_refused(tmp_path):
     for i, query in enumerate("121", start=1):
         (tmp_path / f"S{i}.txt").write_text(ROWS[query])

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from random_collection import random_collection
 from safetensors.numpy import save_file
-from toys import context_of, run, toy
+from toys import context_of, refused, run, toy
 
 from letor.column_names import read_names
 from letor.errors import InputError
@@ -349,6 +349,26 @@ def test_the_commands_tell_of_all_rows_without_a_score(halves, tmp_path):
     *_, notes = read_names(tmp_path / "a.columns.json")
     (appended,) = notes["remarks"]
     assert appended.replace("vectors", "s", 1).replace("vectors", "score") in remark
+
+
+def test_rows_get_scores_and_vectors_without_their_texts(tmp_path, monkeypatch):
+    """The same bytes as with the workspace."""
+    monkeypatch.chdir(tmp_path)
+    write_sample("sample")
+    append = (
+        "columns append sample/letor/Fold1/test.txt --family scores --family vectors "
+        "--option scores.files.lsa=sample/runs/lsa.run --option scores.missing=lowest "
+        "--option vectors.queries=sample/vectors/queries.npy "
+        "--option vectors.documents=sample/vectors/documents.npy --out"
+    )
+    told = run(*append.split(), "without.txt").stderr
+    assert "have no score and get the query's lowest" in told
+    run("index", "beir", "folder=sample/beir", "--out", "workspace")
+    run(*append.split(), "with.txt", "--workspace", "workspace")
+    for suffix in (".txt", ".columns.json"):
+        assert Path(f"without{suffix}").read_bytes() == Path(f"with{suffix}").read_bytes()
+    texts = "columns append sample/letor/Fold1/test.txt --family vsm --out vsm.txt"
+    assert "vsm are computed from texts: name the workspace" in refused(*texts.split())
 
 
 def test_the_command_line_builds_them(tmp_path, monkeypatch):

@@ -1,13 +1,16 @@
 """Studies of the kind "letor": rankers on the folds of a LETOR data set.
 
 In each fold the parameters of every ranker are chosen on the validation queries, and the chosen
-ranker scores the test queries once.
+ranker scores the test queries once. A ranker may see all columns or some of them, so that a study
+tells what columns are worth that others made (the family ``scores``).
 """
 
 from __future__ import annotations
 
 import json
 import time
+import warnings
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -17,17 +20,23 @@ from typing import Any
 import pandas as pd
 
 from letor.dataset import RankingData
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
+from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted
+from ltr_features.columns.registry import get_family, get_kind
+from ltr_features.remarks import family_remarks
+from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
+from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents, Study
 
@@ -38,7 +47,8 @@ _CODE = ("letor", f"{__name__}:_train")
 class LetorStudy(Study):
     """A study that writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard
     errors), ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` with the page.
-    Rankers train on one thread."""
+    The stages of ``rankers/`` keep each fold's ranker and, of rows with document ids, its run of
+    the test queries. Rankers train on one thread."""
 
     timed = ("times.csv",)
     described = StudyConfig
@@ -48,15 +58,38 @@ class LetorStudy(Study):
     @cached_property
     def _data(self) -> tuple[RankingData, list[Fold], dict[str, str] | None]:
         """The rows, the official folds, and the groups of the queries."""
-        folder, groups = self.data / self.config.folder, self.config.groups
-        rows, official = read_folds(folder, n_columns=self.config.n_columns)
+        config, groups = self.config, self.config.groups
+        rows, official = read_folds(
+            self.data / config.folder, n_columns=config.n_columns, non_finite=config.non_finite
+        )
+        if config.columns:
+            rows = self._with_columns(rows)
+        for ranker in config.rankers:
+            ranker.chosen(rows.column_names)
         if groups is None:
             return rows, official, None
         return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
 
+    def _with_columns(self, rows: RankingData) -> RankingData:
+        """The rows with the further columns."""
+        chosen = [
+            get_family(c.family, **with_paths(get_kind(c.family), c.options, self.data))
+            for c in self.config.columns
+        ]
+        new = columns_of_rows(rows, chosen)
+        if known := {*rows.column_names} & {*new.provenance}:
+            raise InputError(f"columns: the rows have a column {min(known)!r} already: rename it")
+        return rows.with_columns(list(new.provenance), new.values, new.provenance)
+
     @cached_property
     def files(self) -> dict[str, Any]:
         found = self.identity(self.data / self.config.folder)
+        digests = self.runner.stages.digests
+        columns = [
+            {c.family: with_content(get_kind(c.family), c.options, self.data, digests)}
+            for c in self.config.columns
+        ]
+        found |= {"columns": columns} if columns else {}
         if self.config.groups is not None:
             found |= {"groups": self.identity(self.data / self.config.groups)}
         return found
@@ -94,11 +127,13 @@ class LetorStudy(Study):
     ) -> Planned:
         config, fit = self.config, place["fit"]
         ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
+        columns = ranker.chosen(self._data[0].column_names)
         grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
         inputs = {
             "rows": digest,
             "fold": [list(fold.train), list(fold.validation), list(fold.test)],
             "ranker": ranker.ranker,
+            "columns": columns,
             "params": ranker.params,
             "grid": grid,
             "tune_measure": config.tune_measure,
@@ -106,7 +141,8 @@ class LetorStudy(Study):
         }
 
         def make(folder: Path) -> None:
-            _train(config, ranker, self._parts(fold), folder)
+            train, valid, test = (part.select_columns(columns) for part in self._parts(fold))
+            _train(config, ranker, (train, valid, test), folder)
 
         n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
         again = f".refit-{fit}" if fit else ""
@@ -131,7 +167,9 @@ class LetorStudy(Study):
             for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
                 values.insert(column, key, place[key])
             frames.append(values)
-        results = Results(trained, pd.concat(frames, ignore_index=True), self._data[2])
+        rows, _, groups = self._data
+        remarks = family_remarks(rows.provenance)
+        results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
         tables = make_tables(self.config, results)
         page = document(self.config, results, tables)
         texts = {"results.json": summary(self.config, results, tables)}
@@ -162,20 +200,32 @@ def _train(
 ) -> None:
     train, valid, test = parts
     start = time.perf_counter()
-    tuned = tune(
-        ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
-        fixed=ranker.params,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LetorWarning)  # the report tells those of the chosen ranker
+        tuned = tune(
+            ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
+            fixed=ranker.params,
+        )  # fmt: skip
     seconds = time.perf_counter() - start
     definitions = [parse_measure(text) for text in config.measures.values()]
-    values = evaluate(test, tuned.ranker.predict(test), definitions)
+    scores = tuned.ranker.predict(test)
+    values = evaluate(test, scores, definitions)
     values.columns = pd.Index(list(config.measures))
     values.to_csv(folder / "per_query.csv", float_format="%.17g")
+    tuned.ranker.save(folder / "ranker")
+    if test.document_ids is not None:
+        write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))
+    measure = parse_measure(config.measures[config.compare_measures[0]])
     tuned.trials.to_csv(folder / "trials.csv", index=False)
     result = {
         "chosen": tuned.parameters,
         "validation": float(tuned.trials["value"].max()),
         "trials": len(tuned.trials),
+        "remarks": list(tuned.ranker.remarks),
+        "ties": [
+            float(evaluate(test, scores, replace(measure, ties=ties)).mean().item())
+            for ties in ("worst", "best")
+        ],
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
     for file, found in (("result.json", result), ("times.json", times)):

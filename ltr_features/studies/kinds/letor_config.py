@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from letor.errors import InputError
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
+from ltr_base.names import nearest
 from ltr_features.studies.config import Section
+from ltr_features.studies.kinds.ranking_parts import FamilyConfig
 
 
 class SchemeConfig(Section):
@@ -27,17 +31,29 @@ class SchemeConfig(Section):
     k: int = Field(default=10, ge=3)
     seed: int = Field(default=0, ge=0)
 
+    @model_validator(mode="after")
+    def _one_way(self) -> SchemeConfig:
+        if self.official and self.model_fields_set & {"k", "seed"}:
+            raise ValueError(
+                "k and seed are for random folds, not for official ones: leave them out"
+            )
+        return self
+
 
 class RankerConfig(Section):
-    """A ranker.
+    """A ranker on all columns or some of them.
 
     Attributes:
         ranker: a name in :mod:`letor.rankers.registry`. params: its fixed parameters.
         grid: parameter -> values to choose from on validation rows; by default the ranker's grid.
+        columns: names of the columns that it sees, all by default. without: columns that it does
+            not see.
     """
 
     label: str
     ranker: str
+    columns: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     params: dict[str, Any] = Field({})
     grid: dict[str, list[Any]] | None = None
 
@@ -47,7 +63,26 @@ class RankerConfig(Section):
         ranker.set_params(**{**self.params, **(self.grid or {})})
         if self.grid is None and self.ranker not in GRIDS:
             raise ValueError(f"ranker {self.ranker!r} has no default grid; give one")
+        if self.columns and self.without:
+            raise ValueError(f"{self.label!r}: give either columns or without")
         return self
+
+    def chosen(self, known: Sequence[str]) -> list[str]:
+        """The columns that the ranker sees, among the known ones.
+
+        Raises:
+            InputError: it names a column that is not known.
+        """
+        for name in (*self.columns, *self.without):
+            if name not in known:
+                raise InputError(
+                    f"ranker {self.label!r}: no column {name!r}; {nearest(name, known)}"
+                )
+        return [
+            name
+            for name in known
+            if (name in self.columns if self.columns else name not in self.without)
+        ]
 
 
 class ReferenceConfig(Section):
@@ -73,13 +108,18 @@ class StudyConfig(Section):
 
     Attributes:
         folder: LETOR files, see :func:`letor.fold_files.read_folds`. n_columns: of these files.
+        non_finite: "nan" reads values that are not finite as missing; by default they are errors.
+        columns: further columns, of families that need no texts (scores, vectors), joined by query
+            id and ``#docid``; a ranker that should not see them names them in ``without``.
         groups: file of query id, tab, group in the data folder; queries of one group are tested
             together.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
             official, different folds; a ranker without a seed on official folds is fitted once.
+        schemes: the official folds by default.
         tune_measure: measure on validation rows. measures: label in the report -> measure.
-        baseline: label of the ranker that others are compared with.
-        compare_measures: labels of the measures that are tested.
+        baseline: label of the ranker that others are compared with; the first by default.
+        compare_measures: labels of the measures that are tested, all by default; the first one
+            gives the verdict.
     """
 
     kind: Literal["letor"]
@@ -89,16 +129,31 @@ class StudyConfig(Section):
     groups: str | None = None
     repeats: int = Field(default=1, ge=1)
     n_columns: int | None = None
-    schemes: list[SchemeConfig] = Field(min_length=1)
+    non_finite: Literal["raise", "nan"] = "raise"
+    columns: list[FamilyConfig] = Field([])
+    schemes: list[SchemeConfig] = Field(
+        [SchemeConfig(name="official folds", official=True)], min_length=1
+    )
     rankers: list[RankerConfig] = Field(min_length=1)
     tune_measure: str = "ndcg@10"
-    measures: dict[str, str] = Field(min_length=1)
-    baseline: str
-    compare_measures: list[str] = Field(min_length=1)
+    measures: dict[str, str] = Field({"NDCG@10": "ndcg@10", "MAP": "map"}, min_length=1)
+    baseline: str = ""
+    compare_measures: list[str] = Field([])
     n_permutations: int = Field(default=10_000, ge=1)
     references: list[ReferenceConfig] = Field([])
     expected: list[ExpectedConfig] = Field([])
     notes: list[str] = Field([])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual(cls, given: Any) -> Any:
+        """Put in the baseline and the tested measures if they are left out."""
+        found = dict(given)
+        with suppress(KeyError, IndexError, TypeError):  # told by the checks of the fields
+            found.setdefault("baseline", found["rankers"][0]["label"])
+        measures = found.get("measures", cls.model_fields["measures"].default)
+        found.setdefault("compare_measures", list(measures))
+        return found
 
     @model_validator(mode="after")
     def _consistent(self) -> StudyConfig:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from letor.measures import parse_measure
+from ltr_base.names import counted
+from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
@@ -19,6 +23,9 @@ from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 _KEYS = ["scheme", "fold", "ranker"]
+#: A larger difference between the best and the worst order of equal scores is worth a remark.
+TIED = 0.01
+_MARKS = {"gain": "▲", "loss": "▼", "unsure": ""}
 
 
 @dataclass(frozen=True)
@@ -30,11 +37,13 @@ class Results:
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
         groups: group of each query, if the study names a file of them.
+        remarks: on columns that were joined.
     """
 
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
     groups: dict[str, str] | None = None
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -167,10 +176,14 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
                     config, tables, scheme.name, grouped=results.groups is not None
                 ),
             ],
+            remarks=_remarks(config, results.trained, scheme.name),
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
         )
         for scheme in config.schemes
     ]
+    if results.remarks:
+        columns = [("Column", remark) for remark in results.remarks]
+        sections.append(Section("columns", "Columns", remarks=columns))
     if tables.checks:
         checks = [("✓" if held else "✗", text) for held, text in tables.checks]
         sections.append(Section("expected", "Expectations", checks=checks))
@@ -183,8 +196,54 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
     }
     return Document(
         config.title, config.introduction, sections, means, measure, config.baseline,
-        notes=config.notes, definitions=definitions,
+        notes=config.notes, definitions=definitions, answer=_answer(config, tables.comparisons),
     )  # fmt: skip
+
+
+def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
+    """Which rankers differ significantly from the baseline, by the first tested measure."""
+    if not len(comparisons):
+        return ""
+    measure = config.compare_measures[0]
+    sentences = []
+    for scheme, table in comparisons[comparisons["measure"] == measure].groupby(
+        "scheme", sort=False
+    ):
+        certain = table[table["significant"].astype(bool)]
+        parts = [
+            f"{', '.join(rows['system'])} significantly {word}"
+            for word, rows in (
+                ("better", certain[certain["difference"] > 0]),
+                ("worse", certain[certain["difference"] < 0]),
+            )
+            if len(rows)
+        ]
+        found = " and ".join(parts) or "no other ranker significantly better or worse"
+        sentences.append(f"{str(scheme).capitalize()}, {measure}: {found} than {config.baseline}.")
+    return " ".join(sentences)
+
+
+def _remarks(
+    config: StudyConfig, trained: list[dict[str, Any]], scheme: str
+) -> list[tuple[str, str]]:
+    """What each ranker's first fit says of itself, and whether its equal scores leave its value
+    open: label and sentence."""
+    found = []
+    for ranker in config.rankers:
+        of_folds = [
+            r for r in trained if (r["scheme"], r["ranker"], r["fit"]) == (scheme, ranker.label, 0)
+        ]
+        told = [(str(r["fold"]), remark) for r in of_folds for remark in r["remarks"]]
+        found += [(f"{ranker.label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
+        worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
+        if best - worst > TIED:
+            tied = (
+                f"gives equal scores to documents of different grades; its "
+                f"{config.compare_measures[0]} is between {value(worst)} and {value(best)}, "
+                "depending on their order; here they keep the order of the files"
+            )
+            found.append((ranker.label, tied))
+    return found
 
 
 def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
@@ -208,8 +267,8 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
     n = tables.folds.loc[tables.folds["scheme"] == scheme, "fold"].nunique()
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
     caption = (
-        f"Mean over {n} folds of the mean over the test queries{fits} ± its standard error over "
-        f"queries. Bold: largest value; grey: published elsewhere. Validation: "
+        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± its standard "
+        f"error over queries. Bold: largest value; grey: published elsewhere. Validation: "
         f"{config.tune_measure} of the chosen parameters on the validation queries."
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
@@ -231,7 +290,7 @@ def _difference_tables(
             [
                 str(row["system"]),
                 row["measure"],
-                Cell(signed(row["difference"]), spread, style, strong=True),
+                Cell(signed(row["difference"]), spread, style, strong=True, marks=_MARKS[style]),
                 f"{signed(row['low'])} to {signed(row['high'])}",
                 Cell(p_value(row["p"]), f"refits {p_value(row['p_refits'])}" if refitted else ""),
                 p_value(row["p_corrected"]),
@@ -243,8 +302,8 @@ def _difference_tables(
         "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
         "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
-    caption = ""
+    caption = "Over the test queries of all folds; the means above weigh each fold alike."
     if grouped:
         n = int(table["n_groups"].max())
-        caption = f"The queries belong to {n:,} groups and are tested by group."
+        caption += f" The queries belong to {n:,} groups and are tested by group."
     return [Table(f"Differences from {config.baseline}, {scheme}", columns, rows, caption)]

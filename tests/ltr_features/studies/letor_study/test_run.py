@@ -1,6 +1,7 @@
 """A small comparison of rankers from file to tables."""
 
 import json
+import re
 from hashlib import sha256
 
 import numpy as np
@@ -13,6 +14,8 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
+from letor.rankers.registry import load_ranker
+from letor.trec import qrels_of, read_run
 from letor.tuning import tune
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds.letor_config import StudyConfig
@@ -105,6 +108,7 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is not a ranker"),
         ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
         ("k = 3", "k = 2", "schemes.1.k"),
+        ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
         ("MAP = 0.123", "MRR = 0.123", "references.0: 'MRR' is not one of"),
         ('measure = "MAP"', 'measure = "ERR"', "expected.0: 'ERR' is not one of"),
     ],
@@ -168,6 +172,120 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     file.write_text(f"{queries[0]}\tpart 1\n")
     with pytest.raises(InputError, match="23 queries have no group"):
         run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
+
+
+JOINED = """
+kind = "letor"
+title = "Do these scores help?"
+folder = "toy"
+compare_measures = ["NDCG@10"]
+
+[[columns]]
+family = "scores"
+options = { files = { mine = "mine.tsv" }, missing = "lowest" }
+
+[[rankers]]
+label = "given"
+ranker = "coordinate-ascent"
+grid = {}
+without = ["mine"]
+
+[[rankers]]
+label = "given and mine"
+ranker = "coordinate-ascent"
+grid = {}
+
+[[rankers]]
+label = "ties"
+ranker = "rankboost"
+columns = ["1"]
+params = { n_rounds = 1, n_thresholds = 1 }
+grid = {}
+"""
+
+
+@pytest.fixture
+def joined(tmp_path):
+    """The file of a study of scores that follow the labels; one document has none."""
+    write_letor(tmp_path)
+    scores = []
+    for part in sorted((tmp_path / "toy").iterdir()):
+        lines = part.read_text().splitlines()
+        ids = [f"{line.split()[1][4:]}-{row}" for row, line in enumerate(lines)]
+        part.write_text("".join(f"{row} #docid = {i}\n" for row, i in zip(lines, ids, strict=True)))
+        scores += [f"{i.split('-')[0]}\t{i}\t{row[0]}\n" for row, i in zip(lines, ids, strict=True)]
+    (tmp_path / "mine.tsv").write_text("qid\tdocno\tscore\n" + "".join(scores[1:]))
+    (tmp_path / "study.toml").write_text(JOINED)
+    return tmp_path / "study.toml"
+
+
+def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
+    """By the usual measures, on the official folds; the first ranker is the baseline."""
+    folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
+    means = pd.read_csv(folder / "means.csv").set_index("ranker")
+    assert means.loc["given and mine", "NDCG@10"] > 0.99
+    assert means.loc["given", "NDCG@10"] < 0.98
+    verdict = (folder / "verdict.txt").read_text()
+    assert "NDCG@10: given and mine significantly better" in verdict
+    page = (folder / "tables.txt").read_text()
+    assert "mine: 1 of 192 rows (0.5 %) have no score" in page
+    stages = tmp_path / "out" / "rankers" / "official_folds"
+    seen = {
+        name: len(load_ranker(stages / "fold1" / name / "ranker").feature_names_)
+        for name in ("given", "given_and_mine", "ties")
+    }
+    assert seen == {"given": 3, "given_and_mine": 4, "ties": 1}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert "sha256" in json.dumps(manifest["inputs"]["columns"])
+
+
+def test_runs_of_the_test_queries_are_kept(joined, tmp_path):
+    folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
+    rows, folds = read_folds(tmp_path / "toy")
+    values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str})
+    found = values.query("ranker == 'given' and fold == 2").set_index("qid")["NDCG@10"]
+    run = read_run(tmp_path / "out/rankers/official_folds/fold2/given/run.txt.gz")
+    test = rows.select_queries(folds[1].test)
+    again = evaluate(qrels_of(test), run, "ndcg@10")["ndcg@10"]
+    np.testing.assert_allclose(again, found[again.index], atol=1e-9)
+
+
+def test_equal_scores_are_told(joined, tmp_path):
+    folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
+    text = " ".join((folder / "tables.txt").read_text().split())
+    assert "ties: gives equal scores to documents of different grades" in text
+    assert "given: gives equal" not in text
+    assert "ties, fold 1, 2, 3, 4: learned nothing" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('without = ["mine"]', 'without = ["mime"]', "no column 'mime'; did you mean 'mine'"),
+        ('"scores"', '"vsm"', "columns of vsm are computed from texts"),
+        ("{ mine =", '{ "1" =', "the rows have a column '1' already"),
+        ('without = ["mine"]', 'without = ["1"]\ncolumns = ["1"]', "either columns or without"),
+        ('"mine.tsv"', '"absent.tsv"', "absent.tsv: no such file"),
+    ],
+)
+def test_columns_that_cannot_be_joined_are_named(joined, tmp_path, old, new, message):
+    text = joined.read_text().replace(old, new, 1)
+    if new == '"vsm"':
+        text = text.replace('options = { files = { mine = "mine.tsv" }, missing = "lowest" }', "")
+    joined.write_text(text)
+    with pytest.raises(InputError, match=message):
+        run_file(joined, data=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_values_that_are_not_finite_may_be_missing(joined, tmp_path):
+    part = tmp_path / "toy" / "S1.txt"
+    part.write_text(re.sub(r" 3:\S+", " 3:nan", part.read_text(), count=1))
+    text = joined.read_text()
+    with pytest.raises(InputError, match=r"S1\.txt, line 1: '3:nan' is not a number"):
+        run_file(joined, data=tmp_path, out=tmp_path / "out")
+    joined.write_text(text.replace('folder = "toy"', 'folder = "toy"\nnon_finite = "nan"'))
+    run_file(joined, data=tmp_path, out=tmp_path / "out")
 
 
 def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_path):
