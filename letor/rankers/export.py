@@ -77,6 +77,12 @@ def trees_of(ranker: LambdaMART) -> list[Node]:
     return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
 
 
+def used_columns(ranker: LambdaMART) -> list[str]:
+    """The names of the columns that trees test, which an engine must compute."""
+    used = {tree["split_feature"] for tree in _splits(trees_of(ranker))}
+    return [name for number, name in enumerate(ranker.feature_names_) if number in used]
+
+
 def floor32(threshold: float) -> np.float32:
     """The largest single-precision number that is not above the threshold."""
     single = np.float32(min(threshold, float(_LARGEST)))
@@ -130,7 +136,8 @@ def _plug_in(ranker: LambdaMART, name: str) -> Node:
 
 
 def _solr(ranker: LambdaMART, name: str) -> Node:
-    """Solr's format, whose test is x <= threshold + 1e-6. If missing values are not treated as 0,
+    """Solr's format, whose test is x <= threshold + 1e-6. It refuses a model that names a feature
+    which its store lacks, so that only those are named which trees test. If missing values are not treated as 0,
     the model needs Solr 9.2: older versions have no direction for them."""
     names, trees = ranker.feature_names_, trees_of(ranker)
     as_zero = not any(tree["missing_type"] == "NaN" for tree in _splits(trees))
@@ -151,7 +158,7 @@ def _solr(ranker: LambdaMART, name: str) -> Node:
     return {
         "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
         "name": name,
-        "features": [{"name": feature} for feature in names],
+        "features": [{"name": feature} for feature in used_columns(ranker)],
         "params": params if as_zero else {"isNullSameAsZero": False, **params},
     }
 

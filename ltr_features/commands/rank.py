@@ -181,11 +181,11 @@ def rank_export(
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
 ) -> None:
     """Write a ranker as the model file of a search engine, or as an ONNX model; features keep the
-    columns' names. Columns that the engine cannot compute are named.
+    columns' names. Columns that trees test and that the engine cannot compute are named.
 
     Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
-    from letor.rankers.export import export
+    from letor.rankers.export import export, of_plain_trees, used_columns
     from letor.rankers.onnx_model import to_onnx
     from letor.rankers.registry import load_ranker
     from ltr_features.featuresets import TARGETS, remark_on
@@ -198,7 +198,7 @@ def rank_export(
     with atomic_path(out) as partial:
         partial.write_bytes(model)
     typer.echo(f"{target}: {out}")
-    if target in TARGETS and (remark := remark_on(trained.feature_names_, target)):
+    if target in TARGETS and (remark := remark_on(used_columns(of_plain_trees(trained)), target)):
         typer.echo(remark, err=True)
 
 

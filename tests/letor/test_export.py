@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.rankers.export import TARGETS, _before_slack, export, floor32
+from letor.rankers.export import TARGETS, _before_slack, export, floor32, used_columns
 from letor.rankers.lambdamart import LambdaMART
 from letor.rankers.onnx_model import to_onnx
 
@@ -196,6 +196,20 @@ def test_names_that_vespa_would_misread_are_refused(odd):
     for row, expected in zip(data.X[:20], ranker.predict(named)[:20], strict=True):
         assert score(dict(zip(names, row, strict=True))) == pytest.approx(expected)
     assert odd in [f["name"] for f in json.loads(export(ranker, "solr"))["features"]]
+
+
+def test_solr_needs_only_the_columns_that_trees_test():
+    """It refuses a model with a feature that its store lacks."""
+    data = rows()
+    X = data.X.copy()
+    X[:, 1] = 1.0
+    ranker = LambdaMART(n_estimators=9, min_data_in_leaf=5, normalise="none")
+    ranker.fit(replace(data, X=X))
+    found = [f["name"] for f in json.loads(export(ranker, "solr"))["features"]]
+    names = data.column_names
+    assert found == used_columns(ranker) == [n for n in names if n in found]
+    assert names[1] not in found
+    assert names[0] in found
 
 
 def test_what_an_engine_cannot_do_is_refused(ranker):
