@@ -65,8 +65,7 @@ def save_features(
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
         description = {
             "version": _VERSION,
-            "families": [_family_notes(family) for family in families],
-            "models": [_column_notes(column.recipe) for column in fitted],
+            **columns_to_json(families, [column.recipe for column in fitted]),
             **settings,
         }
         text = json.dumps(description, indent=1, ensure_ascii=False)
@@ -103,8 +102,7 @@ def read_features(
     if not description.get("added"):
         check_files(folder, FEATURES)
     check_files(folder, "models/*")
-    restored = [_family_of(notes, families, folder) for notes in description["families"]]
-    recipes = [_column_of(notes, models, folder) for notes in description["models"]]
+    restored, recipes = columns_from_json(description, folder, families, models)
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
@@ -112,6 +110,38 @@ def read_features(
         {"depth": description["depth"], "candidates": description.get("candidates")},
         open_workspace(folder / "workspace", threads=threads),
         bool(description.get("added")),
+    )
+
+
+def columns_to_json(
+    families: Sequence[ColumnFamily], recipes: Sequence[LearnedColumn]
+) -> dict[str, Any]:
+    """How columns are made, as JSON: ``families`` and ``models``."""
+    return {
+        "families": [_family_notes(family) for family in families],
+        "models": [_column_notes(recipe) for recipe in recipes],
+    }
+
+
+def columns_from_json(
+    description: Mapping[str, Any],
+    where: Path,
+    families: Sequence[ColumnFamily] = (),
+    models: Sequence[LearnedColumn] = (),
+) -> tuple[list[ColumnFamily], list[LearnedColumn]]:
+    """Restore what :func:`columns_to_json` described.
+
+    Args:
+        where: where it was read, for messages. families, models: those that cannot be restored by
+            name.
+
+    Raises:
+        InputError: a family or model that must be given is not.
+        KeyError, TypeError: it describes no columns.
+    """
+    return (
+        [_family_of(notes, families, where) for notes in description["families"]],
+        [_column_of(notes, models, where) for notes in description["models"]],
     )
 
 

@@ -44,6 +44,12 @@ class ScoringPipeline:
     """
 
     def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
+        self.check(features, ranker)
+        self.features, self.ranker = copy.copy(features), copy.copy(ranker)
+
+    @staticmethod
+    def check(features: FeatureBuilder, ranker: Ranker) -> None:
+        """Raise an error unless the builder, fitted or not, has the columns of a fitted ranker."""
         if not hasattr(ranker, "feature_names_"):
             raise NotFittedError(f"{type(ranker).__name__} is not fitted: call fit first")
         missing = sorted(set(ranker.feature_names_) - set(features.column_names))
@@ -52,7 +58,6 @@ class ScoringPipeline:
                 f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
             )
-        self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
     def __repr__(self) -> str:
         return f"<ScoringPipeline: {self.ranker!r} on {self.features!r}>"

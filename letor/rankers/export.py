@@ -137,8 +137,8 @@ def _plug_in(ranker: LambdaMART, name: str) -> Node:
 
 def _solr(ranker: LambdaMART, name: str) -> Node:
     """Solr's format, whose test is x <= threshold + 1e-6. It refuses a model that names a feature
-    which its store lacks, so that only those are named which trees test. If missing values are not treated as 0,
-    the model needs Solr 9.2: older versions have no direction for them."""
+    which its store lacks, so only those that trees test are named. If missing values are not
+    treated as 0, the model needs Solr 9.2: older versions have no direction for them."""
     names, trees = ranker.feature_names_, trees_of(ranker)
     as_zero = not any(tree["missing_type"] == "NaN" for tree in _splits(trees))
 

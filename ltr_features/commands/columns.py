@@ -205,9 +205,10 @@ def columns_build(
     context = open_workspace(workspace, threads=threads)
     if not in_blocks:
         files.check_text_ids(context.collection)
-    split = files.split_queries(
-        context.collection, n_folds, by_group=by_group, by_time=by_time, seed=seed
-    )
+    rules: dict[str, Any] = {
+        "n_folds": n_folds, "by_group": by_group, "by_time": by_time, "seed": seed
+    }  # fmt: skip
+    split = files.split_queries(context.collection, **rules)
     build = files.Build(context, chosen, families, recipes, split, out, Reporter(shown=progress))
     fit = None
     if scheduler and recipes:
@@ -221,6 +222,8 @@ def columns_build(
             files.write_blocks(build, memory=n_bytes, by_group=by_group, cluster=cluster, fit=fit)
         else:
             files.write_table(build, by_group=by_group, fit=fit)
+        if split:
+            files.write_settings(build, workspace, rules)
 
 
 @app.command("append")

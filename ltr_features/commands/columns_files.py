@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from ltr_features.text.collection import Collection
 
 
+#: File beside folds that says how they were made.
+SETTINGS = "build.json"
+
+
 class Build(NamedTuple):
     """Everything that defines a build.
 
@@ -41,6 +47,48 @@ class Build(NamedTuple):
     split: Sequence[Fold]
     out: Path
     reporter: Reporter
+
+
+def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> None:
+    """Record how the folds in a folder were made, for :func:`read_settings`.
+
+    Args:
+        split: arguments of :func:`split_queries`.
+    """
+    from letor.files import atomic_path
+    from ltr_features.feature_files import columns_to_json
+
+    found = {
+        "workspace": os.path.relpath(workspace, build.out),
+        "split": dict(split),
+        "candidates": build.candidates,
+        **columns_to_json(build.families, build.recipes),
+    }
+    with atomic_path(build.out / SETTINGS) as partial:
+        partial.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_settings(folder: Path, threads: int | None) -> Build:
+    """How the folds in a folder were made.
+
+    Raises:
+        InputError: the folder has no folds of ``columns build``, or their workspace is gone.
+    """
+    from letor.errors import reading
+    from letor.files import read_json
+    from ltr_features.columns.context import open_workspace
+    from ltr_features.feature_files import columns_from_json
+    from ltr_features.studies.progress import Reporter
+
+    path = folder / SETTINGS
+    with reading(path, "it says how `columns build` made folds: name their folder"):
+        found = read_json(path)
+        families, recipes = columns_from_json(found, path)
+        context = open_workspace(folder / found["workspace"], threads=threads)
+        split = split_queries(context.collection, **found["split"])
+        return Build(
+            context, found["candidates"], families, recipes, split, folder, Reporter(shown=False)
+        )
 
 
 def check_target(out: Path, *, folds: int, suffix: str) -> None:
@@ -113,6 +161,7 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     folder = build.out if build.split else build.out.parent
     folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
+        (build.out / SETTINGS).unlink(missing_ok=True)  # of an earlier build
         yield
 
 

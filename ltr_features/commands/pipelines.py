@@ -1,7 +1,8 @@
-"""Saved pipelines: ``pipeline add``, and ``serve`` for HTTP."""
+"""Pipelines: ``pipeline build``, ``pipeline add``, and ``serve`` for HTTP."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,55 @@ from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.commands.options import Threads, print_facts, settings
 
-app = typer.Typer(help="Saved pipelines: add documents to them.", no_args_is_help=True)
+app = typer.Typer(help="Pipelines that rank: build them, add documents.", no_args_is_help=True)
+
+
+@app.command("build")
+def pipeline_build(
+    folds: Annotated[Path, typer.Argument(help="Folder of folds that `columns build` wrote.")],
+    ranker: Annotated[
+        Path, typer.Option(help="Folder of the ranker that was trained on a fold's rows.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the pipeline.")],
+    fold: Annotated[str, typer.Option(help="The fold whose rows the ranker was trained on.")] = (
+        "Fold1"
+    ),
+    threads: Threads = None,
+) -> None:
+    """Put a ranker and what computes its columns into one folder, which ranks documents for any
+    query: `serve` answers with it, `pipeline add` adds documents, `ScoringPipeline.load` reads it.
+
+    The columns are those of the fold's test rows: the same families, candidates and trained models.
+    Models that `columns build` kept in the folder are not trained again.
+
+    Example: ltr-features pipeline build folds --ranker ranker --out service"""
+    from letor.rankers.registry import load_ranker
+    from ltr_base.names import nearest
+    from ltr_features.commands.columns_files import read_settings
+    from ltr_features.feature_builder import FeatureBuilder
+    from ltr_features.remarks import ColumnWarning
+    from ltr_features.scoring import ScoringPipeline
+
+    trained = load_ranker(ranker)
+    build = read_settings(folds, threads)
+    by_name = {one.name: one for one in build.split}
+    if fold not in by_name:
+        raise InputError(f"--fold: {folds} has no fold {fold!r}; {nearest(fold, by_name)}")
+    builder = FeatureBuilder(
+        build.families,
+        build.recipes,
+        depth=build.candidates.get("bm25", {}).get("depth", 100),  # type: ignore[arg-type]
+        candidates=build.candidates,
+        models_folder=folds / "models",
+        threads=threads,
+    )
+    ScoringPipeline.check(builder, trained)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)  # `columns build` has told them
+        builder.fit(build.context, by_name[fold].train, folds=build.split)
+    ScoringPipeline(builder, trained).save(out)
+    columns = counted(len(builder.column_names), "column")
+    typer.echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")
 
 
 @app.command("add")

@@ -1,0 +1,93 @@
+"""From folds and a ranker on the command line to a pipeline that ranks."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from toys import done, refused, run, topics
+
+from letor.column_names import read_rows
+from letor.rankers.registry import load_ranker
+from ltr_features import ScoringPipeline
+from ltr_features.columns.context import make_workspace
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("w") / "workspace"
+    make_workspace(topics(), folder)
+    return folder
+
+
+@pytest.fixture
+def folds(workspace, tmp_path):
+    """Folds of words and a trained model, and rankers of the first and the second."""
+    run(
+        *f"columns build --workspace {workspace} --family letor46 --option letor46.k1=1.2 "
+        "--family vsm --model s2net --param s2net.max_epochs=2 --param s2net.rank=4 "
+        f"--candidates bm25.depth=30 --folds 4 --seed 3 --out {tmp_path / 'folds'}".split()
+    )
+    for number in (1, 2):
+        train = tmp_path / "folds" / f"Fold{number}" / "train.txt"
+        ranker = ("--param", "n_estimators=5", "--param", "min_data_in_leaf=5")
+        run("rank", "train", train, *ranker, "--out", tmp_path / f"ranker{number}")
+    return tmp_path / "folds"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_pipeline_scores_as_the_ranker_scores_the_rows_of_its_fold(folds, tmp_path, number):
+    """With the models that the build kept: none is trained again."""
+    before = sorted(path.stat().st_mtime_ns for path in (folds / "models").rglob("*"))
+    said = done(
+        "pipeline", "build", folds, "--ranker", tmp_path / f"ranker{number}", "--fold",
+        f"Fold{number}", "--out", tmp_path / "service",
+    )  # fmt: skip
+    assert "lambdamart, 60 documents, 48 columns" in said
+    assert sorted(path.stat().st_mtime_ns for path in (folds / "models").rglob("*")) == before
+    pipeline = ScoringPipeline.load(tmp_path / "service")
+    texts = dict(zip(topics().query_ids, topics().query_texts, strict=True))
+    test = read_rows(folds / f"Fold{number}" / "test.txt")
+    expected = load_ranker(tmp_path / f"ranker{number}").predict(test)
+    for place, query in enumerate(test.query_ids):
+        rows = np.flatnonzero(test.query_index == place)
+        found = pipeline.score(texts[query], [test.document_ids[row] for row in rows])
+        np.testing.assert_array_equal(found, expected[rows])
+    assert len(pipeline.rank(next(iter(texts.values())), 60)) <= 30
+
+
+def test_folds_and_workspace_may_move_together(workspace, tmp_path):
+    shutil.copytree(workspace, tmp_path / "a" / "workspace")
+    build = ("--family", "vsm", "--folds", 3, "--out", tmp_path / "a" / "folds")
+    run("columns", "build", "--workspace", tmp_path / "a" / "workspace", *build)
+    train = tmp_path / "a" / "folds" / "Fold1" / "train.txt"
+    run("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "a" / "ranker")
+    (tmp_path / "a").rename(tmp_path / "b")
+    pipeline = ("--ranker", tmp_path / "b" / "ranker", "--out", tmp_path / "service")
+    run("pipeline", "build", tmp_path / "b" / "folds", *pipeline)
+    assert ScoringPipeline.load(tmp_path / "service").ranker.name == "coordinate-ascent"
+
+
+def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
+    build = ("pipeline", "build", folds, "--out", tmp_path / "service", "--ranker")
+    assert "no fold 'Fold9'" in refused(*build, tmp_path / "ranker1", "--fold", "Fold9")
+    other = tmp_path / "other"
+    run(
+        "columns",
+        "build",
+        "--workspace",
+        workspace,
+        "--family",
+        "vsm",
+        "--folds",
+        4,
+        "--out",
+        other,
+    )
+    message = refused("pipeline", "build", other, *build[3:], tmp_path / "ranker1")
+    assert "the ranker needs the columns" in message
+    assert "it says how `columns build` made folds" in refused(
+        "pipeline", "build", workspace, *build[3:], tmp_path / "ranker1"
+    )
+    assert not (tmp_path / "service").exists()
