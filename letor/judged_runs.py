@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
-from letor.frames import pandas_frame
+from letor.frames import id_texts, pandas_frame
 from letor.missing import Missing
 
 
@@ -80,8 +80,9 @@ def best_first(run: pd.DataFrame) -> pd.DataFrame:
 
 def unjudged_queries(qrels: Any, run: Any) -> list[str]:
     """Queries of a run without any judgement, which no measure counts."""
-    judged = set(as_frame(qrels)["qid"].astype(str))
-    return [q for q in as_frame(run)["qid"].astype(str).unique() if q not in judged]
+    judged = set(id_texts(as_frame(qrels)["qid"], "qrels, qid"))
+    queries = dict.fromkeys(id_texts(as_frame(run)["qid"], "run, qid"))
+    return [query for query in queries if query not in judged]
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -161,8 +162,8 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             # As objects: strings of Arrow cannot hold bytes that are not UTF-8.
-            "qid": pd.Series([str(q) for q in table["qid"].tolist()], dtype=object),
-            "docno": pd.Series([str(d) for d in table["docno"].tolist()], dtype=object),
+            "qid": pd.Series(id_texts(table["qid"].tolist(), f"{what}, qid"), dtype=object),
+            "docno": pd.Series(id_texts(table["docno"].tolist(), f"{what}, docno"), dtype=object),
             value: table[value].to_numpy(dtype=np.float64),
         }
     )

@@ -249,3 +249,12 @@ def test_bad_tables() -> None:
         evaluate(qrels, run.iloc[:0], ["MAP"])
     with pytest.raises(InputError, match="no measure"):
         evaluate(qrels, run, [])
+
+
+def test_ids_that_pandas_made_floats_are_those_of_other_tables() -> None:
+    qrels = pd.DataFrame({"qid": [1.0, 2.0], "docno": ["a", "b"], "label": [1, 1]})
+    run = {"1": {"a": 2.0}, "3": {"a": 1.0}}
+    assert evaluate(qrels, run, "map")["map"].to_dict() == {"1": 1, "2": 0}
+    assert unjudged_queries(qrels, run) == ["3"]
+    with pytest.raises(InputError, match=r"qrels, qid: row 1 has nan, which is no id"):
+        evaluate(qrels.assign(qid=[1, np.nan]), run)
