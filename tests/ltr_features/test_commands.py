@@ -398,7 +398,7 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     assert "second.columns.json: not a list of columns" in refused("rank", "train", second, "--out",
                                                                    tmp_path / "r")  # fmt: skip
     names.write_text('[{"name": "a"}]')
-    assert "names 1 columns, the rows have 47: it belongs to another file" in refused(
+    assert "names 1 column, the rows have 47: it belongs to another file" in refused(
         "rank", "train", second, "--out", tmp_path / "r"
     )
 
