@@ -184,6 +184,13 @@ def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_pa
     assert "'--column': Input should be greater than" in run("measure", letor, "--column", 0).stderr
 
 
+def test_warnings_are_lines(letor):
+    letor.with_name("data.columns.json").write_text('[{"name": "a"}, {"name": "b"}, {"name": "c"}]')
+    said = run("measure", letor, "--column", 1).stderr.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"{letor.with_name('data.columns.json')} names 3 columns, the rows")
+
+
 def test_validate_finds_and_exits(letor):
     good = run("validate", letor)
     assert good.returncode == 0
