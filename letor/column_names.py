@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, read_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
 from letor.writing import append_columns, write_letor
+from ltr_base.names import counted, repeated
 
 _TEXT_SUFFIXES = (".gz", ".bz2", ".zst")
 _OTHER_FORMATS = frozenset(
@@ -136,6 +138,11 @@ def _read_side_file(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
         raise InputError(
             f"{path}: not a list of columns ({error}); remove it to name columns by number"
         ) from None
+    if twice := repeated(column["name"] for column in columns):
+        raise InputError(
+            f"{path}: column names given twice: {', '.join(twice)}; rename them there, or remove "
+            "the file to name columns by number"
+        )
     return list(columns), missing
 
 
@@ -152,6 +159,9 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     Args:
         options: of :func:`letor.svmlight.read_letor`, for text; ``memory`` is for Parquet only, see
             :func:`letor.parquet.read_parquet`.
+
+    Warns:
+        LetorWarning: the side file names more columns than any row has values in.
 
     Raises:
         InputError: the file cannot be read, its side file is damaged or names too few columns, or
@@ -174,14 +184,22 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
     columns, missing = _read_side_file(side_file)
     _check_number(options.get("n_columns"), len(columns), side_file)
     rows = read_letor(path, **options)
-    if rows.X.shape[1] < len(columns):  # the last columns are missing values throughout
+    named, found = counted(len(columns), "column"), rows.X.shape[1]
+    if len(columns) < found:
+        raise InputError(
+            f"{side_file} names {named}, the rows have {found}: it belongs to another file; remove "
+            "it to name columns by number"
+        )
+    if len(columns) > found:
+        warnings.warn(
+            f"{side_file} names {named}, the rows of {path} have {found}: the rest, from "
+            f"{columns[found]['name']!r} on, count as 0, which is what absent values of LETOR text "
+            "stand for; if the names belong to another file, remove them",
+            LetorWarning,
+            stacklevel=2,
+        )
         rows = read_letor(path, **{**options, "n_columns": len(columns)})
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-    if len(provenance) < rows.X.shape[1]:
-        raise InputError(
-            f"{side_file} names {len(provenance)} columns, the rows have {rows.X.shape[1]}: it "
-            "belongs to another file; remove it to name columns by number"
-        )
     return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
 
 

@@ -103,7 +103,7 @@ class RankingData:
             y: labels, [n].
             qid: query of each row, [n]; rows of a query need not be adjacent.
             column_names: default: those of the frame, or "1", "2", ...
-            kwargs: further attributes of the class.
+            kwargs: further attributes of the class, such as ``document_ids``, [n].
 
         Warns:
             LetorWarning: whole numbers beyond 2^24 are rounded to float32.
@@ -114,7 +114,8 @@ class RankingData:
         """
         from letor.frames import check_same_index, labels_and_queries, matrix
 
-        check_same_index({"X": X, "y": y, "qid": qid})
+        check_same_index({"X": X, "y": y, "qid": qid, **kwargs})
+        kwargs = {k: v.to_numpy() if hasattr(v, "to_numpy") else v for k, v in kwargs.items()}
         values, names = matrix(X)
         labels, queries = labels_and_queries(y, qid, len(values))
         ids, index = distinct(queries)
@@ -258,14 +259,35 @@ class RankingData:
         values: ArrayLike,
         provenance: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> RankingData:
-        """The same rows with further columns appended; ``values`` is [n, len(names)]."""
-        values = np.asarray(values, dtype=np.float32).reshape(len(self), -1)
+        """The same rows with further columns appended.
+
+        Args:
+            names: a list of k new names.
+            values: [n, k]; or [n] for a single column.
+            provenance: of the new columns, by name.
+
+        Raises:
+            InputError: values have another shape, or are a pandas object with another index than
+                0, 1, ..., n - 1; or a name is taken.
+        """
+        from letor.frames import check_row_order
+
+        if isinstance(names, str):
+            raise InputError(f"names must be a list of names, such as [{names!r}]")
+        check_row_order("values", values, len(self))
+        given = np.asarray(values, dtype=np.float32)
+        columns = given[:, np.newaxis] if given.ndim == len(names) == 1 else given
+        if columns.shape != (len(self), len(names)):
+            raise InputError(
+                f"values have shape {given.shape}, must be {(len(self), len(names))}: a line per "
+                "row of the data, a column per name"
+            )
         return replace(
             self,
             X=filled_like(
                 self.X,
-                (len(self), self.X.shape[1] + values.shape[1]),
-                lambda rows: np.hstack([self.X[rows], values[rows]]),
+                (len(self), self.X.shape[1] + len(names)),
+                lambda rows: np.hstack([self.X[rows], columns[rows]]),
             ),
             column_names=[*self.column_names, *names],
             provenance={**self.provenance, **(provenance or {})},

@@ -17,7 +17,8 @@ class NotFittedError(InputError):
 
 
 class LetorWarning(UserWarning):
-    """Something was left out, filled in or rounded while reading, or a ranker learned nothing."""
+    """Something was left out, filled in or rounded while reading, or a ranker learned nothing, or
+    the label itself."""
 
 
 @contextmanager

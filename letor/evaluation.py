@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.frames import check_row_order
 from letor.judged_runs import judged_rows
 from letor.kernels import measures as kernels
 from letor.measures import (
@@ -97,7 +98,8 @@ class Evaluator:
             scores: [n] in the order of the rows; larger is better.
 
         Raises:
-            InputError: the number of scores differs from that of the rows, or a score is NaN.
+            InputError: the number of scores differs from that of the rows, a score is NaN, or the
+                scores are a pandas Series with another index than 0, 1, ..., n - 1.
         """
         return self.of_ranking(self.rank(scores))
 
@@ -107,6 +109,7 @@ class Evaluator:
 
     def rank(self, scores: ArrayLike) -> NDArray[np.int64]:
         """int64 [n]: row numbers grouped by query, best first."""
+        check_row_order("scores", scores, len(self._rows))
         scores = np.array(scores, dtype=np.float64)  # writable: kernels are compiled for one type
         if scores.shape != self._rows.shape:
             raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")
@@ -207,7 +210,8 @@ def evaluate(
 
     Raises:
         InputError: unknown measure, missing column, duplicate pair, label that is not a whole
-            number, NaN score, or a run that shares no query with the judgements.
+            number, NaN score, a run that shares no query with the judgements, or scores of rows as
+            a pandas Series with another index than 0, 1, ..., n - 1.
     """
     if isinstance(measures, str | MeasureDefinition):
         measures = [measures]

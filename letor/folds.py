@@ -106,7 +106,7 @@ def letor_rotation(parts: Sequence[Sequence[str]]) -> list[Fold]:
 
 
 def k_fold(
-    query_ids: Sequence[str],
+    query_ids: Sequence[str] | RankingData,
     k: int = 5,
     *,
     seed: int,
@@ -116,7 +116,7 @@ def k_fold(
     """Seeded folds by query: k parts of nearly equal size in LETOR's rotation.
 
     Args:
-        query_ids: distinct query ids, [m].
+        query_ids: distinct query ids, [m]; or rows, for their ``all_query_ids``.
         k: number of parts, at least 3.
         seed: the same seed gives the same folds.
         strata: [m], stratum of each query (such as ``has_relevant``): each part gets nearly the
@@ -128,6 +128,8 @@ def k_fold(
         InputError: ids are not strings or occur twice, there are fewer groups than parts, or
             lengths differ.
     """
+    if isinstance(query_ids, RankingData):
+        query_ids = query_ids.all_query_ids
     m = len(query_ids)
     if len(set(query_ids)) != m:
         raise InputError("query ids for k_fold must be distinct")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ def frame_rows(
     ids = table[qid]
     if ids.null_count:
         raise InputError(f"column {qid!r}: no query id in {counted(ids.null_count, 'row')}")
-    queries = [str(q) for q in ids.to_pylist()]
+    queries = id_texts(ids.to_pylist(), f"column {qid!r}")
     _check_adjacent(queries, qid)
     y = _numbers(table[label], label)
     if np.isnan(y).any():
@@ -67,9 +67,8 @@ def frame_rows(
         )
     documents = None
     if docno in names:
-        documents = np.array(
-            ["" if d is None else str(d) for d in table[docno].to_pylist()], object
-        )
+        given_ids = ["" if d is None else d for d in table[docno].to_pylist()]
+        documents = np.array(id_texts(given_ids, f"column {docno!r}"), object)
     return FrameRows(_matrix(table, given), y, queries, list(given), documents)
 
 
@@ -111,14 +110,33 @@ def check_same_index(given: Mapping[str, Any]) -> None:
     ]
     for name, index in indexed[1:]:
         first, other = indexed[0]
-        if len(index) == len(other) and not index.equals(other):
-            row = next(i for i, (a, b) in enumerate(zip(other, index, strict=True)) if a != b)
+        if (row := _first_difference(other, index)) is not None:
             raise InputError(
                 f"{first} and {name} are pandas objects with different indexes (row {row}: "
                 f"{other[row]} and {index[row]}), but are put together by position: bring "
                 f"them into one order, by {name}.loc[{first}.index] for example, or give "
                 f"{name}.to_numpy()"
             )
+
+
+def check_row_order(name: str, values: Any, n: int) -> None:
+    """Raise InputError if a pandas object, which is put beside n rows by position, has another
+    index than 0, 1, ..., n - 1."""
+    if not isinstance(values, pd.DataFrame | pd.Series):
+        return
+    if (row := _first_difference(pd.RangeIndex(n), values.index)) is not None:
+        raise InputError(
+            f"{name}: the pandas object has another index than 0 to {n - 1} (row {row}: "
+            f"{values.index[row]}), but is put beside the rows by position: bring it into their "
+            f"order, by {name}.sort_index() for example, and give {name}.to_numpy()"
+        )
+
+
+def _first_difference(one: pd.Index, other: pd.Index) -> int | None:
+    """The first row in which two indexes of the same length differ; None if there is none."""
+    if len(one) != len(other) or one.equals(other):
+        return None
+    return next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
 def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], list[str]]:
@@ -139,7 +157,27 @@ def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], l
         raise InputError(f"qid has {len(queries)} entries for {n} rows")
     if pd.isna(queries).any():
         raise InputError(f"qid: row {int(np.argmax(pd.isna(queries)))} has no query id")
-    return labels, [str(q) for q in queries]
+    return labels, id_texts(queries, "qid")
+
+
+def id_texts(ids: Iterable[Any], what: str) -> list[str]:
+    """Ids as texts. Whole numbers that are floats, as pandas makes them where a merge leaves rows
+    without an id, are written as integers are: 100.0 as "100".
+
+    Raises:
+        InputError: a float is not a whole number; the message calls the ids ``what``.
+    """
+    return [_id_text(given, row, what) for row, given in enumerate(ids)]
+
+
+def _id_text(given: Any, row: int, what: str) -> str:
+    if not isinstance(given, float | np.floating):
+        return str(given)
+    if not given.is_integer():
+        raise InputError(
+            f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
+        )
+    return str(int(given))
 
 
 def arrow_table(frame: Any) -> pa.Table:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
-from letor.frames import pandas_frame
+from letor.frames import id_texts, pandas_frame
 from letor.missing import Missing
+from ltr_base.names import counted
 
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
@@ -80,8 +81,37 @@ def best_first(run: pd.DataFrame) -> pd.DataFrame:
 
 def unjudged_queries(qrels: Any, run: Any) -> list[str]:
     """Queries of a run without any judgement, which no measure counts."""
-    judged = set(as_frame(qrels)["qid"].astype(str))
-    return [q for q in as_frame(run)["qid"].astype(str).unique() if q not in judged]
+    judged = set(id_texts(as_frame(qrels)["qid"], "qrels, qid"))
+    queries = dict.fromkeys(id_texts(as_frame(run)["qid"], "run, qid"))
+    return [query for query in queries if query not in judged]
+
+
+def score_remarks(run: pd.DataFrame) -> list[str]:
+    """Remarks on scores that may not mean what a run's author meant, as sentences without a full
+    stop: all are equal, or they contradict the ranks.
+
+    Args:
+        run: columns ``qid``, ``score`` and, if they are known, ``rank``.
+    """
+    by_query = run.groupby("qid", sort=False)
+    if len(run) > run["qid"].nunique() and (by_query["score"].nunique() <= 1).all():
+        return [
+            "all scores of a query are equal: only the rule for ties ranks its documents (by "
+            "document id, unless the measure has another)"
+        ]
+    if "rank" not in run:
+        return []
+    # Ranks in place of scores are exact: equal scores agree with any order.
+    place = by_query[["score", "rank"]].rank()
+    place -= place.groupby(run["qid"]).transform("mean")
+    turned = (place["score"] * place["rank"]).groupby(run["qid"]).sum() > 0
+    if not turned.any():
+        return []
+    return [
+        f"scores order {turned.sum():,} of {counted(len(turned), 'query')} ({turned.mean():.0%}) "
+        "the other way than the rank column: measures put the largest score first; if smaller "
+        "scores are better, negate them"
+    ]
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -161,8 +191,8 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             # As objects: strings of Arrow cannot hold bytes that are not UTF-8.
-            "qid": pd.Series([str(q) for q in table["qid"].tolist()], dtype=object),
-            "docno": pd.Series([str(d) for d in table["docno"].tolist()], dtype=object),
+            "qid": pd.Series(id_texts(table["qid"].tolist(), f"{what}, qid"), dtype=object),
+            "docno": pd.Series(id_texts(table["docno"].tolist(), f"{what}, docno"), dtype=object),
             value: table[value].to_numpy(dtype=np.float64),
         }
     )

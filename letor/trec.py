@@ -30,6 +30,7 @@ from letor.compression import open_input, open_output
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
+from letor.frames import check_row_order
 from letor.judged_runs import checked_frame
 
 QRELS_COLUMNS = ["qid", "docno", "label"]
@@ -198,8 +199,10 @@ def run_of(data: RankingData, scores: ArrayLike) -> pd.DataFrame:
     """Columns ``qid``, ``docno`` and ``score`` of scored rows, for ``write_run``.
 
     Raises:
-        InputError: the rows have no document ids, or there is not one score per row.
+        InputError: the rows have no document ids, there is not one score per row, or the scores are
+            a pandas Series with another index than 0, 1, ..., n - 1.
     """
+    check_row_order("scores", scores, len(data))
     scores = np.asarray(scores)
     if scores.shape != (len(data),):
         raise InputError(f"scores have shape {scores.shape} for {len(data)} rows")

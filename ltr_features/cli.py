@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
 from ltr_features.commands import (
@@ -25,6 +26,8 @@ from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 
 #: In bytes; numpy, scipy and Arrow reserve half of it.
 LEAST_ADDRESS_SPACE = 2**30
+
+_FORMAT = warnings.formatwarning
 
 app = typer.Typer(
     name="ltr-features",
@@ -82,6 +85,7 @@ def main() -> None:
             EXIT_BAD_INPUT,
         )
     status, message = None, None
+    warnings.formatwarning = _warning_text
     try:
         with on_compilation(_tell_of_compilation):
             status = app([a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
@@ -123,6 +127,19 @@ def _message(error: Exception) -> str | None:
     if isinstance(error, (ValueError, OSError)):
         return f"{error} (--debug shows where)"
     return None
+
+
+def _warning_text(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Our own warnings are a line, without the place in the program that issued them."""
+    if issubclass(category, LetorWarning):
+        return f"{message}\n"
+    return _FORMAT(message, category, filename, lineno, line)
 
 
 def _tell_of_compilation() -> None:

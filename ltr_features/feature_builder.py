@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, NotFittedError, reading
 from letor.folds import Fold
-from letor.frames import check_whole, pandas_frame
+from letor.frames import check_whole, id_texts, pandas_frame
 from ltr_base.former import former_names
 from ltr_base.names import counted, listed, repeated
 from ltr_features.added_documents import AddedDocuments, Documents
@@ -239,7 +239,7 @@ class FeatureBuilder:
         if texts["qid"].duplicated().any():
             twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]
             raise InputError(f"query id {twice!r} has two different texts")
-        ids = texts["qid"].astype(str).tolist()
+        ids = id_texts(texts["qid"], "qid")
         query = pd.Index(texts["qid"]).get_indexer(frame["qid"])
         return self.compute(texts["query"].tolist(), query, frame["docno"].tolist(), ids=ids)
 

@@ -102,10 +102,11 @@ class Ranker(BaseEstimator, ABC):
         stopping must have the same columns, in any order.
 
         Warns:
-            LetorWarning: the ranker learned nothing, see ``remarks``.
+            LetorWarning: the ranker learned nothing, see ``remarks``; or a column equals the label.
 
         Raises:
-            InputError: labels, columns or parameters cannot be used.
+            InputError: labels, columns or parameters cannot be used, or a frame has columns named
+                as labels and ids are (``label``, ``qid``, ``docno``, ...).
         """
         self._check()
         train, valid = training_rows(X, y, qid, eval_set, eval_qid)

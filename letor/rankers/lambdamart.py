@@ -19,7 +19,7 @@ from letor.evaluation import Evaluator
 from letor.mapped import take_rows
 from letor.measures import parse_measure
 from letor.rankers.base import Choices, Ranges, Ranker
-from letor.rankers.rows import shown_positions
+from letor.rankers.rows import check_whole_labels, shown_positions
 
 # Maximum number of rows per query in LightGBM's ranking objectives.
 MAX_ROWS_PER_QUERY = 10_000
@@ -217,9 +217,7 @@ class LambdaMART(Ranker):
         """Gains of the labels 0 .. largest."""
         labels = np.concatenate([data.y for data in parts])
         largest = int(labels.max())
-        if np.any(labels != np.floor(labels)):
-            value = labels[labels != np.floor(labels)][0]
-            raise InputError(f"label {value:g}: LambdaMART needs whole numbers as labels")
+        check_whole_labels(parts, "LambdaMART")
         for data in parts:
             longest = int(data.group_sizes.argmax())
             if data.group_sizes[longest] > MAX_ROWS_PER_QUERY:

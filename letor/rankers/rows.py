@@ -14,6 +14,9 @@ from letor.errors import InputError, LetorWarning
 from letor.frames import check_same_index
 from ltr_base.names import listed
 
+#: Names of labels and ids in frames, lower-case, which are never those of features.
+_BESIDE_FEATURES = ("label", "qid", "query_id", "docno", "docid", "doc_id", "document_id")
+
 
 def training_rows(
     X: Any, y: Any, qid: Any, eval_set: Any, eval_qid: Any
@@ -42,6 +45,7 @@ def training_rows(
             check_same_index({"X": X_valid, "y": y_valid, "eval_qid": eval_qid})
             valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
     _check_trainable(train, "training")
+    _warn_of_labels_among_columns(train)
     if valid is not None:
         _check_trainable(valid, "validation")
         if isinstance(X, RankingData):
@@ -120,6 +124,12 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
                 "give an array with the columns in the order of training (frame.to_numpy()), or "
                 "train on rows with names"
             )
+        elif list(data.column_names) == [str(j + 1) for j in range(len(names))]:
+            advice = (
+                "These have only numbers for columns, as many as the training rows: if they are "
+                "the same columns, copy the NAME.columns.json of the training rows beside their "
+                "file, under its name"
+            )
         raise InputError(
             f"{what} lack columns of the training rows: {listed(missing, 20)}; make them as for "
             f"the training rows. {advice}"
@@ -152,13 +162,51 @@ def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
 def _labelled(X: Any, y: Any, qid: Any, name: str) -> RankingData:
     if y is None or qid is None:
         raise InputError(f"with X, give the labels y and {name}, the query of each row")
-    return RankingData.from_rows(X, y, qid)
+    data = RankingData.from_rows(X, y, qid)
+    beside = [name for name in data.column_names if name.lower() in _BESIDE_FEATURES]
+    if beside:
+        raise InputError(
+            f"X has the columns {', '.join(beside)}, which name labels or ids, not features: drop "
+            f"them, X.drop(columns={beside}), or rename those that are features"
+        )
+    return data
 
 
 def _only(values: Any, name: str) -> Any:
     if not isinstance(values, Sequence) or len(values) != 1:
         raise InputError(f"{name}: give one set of validation rows")
     return values[0]
+
+
+def _warn_of_labels_among_columns(data: RankingData) -> None:
+    """Warn of columns that equal the labels in all rows, which differ."""
+    first = slice(0, 1000)  # rules out nearly all columns, without reading all of a large file
+    possible = np.flatnonzero((data.X[first] == data.y[first, np.newaxis]).all(axis=0)).tolist()
+    equal = [data.column_names[j] for j in possible if np.array_equal(data.X[:, j], data.y)]
+    if equal:
+        warnings.warn(
+            f"training rows: {listed(equal, 5)} equal the label in all rows; if they were made "
+            "from it, leave them out, because rows to score have no labels",
+            LetorWarning,
+            stacklevel=4,
+        )
+
+
+def check_whole_labels(parts: Sequence[RankingData], ranker: str) -> None:
+    """Raise InputError if a label is not a whole number.
+
+    Args:
+        ranker: the ranker that needs them to be, for the message.
+    """
+    for data in parts:
+        odd = np.flatnonzero(data.y != np.floor(data.y))
+        if len(odd):
+            row = int(odd[0])
+            raise InputError(
+                f"label {data.y[row]:g} (row {row}, query {data.query_ids[data.query_index[row]]}):"
+                f" {ranker} needs whole numbers as labels; round them, or train a ranker that "
+                "takes any labels, such as ranknet"
+            )
 
 
 def _check_trainable(data: RankingData, what: str) -> None:

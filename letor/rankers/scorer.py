@@ -30,7 +30,8 @@ class RankingScorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         qid = self._queries_of(X)
         data = RankingData.from_rows(np.empty((len(X), 0)), y, qid)
-        return Evaluator(parse_measure(self.measure), data).mean(_scores(estimator, X, qid))
+        scores = np.asarray(_scores(estimator, X, qid))  # in the order of X, whatever its index
+        return Evaluator(parse_measure(self.measure), data).mean(scores)
 
     def _queries_of(self, X: Any) -> Any:
         """The query of each row of X."""

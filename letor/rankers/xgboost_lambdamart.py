@@ -22,7 +22,7 @@ from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Choices, Ranges, Ranker
-from letor.rankers.rows import shown_positions
+from letor.rankers.rows import check_whole_labels, shown_positions
 
 MODEL_FILE = "model.json"
 _BLOCK_BYTES = 2**26  # size of a block of memory-mapped values
@@ -119,6 +119,7 @@ class XGBoostLambdaMART(Ranker):
 
     def _fit_within(self, folder: str, train: RankingData, valid: RankingData | None) -> None:
         measure = parse_measure(self.measure)
+        parameters = self._xgboost_parameters(train)
         rng = np.random.default_rng(self.seed)
         order = None
         if self.lambdarank_unbiased:
@@ -130,7 +131,7 @@ class XGBoostLambdaMART(Ranker):
             held_out, rows = self._matrix(valid, rng, os.path.join(folder, "vali"), like=matrix)
             evaluator = Evaluator(measure, valid.select_rows(rows))
             best = BestOf(evaluator, self.early_stopping_rounds)
-        booster = xgboost.Booster(self._xgboost_parameters(train), cache=[matrix])
+        booster = xgboost.Booster(parameters, cache=[matrix])
         for tree in range(self.n_estimators):
             booster.update(matrix, tree)
             if held_out is not None:
@@ -173,6 +174,9 @@ class XGBoostLambdaMART(Ranker):
         self._booster = xgboost.Booster({"nthread": 1, "verbosity": 0}, model_file=bytearray(text))
 
     def _xgboost_parameters(self, train: RankingData) -> dict[str, Any]:
+        exponential = largest_label(train) <= 30
+        if self.objective == "rank:map" or (self.objective == "rank:ndcg" and exponential):
+            check_whole_labels([train], f"xgboost with objective={self.objective!r}")
         return {
             "objective": self.objective,
             "eta": self.learning_rate,
@@ -184,7 +188,7 @@ class XGBoostLambdaMART(Ranker):
             "tree_method": "hist",
             "lambdarank_unbiased": self.lambdarank_unbiased,
             "lambdarank_bias_norm": self.lambdarank_bias_norm,
-            "ndcg_exp_gain": largest_label(train) <= 30,
+            "ndcg_exp_gain": exponential,
             "disable_default_eval_metric": True,
             "seed": self.seed,
             "nthread": 1,

@@ -36,9 +36,9 @@ def measure(
         ),
     ] = None,
     column: Annotated[
-        int,
-        typer.Option(min=0, show_default=False, help="Number of a column to rank by instead."),
-    ] = 0,
+        int | None,
+        typer.Option(min=1, help="Number of a column to rank by instead."),
+    ] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
         typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
@@ -67,13 +67,13 @@ def measure(
     from letor.svmlight import BadLine
     from ltr_features.sources.files import is_letor, judged_ranking, read_judgements
 
-    if (scores is None) == (column == 0):
+    if (scores is None) == (column is None):
         raise InputError("give what to rank by: either --scores FILE or --column N")
     definitions = official_measures(official) if official else conventions(cutoff)
     if not is_letor(data):
         if scores is None:
             raise InputError(f"{data} holds judgements, no columns; give a ranking by --scores")
-        rows, values, n_unjudged = judged_ranking(scores, read_judgements(data))
+        rows, values, remarks = judged_ranking(scores, read_judgements(data))
     else:
         rejected: list[BadLine] = []
         rows = read_rows(
@@ -86,19 +86,20 @@ def measure(
         )
         for line in rejected:
             typer.echo(f"left out: {data}, {line}", err=True)
-        rows, values, n_unjudged = _ranked(rows, data, scores, column)
-    if n_unjudged:
-        queries = counted(n_unjudged, "query")
-        typer.echo(f"{queries} without any judgement left out", err=True)
+        rows, values, remarks = _ranked(rows, data, scores, column or 0)
+    for remark in remarks:
+        typer.echo(f"{scores}: {remark}", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
 def _ranked(
     rows: RankingData, data: Path, scores: Path | None, column: int
-) -> tuple[RankingData, NDArray[np.float64], int]:
-    """Rows, the values to rank them by, and the number of unjudged queries of a ranking."""
+) -> tuple[RankingData, NDArray[np.float64], list[str]]:
+    """Rows, the values to rank them by, and remarks on a ranking."""
     import numpy as np
+    import pandas as pd
 
+    from letor.judged_runs import score_remarks
     from ltr_features.sources.files import (
         is_ranking,
         judged_ranking,
@@ -109,10 +110,12 @@ def _ranked(
     if scores is not None and is_ranking(scores):
         return judged_ranking(scores, judgements_of(rows))
     if scores is not None:
-        return rows, read_row_scores(scores, rows), 0
+        values = read_row_scores(scores, rows)
+        run = pd.DataFrame({"qid": rows.query_index, "score": values})
+        return rows, values, score_remarks(run)
     if column > rows.X.shape[1]:
         raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
-    return rows, rows.X[:, column - 1].astype(np.float64), 0
+    return rows, rows.X[:, column - 1].astype(np.float64), []
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:

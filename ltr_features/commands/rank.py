@@ -17,6 +17,7 @@ from ltr_features.commands.options import Columns, NonFinite, Progress, Threads,
 from ltr_features.parameters import check_call
 
 if TYPE_CHECKING:
+    from letor.dataset import RankingData
     from letor.rankers.base import Ranker
     from ltr_features.studies.progress import Reporter
 
@@ -113,7 +114,8 @@ def rank_train(
     if scheduler is not None:
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
         return
-    with reporter.running(["rows", ranker]):
+    with reporter.running(["rows", ranker]), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LetorWarning)
         with reporter.stage("rows"):
             options = {
                 "n_columns": columns,
@@ -125,21 +127,59 @@ def rank_train(
             stop = None
             if vali is not None:
                 stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
-        with reporter.stage(ranker), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LetorWarning)  # told below
+        with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
-    if remark is not None:
-        typer.echo(remark, err=True)
-    _tell_remarks(model)
+    told: list[str | None] = [str(warning.message) for warning in caught]
+    if stop is not None:
+        told += [remark, _shared_queries(train, rows, vali, stop)]
+    for line in filter(None, told):
+        typer.echo(line, err=True)
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
+    if (best := _best_round(model)) is not None:
+        typer.echo(best)
     importance = model.feature_importance()
     typer.echo(importance.head(10).to_string(index=False))
     if len(importance) > 10:
         typer.echo(f"... {len(importance):,} columns in all")
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
+
+
+def _best_round(ranker: Ranker) -> str | None:
+    """A line on the round that is best on the validation rows; None without them, and for several
+    networks, each of which has one."""
+    params, curve = ranker.get_params(), getattr(ranker, "validation_curve_", [])
+    if not curve or params.get("n_networks", 1) > 1:
+        return None
+    best = max(range(len(curve)), key=curve.__getitem__)
+    return (
+        f"best on the validation rows: {params['measure']} {curve[best]:.4f}, "
+        f"in round {best + 1} of {len(curve)}"
+    )
+
+
+def _shared_queries(
+    train: Path, rows: RankingData, vali: Path | None, stop: RankingData
+) -> str | None:
+    """A remark on validation queries that are training queries, too; None if there are none."""
+    known = set(rows.query_ids)
+    shared = [query for query in stop.query_ids if query in known]
+    if not shared:
+        return None
+    seen, again = (_contents(data.select_queries(shared)) for data in (rows, stop))
+    n_same = sum(map(set(seen).__contains__, again))
+    return (
+        f"{vali}: {len(shared):,} of {counted(stop.n_queries, 'query')} are in {train}, too (the "
+        f"first is {shared[0]!r}), with {n_same:,} of their {counted(len(again), 'row')} unchanged:"
+        " validation rows that a ranker learned from do not show when to stop; give other queries"
+    )
+
+
+def _contents(data: RankingData) -> list[int]:
+    """A digest of the label and values of each row."""
+    return [hash((y, x.tobytes())) for y, x in zip(data.y.tolist(), data.X, strict=True)]
 
 
 def _train_on_workers(

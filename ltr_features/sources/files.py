@@ -22,8 +22,9 @@ from letor.column_names import read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.judged_runs import judged_rows, unjudged_queries
+from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
 from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
+from ltr_base.names import counted
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -243,9 +244,9 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
 
 def judged_ranking(
     path: str | os.PathLike[str], qrels: pd.DataFrame
-) -> tuple[RankingData, NDArray[np.float64], int]:
+) -> tuple[RankingData, NDArray[np.float64], list[str]]:
     """The labelled rows of a ranking and their scores, see :func:`letor.judged_runs.judged_rows`,
-    and the number of its queries that are left out because they have no judgement.
+    and remarks on its scores, and on queries that are left out because they have no judgement.
 
     Raises:
         InputError: see :func:`read_ranking`; or no query, or no document, is in the qrels.
@@ -253,7 +254,10 @@ def judged_ranking(
     run = read_ranking(path)
     check_same_ids(path, run, qrels)
     data, scores, _ = judged_rows(qrels, run)
-    return data, scores, len(unjudged_queries(qrels, run))
+    remarks = score_remarks(run)
+    if unjudged := unjudged_queries(qrels, run):
+        remarks.append(f"{counted(len(unjudged), 'query')} without any judgement left out")
+    return data, scores, remarks
 
 
 def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.DataFrame) -> None:

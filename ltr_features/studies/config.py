@@ -98,7 +98,9 @@ def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config |
             problems += [
                 _problem(e, kind) for e in found if not any(_inside(t, e["loc"]) for t in taken)
             ]
-            if not any(_remove(raw, e) for e in found):
+            # From the end, as removing an item of a list shifts those after it.
+            removed = [_remove(raw, e) for e in reversed(found)]
+            if not any(removed):
                 break
     return problems, None
 

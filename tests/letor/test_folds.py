@@ -1,5 +1,6 @@
 """Folds: LETOR's rotation, seeded k-fold, strata, groups, errors."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ from letor.folds import (
     training_parts,
     with_fewer_queries,
 )
+from letor.missing import Missing
 
 
 def test_letor_rotation_is_the_official_one():
@@ -79,6 +81,13 @@ def test_groups_and_strata_together():
 def rows():
     query = ["b", "a", "b", "c", "d", "a"]
     return RankingData.from_rows(np.arange(6).reshape(6, 1), [0, 1, 0, 2, 0, 0], query)
+
+
+def test_rows_are_divided_by_their_queries():
+    missing = Missing({"e": {1: 2}})
+    data = replace(rows(), missing=missing)
+    assert k_fold(data, 3, seed=0) == k_fold([*"bacde"], 3, seed=0)
+    assert len(k_fold(data, 3, seed=0, strata=has_relevant(data))) == 3
 
 
 def test_split_keeps_all_rows_of_a_query():

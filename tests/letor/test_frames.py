@@ -175,3 +175,44 @@ def test_labels_and_queries_that_cannot_be_are_named() -> None:
     with pytest.raises(InputError, match="3 labels"):
         RankingData.from_rows(X, [0, 1, 2], ["q", "q"])
     assert RankingData.from_rows(X, [0, 1], pd.Series([7, 7])).query_ids == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "message"),
+    [
+        (["a", "b"], np.ones((2, 3)), r"shape \(2, 3\), must be \(3, 2\)"),
+        (["a"], [1, 2], r"shape \(2,\), must be \(3, 1\)"),
+        (["a", "b"], np.ones(6), r"shape \(6,\), must be \(3, 2\)"),
+        ("abc", np.ones((3, 3)), r"a list of names, such as \['abc'\]"),
+        (
+            ["a"],
+            pd.Series([1, 2, 3], index=[2, 1, 0]),
+            r"values: .* \(row 0: 2\).*sort_index",
+        ),
+    ],
+)
+def test_further_columns_have_a_line_per_row(names: Any, values: Any, message: str) -> None:
+    data = RankingData.from_rows([[1.0], [2.0], [3.0]], [0, 1, 2], ["q", "q", "q"])
+    with pytest.raises(InputError, match=message):
+        data.with_columns(names, values)
+    wider = data.with_columns(["new"], pd.Series([7, 8, 9]))
+    assert wider.column("new").tolist() == [7, 8, 9]
+
+
+def test_ids_of_rows_have_the_index_of_the_rows() -> None:
+    X, index = np.ones((2, 1)), [5, 6]
+    y, ids = pd.Series([0, 1], index=index), pd.Series(["a", "b"], index=index)
+    data = RankingData.from_rows(X, y, ["q", "r"], document_ids=ids)
+    assert data.select_rows(np.array([1])).document_ids.tolist() == ["b"]
+    with pytest.raises(InputError, match=r"^y and document_ids are pandas objects with different"):
+        RankingData.from_rows(X, y, ["q", "r"], document_ids=ids[::-1])
+
+
+def test_floats_that_are_whole_numbers_are_ids_without_a_point() -> None:
+    """As after a merge of pandas that left some rows without an id."""
+    ids = pd.DataFrame({"qid": [100.0, 7.0], "docno": [3.0, np.nan], "x": 1.0, "label": [0, 1]})
+    data = RankingData.from_pandas(ids)
+    assert (data.query_ids, list(data.document_ids)) == (["100", "7"], ["3", ""])
+    assert RankingData.from_rows([[1.0]], [1], np.array([100.0])).query_ids == ["100"]
+    with pytest.raises(InputError, match=r"column 'qid': row 1 has 7\.5, which is no id"):
+        RankingData.from_pandas(ids.assign(qid=[100, 7.5]))

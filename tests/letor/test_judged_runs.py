@@ -19,7 +19,7 @@ from ir_measures import AP, RR, P, R, nDCG
 
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
-from letor.judged_runs import best_first, to_ranx, unjudged_queries
+from letor.judged_runs import best_first, score_remarks, to_ranx, unjudged_queries
 from letor.measures import MeasureDefinition, measure_problems, parse_measure, run_measure
 
 PEERS = {
@@ -249,3 +249,25 @@ def test_bad_tables() -> None:
         evaluate(qrels, run.iloc[:0], ["MAP"])
     with pytest.raises(InputError, match="no measure"):
         evaluate(qrels, run, [])
+
+
+def test_ids_that_pandas_made_floats_are_those_of_other_tables() -> None:
+    qrels = pd.DataFrame({"qid": [1.0, 2.0], "docno": ["a", "b"], "label": [1, 1]})
+    run = {"1": {"a": 2.0}, "3": {"a": 1.0}}
+    assert evaluate(qrels, run, "map")["map"].to_dict() == {"1": 1, "2": 0}
+    assert unjudged_queries(qrels, run) == ["3"]
+    with pytest.raises(InputError, match=r"qrels, qid: row 1 has nan, which is no id"):
+        evaluate(qrels.assign(qid=[1, np.nan]), run)
+
+
+def test_scores_that_say_something_else_than_ranks_are_told() -> None:
+    run = pd.DataFrame(
+        {"qid": list("aaabbb"), "score": [3, 2, 2, 1, 2, 3.0], "rank": [1, 2, 3] * 2}
+    )
+    assert score_remarks(run[:3]) == []
+    (remark,) = score_remarks(run)
+    assert "order 1 of 2 queries (50%) the other way than the rank column" in remark
+    assert score_remarks(run.drop(columns="rank")) == []
+    (remark,) = score_remarks(run.assign(score=0.1))
+    assert "all scores of a query are equal" in remark
+    assert score_remarks(run[::3]) == []

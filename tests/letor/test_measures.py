@@ -14,6 +14,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator, evaluate, side_by_side
 from letor.measures import MeasureDefinition, conventions, official_measures, parse_measure
+from letor.trec import run_of
 
 
 def judged(labels_by_query, document_ids=None):
@@ -341,6 +342,16 @@ def test_bad_labels_and_scores_are_refused():
         evaluator.mean([1, np.nan])
     with pytest.raises(InputError, match="document ids"):
         Evaluator(MeasureDefinition("ap", ties="docid"), data)
+
+
+def test_scores_in_another_order_than_the_rows_are_refused():
+    names = np.array(["a", "b"], object)
+    data = RankingData.from_rows([[1.0], [2.0]], [0, 1], ["q", "q"], document_ids=names)
+    scores = pd.Series([1.0, 2.0])
+    assert evaluate(data, scores, "P@1").iloc[0, 0] == 1
+    for use in (evaluate, side_by_side, run_of):
+        with pytest.raises(InputError, match=r"scores: .* 0 to 1 \(row 0: 1\).*to_numpy\(\)"):
+            use(data, scores.sort_values(ascending=False))
 
 
 def test_no_query_counts():

@@ -15,7 +15,7 @@ from ir_measures import AP, RR, P, nDCG
 
 from letor.column_names import append_named, names_path, read_rows, write_rows
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator, evaluate, side_by_side
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold
@@ -235,3 +235,14 @@ def test_rankers_stop_and_climb_by_measures_that_count_it():
     # Of the ranker that is kept, by itself; it has no equal scores.
     value = Evaluator(parse_measure("map"), counted).mean(ranker.predict(counted))
     assert max(curves[1]) == pytest.approx(value)
+
+
+def test_names_of_more_columns_than_the_rows_have_are_told(tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:5\n0 qid:1 1:4\n")
+    names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "y"}, {"name": "z"}]')
+    remark = r"a\.columns\.json names 3 columns, the rows of .*a\.txt have 1: .* from 'y' on, count"
+    with pytest.warns(LetorWarning, match=remark):
+        assert read_rows(tmp_path / "a.txt").column_names == ["x", "y", "z"]
+    names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "x"}]')
+    with pytest.raises(InputError, match=r"columns\.json: column names given twice: x; rename"):
+        read_rows(tmp_path / "a.txt")

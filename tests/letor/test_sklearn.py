@@ -227,3 +227,19 @@ def test_masked_values_are_missing_and_masked_labels_refused():
     labels = np.ma.masked_equal([0, 1, 2, 0], 2)
     with pytest.raises(InputError, match="labels y have masked values"):
         RankingData.from_rows(np.ones((4, 1)), labels, qid)
+
+
+@pytest.mark.parametrize("name", ["label", "qid", "query_id", "docno"])
+def test_labels_and_ids_among_the_features_are_refused(name: str) -> None:
+    X, y, qid = rows()
+    with pytest.raises(InputError, match=rf"columns {name}, .* X\.drop\(columns=\['{name}'\]\)"):
+        quick().fit(X.assign(**{name: qid}), y, qid=qid)
+
+
+def test_features_that_equal_the_label_are_told(recwarn: Any) -> None:
+    X, y, qid = rows()
+    quick().fit(X, y, qid=qid)
+    assert not recwarn
+    with pytest.warns(LetorWarning, match="grade equal the label in all rows") as caught:
+        quick().fit(X.assign(grade=y), y, qid=qid)
+    assert caught[0].filename == __file__

@@ -33,3 +33,14 @@ def test_damaged_models_are_refused(tmp_path):
     path.write_text(path.read_text().replace("1", "2"))
     with pytest.raises(InputError, match="damaged"):
         load_ranker(tmp_path / "model")
+
+
+@pytest.mark.parametrize("objective", ["rank:ndcg", "rank:map"])
+def test_labels_that_xgboost_refuses_are_named(objective):
+    data = rows(0)
+    data.y[3] = 0.5
+    query = data.query_ids[data.query_index[3]]
+    said = rf"label 0\.5 \(row 3, query {query}\): xgboost with objective='{objective}' needs whole"
+    with pytest.raises(InputError, match=said):
+        XGBoostLambdaMART(objective=objective, n_estimators=1).fit(data)
+    XGBoostLambdaMART(objective="rank:pairwise", n_estimators=1).fit(data)

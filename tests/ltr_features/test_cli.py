@@ -173,6 +173,24 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     assert "scores.txt, line 2: 'high' is not a finite number" in bad.stderr
 
 
+def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_path):
+    by_rank = tmp_path / "a.run"
+    by_rank.write_text("".join(f"1 Q0 {d} {i} {i} t\n" for i, d in enumerate("abc", start=1)))
+    remark = f"{by_rank}: scores order 1 of 1 query (100%) the other way than the rank column"
+    assert remark in run("measure", letor, "--scores", by_rank).stderr
+    scores = tmp_path / "scores.txt"
+    scores.write_text("1\n1\n1\n1\n")
+    assert "all scores of a query are equal" in run("measure", letor, "--scores", scores).stderr
+    assert "'--column': Input should be greater than" in run("measure", letor, "--column", 0).stderr
+
+
+def test_warnings_are_lines(letor):
+    letor.with_name("data.columns.json").write_text('[{"name": "a"}, {"name": "b"}, {"name": "c"}]')
+    said = run("measure", letor, "--column", 1).stderr.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"{letor.with_name('data.columns.json')} names 3 columns, the rows")
+
+
 def test_validate_finds_and_exits(letor):
     good = run("validate", letor)
     assert good.returncode == 0

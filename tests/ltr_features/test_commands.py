@@ -19,6 +19,7 @@ import ltr_features.studies.progress
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate, side_by_side
+from letor.rankers import load_ranker
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
@@ -398,7 +399,7 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     assert "second.columns.json: not a list of columns" in refused("rank", "train", second, "--out",
                                                                    tmp_path / "r")  # fmt: skip
     names.write_text('[{"name": "a"}]')
-    assert "names 1 columns, the rows have 47: it belongs to another file" in refused(
+    assert "names 1 column, the rows have 47: it belongs to another file" in refused(
         "rank", "train", second, "--out", tmp_path / "r"
     )
 
@@ -660,3 +661,35 @@ def test_workers_make_the_same_files_wherever_they_put_parts(workspace, tmp_path
         done(*build, *given, "--out", tmp_path / "there" / name, *spread)
     assert different(tmp_path / "here", tmp_path / "there") == set()
     assert not list(parts.iterdir())
+
+
+def test_training_tells_its_best_round_and_queries_that_are_not_held_out(tmp_path):
+    train, vali, out = tmp_path / "train.txt", tmp_path / "vali.txt", ("--out", tmp_path / "ranker")
+    rows = [f"{j % 2} qid:{i} 1:{j % 3} 2:{i * j}\n" for i in range(6) for j in range(6)]
+    train.write_text("".join(rows))
+    vali.write_text("".join(rows[30:34]) + "0 qid:5 1:9 2:9\n1 qid:9 1:1 2:1\n0 qid:9 1:1 2:0\n")
+    found = run("rank", "train", train, "--vali", vali, "--ranker", "adarank", *out)
+    curve = load_ranker(tmp_path / "ranker").validation_curve_
+    best = int(np.argmax(curve))
+    assert found.stdout.startswith(
+        f"best on the validation rows: ndcg@10 {curve[best]:.4f}, in round {best + 1} of "
+        f"{len(curve)}\n"
+    )
+    assert (
+        f"{vali}: 1 of 2 queries are in {train}, too (the first is '5'), with 4 of their 5 rows "
+        in found.stderr
+    )
+    alone = run("rank", "train", train, "--ranker", "adarank", *out)
+    assert "best on" not in alone.stdout
+    assert "too (the first" not in alone.stderr
+
+
+def test_rows_without_their_names_are_told_where_to_get_them(tmp_path):
+    train, test, ranker = (tmp_path / name for name in ("train.txt", "test.txt", "ranker"))
+    train.write_text("".join(f"{j % 2} qid:{i} 1:{j}\n" for i in range(6) for j in range(6)))
+    test.write_text(train.read_text())
+    (tmp_path / "train.columns.json").write_text('[{"name": "bm25"}]')
+    done("rank", "train", train, "--ranker", "adarank", "--out", ranker)
+    assert "copy the NAME.columns.json of the training rows" in refused(
+        "rank", "score", ranker, test
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from letor.errors import InputError
-from letor.judged_runs import as_frame, unjudged_queries
+from letor.judged_runs import as_frame, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted
 from ltr_features.text.collection import examples, normalised, same_text_remark
@@ -67,7 +67,7 @@ def check_common_queries(given: Given, pairs: Sequence[tuple[str, str]]) -> None
 
 def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list[str]:
     """Remarks for the report, sentences without a full stop: on queries that runs lack or that have
-    no judgement, runs of different depth, and queries of the same text.
+    no judgement, runs of different depth, odd scores, and queries of the same text.
 
     Args:
         judged: ids of the judged queries. measures: names of the measures that are compared.
@@ -75,6 +75,7 @@ def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list
     return [
         *_differing_queries(given, judged),
         *_differing_depths(given, measures),
+        *(f"{name}: {x}" for name, run in given.rankings.items() for x in score_remarks(run)),
         *_same_texts(given),
     ]
 

@@ -404,6 +404,17 @@ def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_p
     assert "different depth" not in told(compared(folder, tmp_path / "alike"))
 
 
+def test_scores_that_contradict_the_ranks_are_told(files, tmp_path):
+    folder = files[0]
+    lines = [line.split() for line in (folder / "good.run").read_text().splitlines()]
+    text = "".join(f"{q} Q0 {d} {rank} {rank} t\n" for q, _, d, rank, *_ in lines)
+    (tmp_path / "turned.run").write_text(text)
+    runs = [folder / "bad.run", tmp_path / "turned.run"]
+    found = told(compare_files(runs, tmp_path / "out", qrels=folder / "qrels.txt", test=TEST))
+    assert "! turned: scores order 20 of 20 queries (100%) the other way than the rank" in found
+    assert "! bad: " not in found
+
+
 def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     folder, rows, _ = files
     third = np.random.default_rng(3).random(100)

@@ -54,6 +54,13 @@ def test_mistakes_are_named_all_at_once(tmp_path, content, message):
         read_config(file, Small)
 
 
+def test_mistakes_in_items_of_a_list_have_the_places_of_the_file(tmp_path):
+    file = tmp_path / "x.toml"
+    file.write_text("title = 'a'\nvalues = ['x', 2, 'y']\n")
+    with pytest.raises(InputError, match=r"2 mistakes:\n  values\.0: .*\n  values\.2: "):
+        read_config(file, Small)
+
+
 def test_dates_are_texts(tmp_path):
     """Which stages and manifests can hold."""
     text = "a = 2026-08-25\nb = [2026-08-25T10:00:00Z, 1]\nc = { d = 10:30:00 }"
