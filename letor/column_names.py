@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
 from letor.writing import append_columns, write_letor
-from ltr_base.names import counted, repeated
+from ltr_base.names import counted, nearest, repeated
 
 _TEXT_SUFFIXES = (".gz", ".bz2", ".zst")
 _OTHER_FORMATS = frozenset(
@@ -115,6 +115,24 @@ def _check_number(n_columns: int | None, n_known: int, where: Path) -> None:
             f"{n_columns} columns were given as the number of columns, but {where} has {n_known}; "
             "leave the number out"
         )
+
+
+def chosen_columns(
+    known: Sequence[str], columns: Sequence[str] = (), without: Sequence[str] = ()
+) -> list[str]:
+    """The known columns in their order: those named by ``columns``, by default all, but for those
+    named by ``without``.
+
+    Raises:
+        InputError: a name is not known, or none is left.
+    """
+    for name in (*columns, *without):
+        if name not in known:
+            raise InputError(f"no column {name!r}; {nearest(name, known)}")
+    chosen = [name for name in known if name in (columns or known) and name not in without]
+    if not chosen:
+        raise InputError("no column is left to learn from")
+    return chosen
 
 
 def read_names(path: Path) -> list[dict[str, Any]]:

@@ -66,6 +66,16 @@ def rank_train(
         str, typer.Option(help="A name of `rank list`.", autocompletion=completion.rankers)
     ] = "lambdamart",
     param: Annotated[list[str] | None, typer.Option(help="Ranker parameter, KEY=VALUE.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to learn from, by its name (or number, of files without names); may be "
+            "repeated. By default all."
+        ),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; may be repeated.")
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -90,7 +100,7 @@ def rank_train(
     """Train a ranker and save it in a folder, which contains no code.
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
-    from letor.column_names import read_rows
+    from letor.column_names import chosen_columns, read_rows
     from letor.errors import LetorWarning
     from letor.rankers.registry import get_ranker
     from letor.rankers.rows import filled
@@ -112,6 +122,8 @@ def rank_train(
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
     reporter = Reporter(shown=progress)
     if scheduler is not None:
+        if only or without:
+            raise InputError("--only, --without: workers train on all columns of the .parquet")
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
         return
     with reporter.running(["rows", ranker]), warnings.catch_warnings(record=True) as caught:
@@ -127,6 +139,10 @@ def rank_train(
             stop = None
             if vali is not None:
                 stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
+            if only or without:
+                chosen = chosen_columns(rows.column_names, only or (), without or ())
+                rows = rows.select_columns(chosen)
+                stop = None if stop is None else stop.select_columns(chosen)
         with reporter.stage(ranker):
             model.fit(rows, stop).save(out)
     told: list[str | None] = [str(warning.message) for warning in caught]

@@ -417,6 +417,24 @@ def test_folds_are_written_without_models_too(workspace, tmp_path):
     assert not (tmp_path / "g").exists()
 
 
+def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
+    rng = np.random.default_rng(0)
+    file, out = tmp_path / "a.txt", tmp_path / "r"
+    rows = (f"{rng.integers(3)} qid:{q} 1:{rng.random()} 2:{rng.random()} 3:{rng.random()}\n"
+            for q in range(9) for _ in range(9))  # fmt: skip
+    file.write_text("".join(rows))
+    train = ("rank", "train", file, "--vali", file, "--ranker", "coordinate-ascent", "--out", out)
+    for options, used in (
+        (("--only", 1, "--only", 3), ["1", "3"]),
+        (("--without", 1), ["2", "3"]),
+    ):
+        done(*train, *options)
+        assert load_ranker(out).feature_names_ == used
+        assert len(done("rank", "score", out, file).split()) == 81
+    assert "no column '7'" in refused(*train, "--without", 7)
+    assert "no column is left" in refused(*train, "--without", 1, "--only", 1)
+
+
 def test_rankers_are_checked_before_they_are_trained(tmp_path):
     absent, mine = tmp_path / "absent.txt", tmp_path / "mine"
     mine.mkdir()

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from letor.column_names import chosen_columns
 from letor.errors import InputError
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_base.names import nearest
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.ranking_parts import FamilyConfig
 
@@ -63,26 +63,18 @@ class RankerConfig(Section):
         ranker.set_params(**{**self.params, **(self.grid or {})})
         if self.grid is None and self.ranker not in GRIDS:
             raise ValueError(f"ranker {self.ranker!r} has no default grid; give one")
-        if self.columns and self.without:
-            raise ValueError(f"{self.label!r}: give either columns or without")
         return self
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The columns that the ranker sees, among the known ones.
 
         Raises:
-            InputError: it names a column that is not known.
+            InputError: see :func:`letor.column_names.chosen_columns`.
         """
-        for name in (*self.columns, *self.without):
-            if name not in known:
-                raise InputError(
-                    f"ranker {self.label!r}: no column {name!r}; {nearest(name, known)}"
-                )
-        return [
-            name
-            for name in known
-            if (name in self.columns if self.columns else name not in self.without)
-        ]
+        try:
+            return chosen_columns(known, self.columns, self.without)
+        except InputError as error:
+            raise InputError(f"ranker {self.label!r}: {error}") from None
 
 
 class ReferenceConfig(Section):

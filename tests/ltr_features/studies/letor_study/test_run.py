@@ -264,7 +264,7 @@ def test_equal_scores_are_told(joined, tmp_path):
         ('without = ["mine"]', 'without = ["mime"]', "no column 'mime'; did you mean 'mine'"),
         ('"scores"', '"vsm"', "columns of vsm are computed from texts"),
         ("{ mine =", '{ "1" =', "the rows have a column '1' already"),
-        ('without = ["mine"]', 'without = ["1"]\ncolumns = ["1"]', "either columns or without"),
+        ('without = ["mine"]', 'without = ["1"]\ncolumns = ["1"]', "'given': no column is left"),
         ('"mine.tsv"', '"absent.tsv"', "absent.tsv: no such file"),
     ],
 )
