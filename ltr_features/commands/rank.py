@@ -11,7 +11,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.docstrings import summary
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
 from ltr_features.parameters import check_call
@@ -285,6 +285,14 @@ def rank_score(
     rows, remark = filled(rows, model.feature_names_, str(data))
     if remark is not None:
         typer.echo(remark, err=True)
+    unused = [name for name in rows.column_names if name not in model.feature_names_]
+    if unused and len(rows.column_names) == len(model.feature_names_) + len(unused):
+        rows = rows.select_columns(model.feature_names_)
+        typer.echo(
+            f"{data}: the ranker was trained without {counted(len(unused), 'column')} of these "
+            f"rows, which are left out: {listed(unused, 10)}",
+            err=True,
+        )
     if run is not None and rows.document_ids is None:
         raise InputError(f"{data}: rows have no document ids, which a TREC run needs")
     scores = model.predict(rows)
