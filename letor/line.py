@@ -108,7 +108,8 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
 def _parse_label(word: bytes) -> np.float32:
     kind, label = parse_value(word)
     if kind is None:
-        raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}")
+        table = "; RankingData.from_frame makes rows of a table" if b"," in word else ""
+        raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}{table}")
     if kind != NUMBER:
         raise LineError(f"the label '{shown(word)}' is {_KIND_NAMES[kind]}")
     return label
