@@ -127,7 +127,8 @@ def _parse_column(word: bytes, previous: int, max_columns: int) -> int:
     if len(digits) > 18 or int(digits) > max_columns:
         raise LineError(
             f"'{shown(word)}': the id is above max_columns={max_columns} (or n_columns, if that is "
-            "given); raise it if the file really has so many columns"
+            "given); if the file really has so many columns, raise it (--max-columns), or convert "
+            "the file to .parquet with `ltr-features convert --max-columns`"
         )
     column = int(digits)
     if column <= previous:

@@ -143,7 +143,7 @@ def _check_size(rows: Rows, width: int) -> None:
     raise InputError(
         f"line {number} has the column {width}: {n:,} rows of so many columns take "
         f"{size / 2**30:.1f} GiB, {size // rows.stored} times the file; correct the line, lower "
-        "max_columns, or set n_columns if the rows really have so many"
+        "max_columns (--max-columns), or set n_columns if the rows really have so many"
     )
 
 

@@ -10,7 +10,7 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.names import counted
-from ltr_features.commands.options import EXIT_BAD_INPUT, NonFinite, Threads
+from ltr_features.commands.options import EXIT_BAD_INPUT, MaxColumns, NonFinite, Threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,9 +44,7 @@ def measure(
         typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
     ] = "raise",
     non_finite: NonFinite = "raise",
-    max_columns: Annotated[
-        int, typer.Option(min=1, help="Larger feature ids are errors.")
-    ] = 10_000,
+    max_columns: MaxColumns = 10_000,
     cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
     official: Annotated[
         Literal["letor4", "mslr"] | None,
@@ -134,6 +132,7 @@ def validate(
     file: Annotated[
         Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too), or an output folder.")
     ],
+    max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
     """Check a LETOR file and advise on each finding; for the folder of an index, knowledge base,
@@ -159,7 +158,7 @@ def validate(
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)
         return
-    result = check(file, threads=threads)
+    result = check(file, max_columns=max_columns, threads=threads)
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -212,6 +211,7 @@ def convert(
         Path | None, typer.Option(help="For logged features: judgements; else all labels are 0.")
     ] = None,
     non_finite: NonFinite = "raise",
+    max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
     """Convert LETOR text to Parquet or back, rows to TREC files, or logged features to rows.
@@ -235,7 +235,7 @@ def convert(
     if logged:
         rows = read_feature_log(source, qrels)
     else:
-        rows = read_rows(source, non_finite=non_finite, threads=threads)
+        rows = read_rows(source, non_finite=non_finite, max_columns=max_columns, threads=threads)
     if logged and qrels is None:
         typer.echo("No judgements: every label is 0", err=True)
     if kind is not None and rows.document_ids is None:
