@@ -6,6 +6,7 @@ import codecs
 import io
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +19,16 @@ from letor.errors import InputError
 
 # Arrow's streams read files of several frames and, unlike others, notice a truncated one.
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-#: How every Parquet file begins.
-_PARQUET = b"PAR1"
+#: Formats that text is often mistaken for: how their files begin, and what to do about them.
+_FORMATS = (
+    ("gzip", rb"\x1f\x8b", "end its name in .gz"),
+    ("bz2", rb"BZh[1-9]1AY&SY", "end its name in .bz2"),
+    ("zstd", rb"\x28\xb5\x2f\xfd", "end its name in .zst"),
+    ("Parquet", rb"PAR1", "end its name in .parquet"),
+    ("xz", rb"\xfd7zXZ\0", "decompress it (xz -d), or compress it as .gz, .bz2 or .zst"),
+    ("a zip file", rb"PK\x03\x04", "unpack it; of a spreadsheet, save a sheet as .csv"),
+    ("a NumPy array", rb"\x93NUMPY", "write its values as text, by numpy.savetxt for example"),
+)
 #: What a compressed file may hold: so many bytes in any case, and so many times its own from one
 #: MiB on. (Tables and logs have 3 to 20 times the bytes of their files, LETOR text that is nearly
 #: all zeros 100 times; what is made to fill the memory has 1,000 times as many, or a million.)
@@ -76,8 +85,9 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A text file's content as a stream of bytes, decompressed according to its suffix.
 
     Raises:
-        InputError: no such file, or a Parquet file; or its compressed data is damaged, or as
-            :class:`Unpacked` (raised while reading).
+        InputError: no such file, or one that begins like a Parquet, zip or .npy file, or like one
+            compressed in another way; or its compressed data is damaged, or as :class:`Unpacked`
+            (raised while reading).
     """
     with _open_arrow(path) as stream:
         raw = Unpacked(stream, path) if Path(path).suffix in _CODECS else stream
@@ -95,17 +105,24 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     codec = _CODECS.get(path.suffix)
     try:
         with pa.OSFile(str(path)) as raw:
-            if raw.read(len(_PARQUET)) == _PARQUET:
-                raise InputError(
-                    f"{path} is Parquet, not text; to make LETOR text of it: ltr-features convert "
-                    f"{path} {path.with_suffix('.txt')}"
-                )
+            _check_format(path, raw.read(16))
             raw.seek(0)
             yield pa.CompressedInputStream(raw, codec) if codec else raw
     except OSError as error:
         if codec is None or error.errno is not None:
             raise
         raise InputError(f"{path}: damaged {path.suffix} file: {error}") from error
+
+
+def _check_format(path: Path, begin: bytes) -> None:
+    """Raise InputError if a file begins like one of another format than its suffix says."""
+    expected = _CODECS.get(path.suffix, "text")
+    for found, pattern, advice in _FORMATS:
+        if found != expected and re.match(pattern, begin):
+            if found == "Parquet" and path.suffix == ".parquet":
+                text = path.with_suffix(".txt")
+                advice = f"to make LETOR text of it: ltr-features convert {path} {text}"
+            raise InputError(f"{path} is {found}, not {expected}; {advice}")
 
 
 def read_buffer(path: str | os.PathLike[str]) -> NDArray[np.uint8]:

@@ -151,6 +151,14 @@ def _joined(values: Iterable[Any]) -> Any:
 def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     parts = [read_rows(path, **options) for path in paths]
     _check_widths(paths, parts)
+    seen: dict[str, Path] = {}
+    for path, part in zip(paths, parts, strict=True):
+        for query in part.all_query_ids:
+            if seen.setdefault(query, path) != path:
+                raise InputError(
+                    f"{path}: query {query!r} is in {seen[query]}, too; put all rows of a query "
+                    "into one part, or, if these are different queries, make their ids distinct"
+                )
     return concatenate(parts), letor_rotation([part.all_query_ids for part in parts])
 
 

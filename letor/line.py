@@ -108,7 +108,8 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
 def _parse_label(word: bytes) -> np.float32:
     kind, label = parse_value(word)
     if kind is None:
-        raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}")
+        table = "; RankingData.from_frame makes rows of a table" if b"," in word else ""
+        raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}{table}")
     if kind != NUMBER:
         raise LineError(f"the label '{shown(word)}' is {_KIND_NAMES[kind]}")
     return label
@@ -126,7 +127,8 @@ def _parse_column(word: bytes, previous: int, max_columns: int) -> int:
     if len(digits) > 18 or int(digits) > max_columns:
         raise LineError(
             f"'{shown(word)}': the id is above max_columns={max_columns} (or n_columns, if that is "
-            "given); raise it if the file really has so many columns"
+            "given); if the file really has so many columns, raise it (--max-columns), or convert "
+            "the file to .parquet with `ltr-features convert --max-columns`"
         )
     column = int(digits)
     if column <= previous:

@@ -18,6 +18,12 @@ from letor.errors import InputError, reading
 from letor.kernels import layout
 from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
+from letor.lint_labels import (
+    descending_queries,
+    labels_are_ranks,
+    ordered_as_labels,
+    query_blocks,
+)
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
@@ -67,14 +73,15 @@ class Validation:
 
     @property
     def is_readable(self) -> bool:
-        """Whether ``read_letor`` reads the whole file with its defaults."""
+        """Whether ``read_rows`` reads the whole file with its defaults."""
         return all(finding.level != "error" for finding in self.findings)
 
 
 def validate(
     path: str | os.PathLike[str], *, max_columns: int = MAX_COLUMNS, threads: int | None = None
 ) -> Validation:
-    """Check a LETOR file, including the remarks on its columns in its side file, if there is one.
+    """Check a LETOR file, and the names and remarks of its columns in its side file, if there is
+    one.
 
     Raises:
         InputError: no such file, damaged compression, not a single good line, as
@@ -92,7 +99,9 @@ def validate(
     data = assemble(rows, use_minimum=False, comments=True)
     side_file = names_path(path)
     columns = read_names(side_file) if side_file.is_file() else []
-    file = Inspected(data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns)
+    file = Inspected(
+        data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns, side_file.name
+    )
     findings = [finding for check in _CHECKS for finding in check(file)]
     labels, counts = np.unique(data.y, return_counts=True)
     relevant = np.bincount(data.query_index, weights=data.y > 0, minlength=data.n_queries)
@@ -154,15 +163,11 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
     """float32 [m, p] twice: least and greatest value of each column within each query."""
     shape = (data.n_queries, data.X.shape[1])
     low, high = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-    first = 0
-    while first < data.n_queries:
-        limit = data.offsets[first] + _BLOCK
-        last = max(first + 1, int(np.searchsorted(data.offsets, limit, side="right")) - 1)
+    for first, last in query_blocks(data):
         X = data.X[data.order[data.offsets[first] : data.offsets[last]]]
         starts = data.offsets[first:last] - data.offsets[first]
         low[first:last] = np.fmin.reduceat(X, starts, axis=0)
         high[first:last] = np.fmax.reduceat(X, starts, axis=0)
-        first = last
     return low, high
 
 
@@ -178,6 +183,7 @@ class Inspected:
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
     columns: list[dict[str, Any]]  # names and provenance from the side file, if there is one
+    side_file: str  # its name
 
     def lines(self, rows: NDArray[np.int64]) -> tuple[int, ...]:
         """Line numbers of the first of the given rows."""
@@ -192,6 +198,18 @@ def _check_lines(file: Inspected) -> Iterator[Finding]:
     if file.bad:
         numbers = tuple(line.number for line in file.bad[:_LISTED])
         yield _finding("malformed-lines", lines=numbers, n=len(file.bad))
+
+
+def _check_end(file: Inspected) -> Iterator[Finding]:
+    """Whether the last line is cut off: it has no line end, and lacks what all others have."""
+    data, last = file.data, file.buffer[file.line_start[-1] :].tobytes()
+    if len(data) == 1 or b"\n" in last:
+        return
+    text, comment, _ = last.partition(b"#")
+    absent = data.X.shape[1] - len(text.split()[2:])
+    uncommented = data.comments is not None and not comment and sum(not c for c in data.comments)
+    if 0 < absent == file.kinds[0].sum() or uncommented == 1:
+        yield _finding("cut-off", lines=file.lines(np.array([len(data) - 1])))
 
 
 def _check_values(file: Inspected) -> Iterator[Finding]:
@@ -217,8 +235,10 @@ def _check_labels(file: Inspected) -> Iterator[Finding]:
     for code, bad in (("fractional-labels", y != np.rint(y)), ("negative-labels", y < 0)):
         if bad.any():
             yield _finding(code, lines=file.lines(np.flatnonzero(bad)), n=int(bad.sum()))
-    if _labels_are_ranks(file.data):
+    if labels_are_ranks(file.data):
         yield _finding("list-labels")
+    elif 1 <= y.min() < y.max():
+        yield _finding("no-label-0", least=y.min())
     if np.any(y > 30):
         lines = file.lines(np.flatnonzero(y > 30))
         yield _finding("large-labels", lines=lines, largest=y.max())
@@ -226,16 +246,14 @@ def _check_labels(file: Inspected) -> Iterator[Finding]:
         yield _finding("one-label", label=y[0])
 
 
-def _labels_are_ranks(data: RankingData) -> bool:
-    """Whether nearly all queries of three or more rows have consecutive, distinct labels."""
-    n_queries = n_ranks = 0
-    for i in range(data.n_queries):
-        labels = np.sort(data.y[data.order[data.offsets[i] : data.offsets[i + 1]]])
-        if len(labels) >= 3:
-            n_queries += 1
-            n_ranks += bool(np.all(np.diff(labels) == 1))
-    # Grades 0, 1, 2 on three rows can be consecutive by chance.
-    return bool(data.y.max() > 2) and n_queries > 1 and n_ranks >= 0.95 * n_queries
+def _check_order(file: Inspected) -> Iterator[Finding]:
+    n, mixed = descending_queries(file.data)
+    # Five queries are rarely in this order by chance, even of three rows each.
+    if n >= 5 and n > 0.9 * mixed:
+        yield _finding("descending-labels", n=n, mixed=mixed)
+    as_labels = ordered_as_labels(file.data)
+    if as_labels.any():
+        yield _finding("label-order", as_labels)
 
 
 def _check_groups(file: Inspected) -> Iterator[Finding]:
@@ -268,6 +286,13 @@ def _check_columns(file: Inspected) -> Iterator[Finding]:
     yield from (_finding(code, columns) for code, columns in found.items() if columns.any())
 
 
+def _check_names(file: Inspected) -> Iterator[Finding]:
+    n_names, n_columns = len(file.columns), file.data.X.shape[1]
+    if 0 < n_names != n_columns:
+        code = "too-few-names" if n_names < n_columns else "too-many-names"
+        yield _finding(code, side_file=file.side_file, n_names=n_names, n_columns=n_columns)
+
+
 def _check_remarks(file: Inspected) -> Iterator[Finding]:
     for place, column in enumerate(file.columns):
         remarks = column.get("remarks")
@@ -297,8 +322,8 @@ def _check_documents(file: Inspected) -> Iterator[Finding]:
 
 
 _CHECKS = (
-    _check_lines, _check_values, _check_absent, _check_labels, _check_groups, _check_columns,
-    _check_remarks, _check_documents,
+    _check_lines, _check_end, _check_values, _check_absent, _check_labels, _check_order,
+    _check_groups, _check_columns, _check_names, _check_remarks, _check_documents,
 )  # fmt: skip
 
 

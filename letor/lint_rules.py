@@ -22,12 +22,16 @@ _AS_MISSING = 'non_finite="nan" (--non-finite nan) reads them as missing'
 RULES = {
     "malformed-lines": Rule(
         "error", "malformed lines: {n:,}",
-        'correct them, or leave them out with on_error="skip" (--on-error skip)',
+        'correct them, or leave them out with on_error="skip" (measure --on-error skip)',
+    ),
+    "cut-off": Rule(
+        "warning", "the last line has no line end, and lacks columns or the comment of all others",
+        "the file may be cut off: copy or unpack it again",
     ),
     "null": Rule(
         "warning", _VALUES + "NULL: {n:,}, in {columns}",
         "read as the least value of the column within the query (LETOR's MIN rule); "
-        'null="nan" keeps them missing',
+        'in Python, read_letor(..., null="nan") keeps them missing',
     ),
     "nan": Rule("error", _VALUES + "nan: {n:,}, in {columns}", _AS_MISSING),
     "infinite": Rule("error", _VALUES + "infinite: {n:,}, in {columns}", _AS_MISSING),
@@ -41,7 +45,7 @@ RULES = {
     ),
     "sparse": Rule(
         "note", "sparse: {share:.1%} of the values are not given",
-        "they are read as 0; missing=nan keeps them missing",
+        "they are read as 0; in Python, read_letor(..., missing=nan) keeps them missing",
     ),
     "fractional-labels": Rule(
         "warning", "labels that are not whole numbers: {n:,}",
@@ -60,22 +64,40 @@ RULES = {
     ),
     "large-labels": Rule(
         "warning",
-        "labels up to {largest:g}: LightGBM's default gain table ends at 30, and 2^label leaves "
-        "all others without weight",
-        "bin the labels into a few grades, or give LightGBM a label_gain",
+        "labels up to {largest:g}: the exponential gain 2^label - 1 leaves all others without "
+        "weight, and lambdamart refuses labels above 30",
+        "bin the labels into a few grades, or train with gain='linear' (rank train --param "
+        "gain=linear)",
+    ),
+    "no-label-0": Rule(
+        "warning",
+        "no row has label 0, the least is {least:g}: every document counts as relevant in MAP, MRR "
+        "and P",
+        "if the least label means not relevant, subtract it from all labels",
     ),
     "one-label": Rule(
         "warning", "all labels are {label:g}",
         "nothing can be learned or measured: check that labels were joined to the rows",
     ),
+    "descending-labels": Rule(
+        "warning",
+        "the rows of {n:,} of {mixed:,} queries are in descending order of their labels",
+        "where scores tie, rows keep the order of the file, which flatters every ranker: shuffle "
+        "the rows of each query, or sort them by document id",
+    ),
+    "label-order": Rule(
+        "warning", "{columns}: values order the rows of every query exactly as the labels do",
+        "were they made from the labels? Leave out what is unknown before a document is judged",
+    ),
     "split-groups": Rule(
         "warning", "queries whose rows are not adjacent: {n:,}",
-        "this package takes them as they are; LightGBM, RankLib and XGBoost do not: sort the "
-        "file by query for them",
+        "if files were joined that use the same ids for different queries, make the ids distinct; "
+        "otherwise sort the file by query for LightGBM, RankLib and XGBoost (this package takes it "
+        "as it is)",
     ),
     "single-document-queries": Rule(
         "note", "queries with one document only: {n:,}",
-        "they cannot be ranked wrongly and flatter every measure; consider leaving them out",
+        "they count the same for every ranker; consider leaving them out",
     ),
     "zero-columns": Rule(
         "warning", "{columns}: 0 in all rows", "the field or resource behind them was empty"
@@ -91,6 +113,15 @@ RULES = {
     "query-columns": Rule(
         "note", "{columns}: constant within every query",
         "alone they cannot rank; they help only in combination with others",
+    ),
+    "too-few-names": Rule(
+        "error", "{side_file} names {n_names:,} columns, the rows have {n_columns:,}",
+        "it belongs to another file: remove it to name columns by number",
+    ),
+    "too-many-names": Rule(
+        "warning", "{side_file} names {n_names:,} columns, the rows have {n_columns:,}",
+        "the last ones are read as 0; if they are not absent from all rows, it belongs to another "
+        "file: remove it",
     ),
     "column-remarks": Rule(
         "warning", "column {number} ({name}): {remark}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ KERNELS_FROM_BYTES = 1 << 16
 #: Number of exactly parsed lines that are collected before they are stored.
 _STORED_AT_ONCE = 1 << 12
 _SAMPLE_BYTES = 1 << 16
+_ROW_BEHIND_CR = re.compile(rb"\r[ \t]*[^\s#]+[ \t]+qid:")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What X holds while reading for a value that is absent, NULL, nan, infinite or beyond float32:
@@ -87,12 +89,16 @@ def parse(
         refuse_non_finite: whether rows with nan, infinite or huge values are flagged layout.BAD.
         stored: size of the file in bytes, if it is compressed.
         threads: number of threads; default: all cores.
+
+    Raises:
+        InputError: lines end with CR alone, or the rows take far more memory than the text.
     """
     marks = MARK_BITS.view(np.float32).copy()
     if missing == 0:
         marks[0] = 0
     refused = layout.HAS_NON_FINITE if refuse_non_finite else 0
     start = len(_BYTE_ORDER_MARK) if buffer[:3].tobytes() == _BYTE_ORDER_MARK else 0
+    _check_line_ends(buffer)
     like = Rows(buffer, marks, max_columns, refused, width is None, stored or buffer.size)
     if buffer.size < KERNELS_FROM_BYTES:
         return _all_doubtful(like, start, width)
@@ -114,6 +120,17 @@ def parse(
             wanted = rows.largest
 
 
+def _check_line_ends(buffer: NDArray[np.uint8]) -> None:
+    """Raise InputError if lines end with CR alone: all would be one line, and those behind its
+    first ``#`` a comment."""
+    head = buffer[:CHUNK_BYTES].tobytes().rstrip(b"\n")
+    if b"\n" not in head and _ROW_BEHIND_CR.search(head):
+        raise InputError(
+            "the lines end with CR alone, as on old Macs; convert the line ends to LF (by tr "
+            "'\\r' '\\n', for example)"
+        )
+
+
 def _check_size(rows: Rows, width: int) -> None:
     """Raise InputError if a large id in a file of many short rows makes X too large."""
     n = len(rows.y)
@@ -126,7 +143,7 @@ def _check_size(rows: Rows, width: int) -> None:
     raise InputError(
         f"line {number} has the column {width}: {n:,} rows of so many columns take "
         f"{size / 2**30:.1f} GiB, {size // rows.stored} times the file; correct the line, lower "
-        "max_columns, or set n_columns if the rows really have so many"
+        "max_columns (--max-columns), or set n_columns if the rows really have so many"
     )
 
 

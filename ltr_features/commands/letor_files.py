@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from letor.errors import InputError
 from ltr_base.names import counted
-from ltr_features.commands.options import EXIT_BAD_INPUT, NonFinite, Threads
+from ltr_features.commands.options import EXIT_BAD_INPUT, MaxColumns, NonFinite, Threads
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from letor.dataset import RankingData
+    from letor.folds import Fold
 
 
 def measure(
@@ -44,9 +47,7 @@ def measure(
         typer.Option(help="At a bad line: stop, or leave it out and list it on stderr."),
     ] = "raise",
     non_finite: NonFinite = "raise",
-    max_columns: Annotated[
-        int, typer.Option(min=1, help="Larger feature ids are errors.")
-    ] = 10_000,
+    max_columns: MaxColumns = 10_000,
     cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
     official: Annotated[
         Literal["letor4", "mslr"] | None,
@@ -133,67 +134,102 @@ def _print_measures(table: pd.DataFrame, coverage: str) -> None:
         typer.echo(f"{i}: {definition}")
 
 
+#: Name of a part of a data set whose folds are in LETOR's rotation.
+_PART = r"S\d+\..*"
+
+
 def validate(
     file: Annotated[
-        Path, typer.Argument(help="LETOR file (.gz, .bz2, .zst too), or an output folder.")
+        Path,
+        typer.Argument(
+            help="LETOR file (.gz, .bz2, .zst too), a folder of folds, or an output folder."
+        ),
     ],
+    max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Check a LETOR file and advise on each finding; for the folder of an index, knowledge base,
-    ranker or pipeline, list the files that were changed since they were written; for a folder of
-    folds, list their parts, and those that are missing.
+    """Check a LETOR file and advise on each finding; for a folder of folds (S1.txt, ... or Fold1,
+    ...), tell what is missing and where parts or folds disagree; for the folder of an index,
+    knowledge base, ranker or pipeline, list the files that were changed since they were written.
 
-    Reports counts, labels, bad lines, groups out of order, constant columns, duplicate documents,
-    and remarks on trained columns (from NAME.columns.json). The exit code is 2 if the file has
-    unreadable lines, or if files were changed or are missing.
+    Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
+    away, constant columns, duplicate documents, and remarks on trained columns (from
+    NAME.columns.json). The exit code is 2 if the file has unreadable lines, folds cannot be read,
+    or files were changed or are missing.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import DIGESTS, changed_files
-    from letor.fold_files import fold_parts
     from letor.lint import render
     from letor.lint import validate as check
 
     if file.is_dir():
-        if (folds := fold_parts(file)) and not (file / DIGESTS).exists():
-            _check_folds(file, folds)
+        if not (file / DIGESTS).exists() and _has(file, rf"{_PART}|Fold\d+|train.*"):
+            _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
         changed = changed_files(file)
         typer.echo("\n".join(changed) or f"{file}: all files are as they were written")
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)
         return
-    result = check(file, threads=threads)
+    result = check(file, max_columns=max_columns, threads=threads)
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
-def _check_folds(folder: Path, folds: Mapping[str, Mapping[str, Path | None]]) -> None:
-    """Print the parts of each fold and what is missing; end with code 2 if anything is.
+def _has(folder: Path, pattern: str) -> bool:
+    return any(re.fullmatch(pattern, path.name, re.IGNORECASE) for path in folder.iterdir())
+
+
+def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
+    """Print the parts of each fold, and what is wrong with them; end with code 2 if any is missing.
 
     Raises:
-        InputError: a part in Parquet does not belong to the folder's file of all rows.
+        InputError: a part cannot be read, or parts of a fold do not fit each other.
     """
     from letor.files import LOCK
-    from letor.parquet import read_parquet
+    from letor.fold_files import fold_parts
 
-    whole = True
-    for name, parts in folds.items():
+    whole, homes = True, []
+    for name, parts in fold_parts(folder).items():
         there = ", ".join(path.name for path in parts.values() if path is not None)
         lost = [part for part, path in parts.items() if path is None]
         missing = f"{'; ' if there else ''}{', '.join(lost)} missing" if lost else ""
         typer.echo(f"{name}: {there}{missing}")
         whole &= not lost
-        for path in parts.values():
-            if path is not None and path.suffix == ".parquet":
-                read_parquet(path, features=[], rows=slice(0, 1), comments=False)
+        homes += [path.parent for path in parts.values() if path is not None][:1]
     if (folder / LOCK).exists():
         typer.echo(f"{folder}: a build is going on there, or ended without finishing")
         whole = False
     if not whole:
-        typer.echo(f"{folder} is incomplete: build the folds again")
+        typer.echo(
+            f"{folder} is incomplete: each fold needs training, validation and test rows; build "
+            "the folds again, or add the files"
+        )
         raise typer.Exit(EXIT_BAD_INPUT)
+    folds = _read_folds(folder, homes, options)
+    tested = Counter(query for fold in folds for query in fold.test)
+    if again := [query for query, n in tested.items() if n > 1]:
+        typer.echo(
+            f"warning: {counted(len(again), 'query')} in the test rows of several folds (the first "
+            f"is {again[0]}), which count several times in means over folds"
+        )
     typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
+
+
+def _read_folds(folder: Path, homes: Sequence[Path], options: Mapping[str, Any]) -> list[Fold]:
+    """The folds of a folder; with a note if they can only be read one by one."""
+    from letor.fold_files import read_folds
+
+    options = {"comments": False, **options}
+    try:
+        return read_folds(folder, **options)[1]
+    except InputError as error:
+        if not homes or _has(folder, _PART):
+            raise
+        folds = [fold for home in homes for fold in read_folds(home, **options)[1]]
+        typer.echo(f"note: {error} (columns of models that were trained in each fold do differ)")
+        return folds
 
 
 def convert(
@@ -215,6 +251,7 @@ def convert(
         Path | None, typer.Option(help="For logged features: judgements; else all labels are 0.")
     ] = None,
     non_finite: NonFinite = "raise",
+    max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
     """Convert LETOR text to Parquet or back, rows to TREC files, or logged features to rows.
@@ -238,7 +275,7 @@ def convert(
     if logged:
         rows = read_feature_log(source, qrels)
     else:
-        rows = read_rows(source, non_finite=non_finite, threads=threads)
+        rows = read_rows(source, non_finite=non_finite, max_columns=max_columns, threads=threads)
     if logged and qrels is None:
         typer.echo("No judgements: every label is 0", err=True)
     if kind is not None and rows.document_ids is None:

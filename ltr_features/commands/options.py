@@ -38,6 +38,10 @@ Columns = Annotated[
     ),
 ]
 
+MaxColumns = Annotated[
+    int, typer.Option(min=1, help="Larger feature ids in LETOR text are errors.")
+]
+
 Progress = Annotated[
     bool | None,
     typer.Option(

@@ -13,7 +13,14 @@ from letor.errors import InputError
 from ltr_base.docstrings import summary
 from ltr_base.names import counted, listed
 from ltr_features.commands import completion
-from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
+from ltr_features.commands.options import (
+    Columns,
+    MaxColumns,
+    NonFinite,
+    Progress,
+    Threads,
+    settings_of,
+)
 from ltr_features.parameters import check_call
 
 if TYPE_CHECKING:
@@ -93,6 +100,7 @@ def rank_train(
         ),
     ] = None,
     columns: Columns = None,
+    max_columns: MaxColumns = 10_000,
     non_finite: NonFinite = "raise",
     threads: Threads = None,
     progress: Progress = None,
@@ -131,6 +139,7 @@ def rank_train(
         with reporter.stage("rows"):
             options = {
                 "n_columns": columns,
+                "max_columns": max_columns,
                 "non_finite": non_finite,
                 "threads": threads,
                 "memory": n_bytes,
@@ -268,6 +277,7 @@ def rank_score(
     run: Annotated[
         Path | None, typer.Option(help="Also write a TREC run; rows need document ids.")
     ] = None,
+    max_columns: MaxColumns = 10_000,
     non_finite: NonFinite = "raise",
     threads: Threads = None,
 ) -> None:
@@ -281,7 +291,7 @@ def rank_score(
     from letor.trec import run_of, write_run
 
     model = load_ranker(ranker)
-    rows = read_rows(data, non_finite=non_finite, threads=threads)
+    rows = read_rows(data, max_columns=max_columns, non_finite=non_finite, threads=threads)
     rows, remark = filled(rows, model.feature_names_, str(data))
     if remark is not None:
         typer.echo(remark, err=True)

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+import lzma
 import subprocess
 import sys
 import textwrap
@@ -36,6 +37,32 @@ def test_a_file_holds_so_much_and_no_more(suffix, tmp_path, monkeypatch):
         read_buffer(path)
     monkeypatch.setattr(compression, "FROM_BYTES", size)
     assert len(read_buffer(path)) == 4 * MIB
+
+
+OTHER_FORMATS = {
+    "a.txt": {
+        "is xz, not text; decompress it": lzma.compress(b"1"),
+        "is gzip, not text; end its name in .gz": gzip.compress(b"1"),
+        "is bz2, not text; end its name in .bz2": bz2.compress(b"1"),
+        "is zstd, not text; end its name in .zst": zstandard.compress(b"1"),
+        "is Parquet, not text; end its name in .parquet": b"PAR1",
+        "is a zip file, not text; unpack it": b"PK\3\4",
+        "is a NumPy array, not text; write its values as text": b"\x93NUMPY",
+    },
+    "a.txt.gz": {"is zstd, not gzip; end its name in .zst": zstandard.compress(b"1")},
+    "a.parquet": {"to make LETOR text of it: ltr-features convert": b"PAR1"},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FORMATS)
+def test_files_of_other_formats_are_told(name, tmp_path):
+    for said, content in OTHER_FORMATS[name].items():
+        (tmp_path / name).write_bytes(content)
+        for read in (read_letor, validate, lambda path: list(text_lines(path))):
+            with pytest.raises(InputError, match=f"{name} is .*{said.removeprefix('is ')}"):
+                read(tmp_path / name)
+    (tmp_path / "b.txt").write_text("BZh\n")
+    assert list(text_lines(tmp_path / "b.txt")) == [(1, "BZh")]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,83 @@ def test_listwise_files_are_recognised(tmp_path: Path) -> None:
     )
     assert "list-labels" in codes(check(tmp_path, text))
     assert "list-labels" not in codes(check(tmp_path, CLEAN))
+
+
+def labelled(queries: int, labels: tuple[int, ...], column: str = "{row}") -> str:
+    """Queries of rows with these labels; ``column`` is the value of column 2."""
+    return "".join(
+        f"{label} qid:{q} 1:{(5 * q + 3 * row) % 7} 2:{column.format(q=q, row=row, label=label)}\n"
+        for q in range(queries)
+        for row, label in enumerate(labels)
+    )
+
+
+def test_rows_in_descending_order_of_labels(tmp_path: Path) -> None:
+    v = check(tmp_path, labelled(9, (2, 1, 1, 0)) + labelled(2, (1, 0)).replace("qid:", "qid:x"))
+    found = next(f for f in v.findings if f.code == "descending-labels")
+    assert found.message == "the rows of 9 of 9 queries are in descending order of their labels"
+    for others in (
+        labelled(4, (2, 1, 1, 0)),  # too few to tell
+        labelled(9, (2, 1, 1, 0)) + labelled(1, (0, 1, 0)).replace("qid:", "qid:x"),
+        labelled(9, (0, 0, 1)),
+        labelled(9, (1, 1, 1)),
+        labelled(9, (1, 0)),
+    ):
+        assert "descending-labels" not in codes(check(tmp_path, others))
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        ("{label}", True),
+        ("-{label}", True),
+        ("{q}{label}.{row}", True),  # rows with the same label may differ
+        ("{row}", False),
+        ("1", False),
+    ],
+)
+def test_columns_made_from_the_labels(tmp_path: Path, column: str, found: bool) -> None:
+    labels = (0, 2, 1, 0)
+    v = check(tmp_path, labelled(20, labels, column))
+    assert [f.columns for f in v.findings if f.code == "label-order"] == [(2,)] * found
+    for others in (
+        labelled(19, labels, column),  # too few to tell
+        labelled(19, labels, column) + "1 qid:x 1:0 2:5\n0 qid:x 1:1 2:5\n",
+    ):
+        assert "label-order" not in codes(check(tmp_path, others))
+    absent = labelled(20, labels, "{label}").replace(" 2:0", "")  # 0, as in sparse files
+    assert "label-order" in codes(check(tmp_path, absent))
+
+
+def test_grades_that_begin_at_1(tmp_path: Path) -> None:
+    v = check(tmp_path, labelled(3, (1, 3, 2, 1)))
+    message = next(f.message for f in v.findings if f.code == "no-label-0")
+    assert "no row has label 0, the least is 1" in message
+    assert codes(check(tmp_path, labelled(3, (1, 1)))) >= {"one-label"}
+    assert "no-label-0" not in codes(check(tmp_path, labelled(3, (1, 1))))
+    assert "no-label-0" not in codes(check(tmp_path, labelled(3, (0, 3, 2))))
+
+
+def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    whole = CLEAN.removesuffix("\n")
+    for lost in ("1 2:1 #docid = d31\n", " 2:1 #docid = d31\n", " #docid = d31\n"):
+        v = check(tmp_path, CLEAN.removesuffix(lost))
+        assert [f.lines for f in v.findings if f.code == "cut-off"] == [(9,)]
+    sparse = "0 qid:1 1:1 2:1\n1 qid:1 2:1\n1 qid:1 1:1"
+    for other in (whole, CLEAN + "0 qid:3 1:1\n", sparse):
+        assert "cut-off" not in codes(check(tmp_path, other))
+
+
+def test_another_number_of_names_than_columns(tmp_path: Path) -> None:
+    side_file = tmp_path / "rows.columns.json"
+    for names, code in (("a", "too-few-names"), ("abc", "too-many-names")):
+        side_file.write_text(json.dumps([{"name": name} for name in names]))
+        v = check(tmp_path, CLEAN)
+        assert [f.code for f in v.findings] == [code]
+        assert f"rows.columns.json names {len(names)} columns, the rows have 2" in render(v)
+        assert v.is_readable == (code == "too-many-names")
+    side_file.write_text('[{"name": "a"}, {"name": "b"}]')
+    assert check(tmp_path, CLEAN).findings == []
 
 
 def test_all_labels_equal(tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_compressed_files(tmp_path: Path, suffix: str, compress) -> None:
     ("line", "reason"),
     [
         ("x qid:1 1:1", "label 'x' is not a number"),
+        ("1,1,0.5", "RankingData.from_frame makes rows of a table"),
         ("1:2 qid:1 1:1", "label '1:2' is not a number"),
         ("nan qid:1 1:1", "label 'nan' is not a number"),
         ("1e99 qid:1 1:1", "label '1e99' is beyond float32"),
@@ -201,6 +202,18 @@ def test_skipped_rows_take_their_query_along(tmp_path: Path) -> None:
     assert data.query_ids == ["a", "b"]
     assert data.query_index.tolist() == [0, 1]
     assert [bad.number for bad in rejected] == [1, 4]
+
+
+@pytest.mark.parametrize("n", [2, 9000])  # short texts are read without the kernels
+@pytest.mark.parametrize("begin", ["", "# a header\r"])
+@pytest.mark.parametrize("comment", ["", " #docid = a"])
+def test_lines_that_end_with_cr_alone(tmp_path: Path, n: int, begin: str, comment: str) -> None:
+    line = f"1 qid:1 1:1{comment}"
+    for end in ("", "\r", "\n"):
+        with pytest.raises(InputError, match=r"written\.txt: the lines end with CR alone"):
+            read_letor(write(tmp_path, begin + "\r".join([line] * n) + end))
+    assert len(read_letor(write(tmp_path, f"{line}\r\n" * n))) == n
+    assert len(read_letor(write(tmp_path, f"{line}\r"))) == 1
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only\n", "\xef\xbb\xbf"])

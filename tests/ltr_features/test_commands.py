@@ -455,6 +455,20 @@ def test_parquet_is_measured_and_not_taken_for_text(tmp_path):
     assert f"ltr-features convert {table} {text}" in said
 
 
+def test_more_columns_are_read_where_they_are_asked_for(tmp_path):
+    wide, ranker, table = (tmp_path / name for name in ("wide.txt", "ranker", "a.parquet"))
+    wide.write_text("".join(f"{j % 2} qid:{i} 1:{j} 10001:1\n" for i in range(3) for j in range(9)))
+    for command in (
+        ("validate", wide),
+        ("convert", wide, table),
+        ("measure", wide, "--column", 1),
+        ("rank", "train", wide, "--ranker", "adarank", "--out", ranker),
+        ("rank", "score", ranker, wide),
+    ):
+        assert "'10001:1': the id is above max_columns=10000" in refused(*command)
+        done(*command, "--max-columns", 10_001)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json"])
 def test_letor_text_is_not_written_under_the_name_of_another_format(workspace, tmp_path, name):
     text = tmp_path / "a.txt"

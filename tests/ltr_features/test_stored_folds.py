@@ -246,7 +246,39 @@ def test_validate_tells_which_parts_of_folds_are_there(both, tmp_path, kind):
     said = incomplete(out)
     assert "Fold1: train, validation, test missing\n" in said
     assert f"Fold2: train.{suffix}, test.{suffix}; validation missing\n" in said
-    assert "folds is incomplete: build the folds again" in said
+    assert "folds is incomplete: each fold needs training, validation and test rows" in said
+
+
+def test_validate_reads_the_parts_of_data_sets(tmp_path):
+    for part in "12345":
+        (tmp_path / f"S{part}.txt").write_text(f"1 qid:{part} 1:1\n0 qid:{part} 1:2\n")
+    assert "5 folds, all parts are there" in run("validate", tmp_path).stdout
+    shutil.copy(tmp_path / "S1.txt", tmp_path / "S4.txt")
+    assert "query '1' is in " in refused("validate", tmp_path)
+
+
+def test_validate_tells_where_folds_do_not_fit_each_other(tmp_path):
+    def write(fold, train, vali, test):
+        (tmp_path / f"Fold{fold}").mkdir(exist_ok=True)
+        for part, text in (("train", train), ("vali", vali), ("test", test)):
+            (tmp_path / f"Fold{fold}" / f"{part}.txt").write_text(text)
+
+    a, b, c = (f"1 qid:{query} 1:1\n" for query in "abc")
+    write(1, a, b, c)
+    write(2, b, c, a)
+    assert run("validate", tmp_path).stdout.splitlines()[2:] == [
+        f"{tmp_path}: 2 folds, all parts are there"
+    ]
+    write(2, a, b, c)
+    said = run("validate", tmp_path).stdout
+    assert "warning: 1 query in the test rows of several folds (the first is c)" in said
+    write(2, b, c, a.replace("1:1", "1:2"))
+    assert "note: " in (said := run("validate", tmp_path).stdout)
+    assert "Fold2/test.txt: query a has other rows than in" in said
+    write(2, b, c, c + a)
+    assert "query 'c' is in test and already in validation" in refused("validate", tmp_path)
+    write(2, b, c, "1 qid:a 1:1 2:1\n")
+    assert "Fold2/test.txt has 2 columns" in refused("validate", tmp_path)
 
 
 def test_workers_make_the_same_folds(both, workspace, tmp_path, workers):
