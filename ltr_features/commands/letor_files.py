@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -208,12 +207,6 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
         )
         raise typer.Exit(EXIT_BAD_INPUT)
     folds = _read_folds(folder, homes, options)
-    tested = Counter(query for fold in folds for query in fold.test)
-    if again := [query for query, n in tested.items() if n > 1]:
-        typer.echo(
-            f"warning: {counted(len(again), 'query')} in the test rows of several folds (the first "
-            f"is {again[0]}), which count several times in means over folds"
-        )
     typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
 
 
@@ -228,7 +221,8 @@ def _read_folds(folder: Path, homes: Sequence[Path], options: Mapping[str, Any])
         if not homes or _has(folder, _PART):
             raise
         folds = [fold for home in homes for fold in read_folds(home, **options)[1]]
-        typer.echo(f"note: {error} (columns of models that were trained in each fold do differ)")
+        # Rows with columns of models that were trained in each fold differ between folds.
+        typer.echo(f"note: {error}")
         return folds
 
 

@@ -271,7 +271,7 @@ def test_validate_tells_where_folds_do_not_fit_each_other(tmp_path):
     ]
     write(2, a, b, c)
     said = run("validate", tmp_path).stdout
-    assert "warning: 1 query in the test rows of several folds (the first is c)" in said
+    assert "Fold2: its test query c is a test query of" in said
     write(2, b, c, a.replace("1:1", "1:2"))
     assert "note: " in (said := run("validate", tmp_path).stdout)
     assert "Fold2/test.txt: query a has other rows than in" in said
