@@ -24,6 +24,7 @@ from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted
+from ltr_base.source_code import packages_of
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
@@ -113,7 +114,7 @@ class LetorStudy(Study):
         name = f"{slug(place['scheme'])}{again}/fold{place['fold']}/{slug(ranker.label)}"
         return Planned(
             f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
-            n_trials, title=name, code=_CODE,
+            n_trials, title=name, code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
         )  # fmt: skip
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
