@@ -119,26 +119,26 @@ def _described(kinds: Iterable[type]) -> str:
 
 def experiments() -> str:
     """Every key of every kind of experiment file."""
-    from ltr_features.studies.run import _KINDS, _class_of
+    from ltr_features.studies.run import study_class, study_kinds
 
     parts = []
-    for kind in _KINDS:
+    for kind in study_kinds():
         parts.append(f"## {kind}\n\n")
-        parts += _section(_class_of(kind).described, "")
+        parts += _section(study_class(kind).described, "")
     return "".join(parts)
 
 
 def options() -> str:
     """What a file, or the command line, may say of each source, family, model and ranker."""
     from letor.rankers.registry import get_ranker, ranker_names
-    from ltr_features.candidates import _KINDS
+    from ltr_features.candidates import KINDS
     from ltr_features.columns.registry import families
     from ltr_features.sources.registry import get_source, sources
     from ssi_models.registry import MODELS
 
     made: dict[str, dict[str, Callable[..., Any]]] = {
         "Sources: `[collection]`": {name: get_source(name) for name in sources()},
-        "Sources of candidates: `[candidates]`": dict(_KINDS),
+        "Sources of candidates: `[candidates]`": dict(KINDS),
         "Families: `options` of `[[columns]]`": dict(families()),
         "Models: `params` of `[[models]]`": dict(MODELS),
         "Rankers: `params` of `[[rankers]]`": {name: get_ranker(name) for name in ranker_names()},

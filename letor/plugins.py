@@ -17,13 +17,17 @@ class Plugins:
 
     Attributes:
         what: what one is called in messages.
-        group: the entry point group of other packages. A name that is built in stays so.
+        group: the entry point group of other packages, "" if they cannot register any. A name that
+            is built in stays so.
         built_in: ``module:attribute`` by name.
+        kind: the base class of those that are classes, whose attribute ``name`` is their name
+            here; None for functions.
     """
 
     what: str
     group: str
     built_in: Mapping[str, str]
+    kind: type | None = None
 
     def names(self) -> list[str]:
         """All names: the built-in ones in their order, then the others, sorted."""
@@ -33,20 +37,37 @@ class Plugins:
         """The object of that name.
 
         Raises:
-            InputError: there is none, or the one of an installed package cannot be loaded.
+            InputError: there is none, or the one of an installed package cannot be loaded or is
+                something else.
         """
         if name in self.built_in:
             return EntryPoint(name, self.built_in[name], self.group).load()
         if (point := self._others().get(name)) is None:
             raise InputError(f"there is no {self.what} {name!r}; {nearest(name, self.names())}")
         try:
-            return point.load()
+            found = point.load()
         except Exception as error:
             raise InputError(
                 f"{self.what} {name!r} ({point.value}) cannot be loaded: {error}; fix or "
                 "remove the package that provides it"
             ) from error
+        if fault := self._fault(name, found):
+            raise InputError(f"{self.what} {name!r} ({point.value}) {fault}")
+        return found
+
+    def _fault(self, name: str, found: Any) -> str:
+        """Why another package's object cannot be used; "" if it can."""
+        if self.kind is None:
+            return "" if callable(found) else f"is {found!r}: register a function"
+        if not (isinstance(found, type) and issubclass(found, self.kind)):
+            return f"is {found!r}: register a subclass of {self.kind.__name__}"
+        if undefined := sorted(getattr(found, "__abstractmethods__", ())):
+            return f"does not define {', '.join(undefined)}"
+        if (own := getattr(found, "name", None)) != name:
+            return f"has the name {own!r}: register it under the name that it has"
+        return ""
 
     def _others(self) -> dict[str, EntryPoint]:
         """The entry points of other packages, by name."""
-        return {p.name: p for p in entry_points(group=self.group) if p.name not in self.built_in}
+        points = entry_points(group=self.group) if self.group else ()
+        return {p.name: p for p in points if p.name not in self.built_in}

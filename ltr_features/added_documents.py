@@ -24,7 +24,7 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json
 from ltr_base.names import listed
 from ltr_features.candidate_kinds import bm25_retriever
-from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.base import ColumnFamily, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Collection, Judgements, Pairs, rows_of
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -258,7 +258,7 @@ class Documents:
 
         def compute(context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
             context = context.for_queries(queries, ids)
-            return np.hstack([column.compute(context, pairs) for column in columns])
+            return np.hstack([computed(column, context, pairs) for column in columns])
 
         if self.added is None:
             return compute(self.built, Pairs(query, rows))

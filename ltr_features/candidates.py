@@ -101,7 +101,7 @@ def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
     ]
 
 
-_KINDS: dict[str, type[CandidateSource]] = {
+KINDS: dict[str, type[CandidateSource]] = {
     "bm25": BM25Candidates,
     "judged": JudgedCandidates,
     "run": RunCandidates,
@@ -118,10 +118,10 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
         InputError: there is no such kind of source.
     """
     kind = options.get("source", "model" if find_model(name) else name)
-    if kind not in _KINDS:
-        known = nearest(str(kind), [*_KINDS, *MODELS])
+    if kind not in KINDS:
+        known = nearest(str(kind), [*KINDS, *MODELS])
         raise InputError(f"candidates.{name}: there is no source {kind!r}; {known}")
-    return _KINDS[kind]
+    return KINDS[kind]
 
 
 def candidate_sources(

@@ -21,11 +21,11 @@ from letor.errors import InputError, NotFittedError, reading
 from letor.folds import Fold
 from letor.frames import check_whole, id_texts, pandas_frame
 from ltr_base.former import former_names
-from ltr_base.names import counted, listed, repeated
+from ltr_base.names import counted, listed
 from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
-from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
@@ -106,8 +106,7 @@ class FeatureBuilder:
             raise InputError("parts: only workers make parts: give scheduler too")
         if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
-        if twice := repeated(self.column_names):
-            raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
+        check_distinct(self.column_names)
         if not (isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1):
             raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
         candidate_sources(self.candidates)

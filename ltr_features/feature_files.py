@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 from letor.digests import check_files, write_digests
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
+from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import families as known_families
-from ltr_features.columns.registry import get_family
+from ltr_features.columns.registry import get_family, is_registered
 
 _VERSION = 2
 N = TypeVar("N", ColumnFamily, LearnedColumn)
@@ -54,8 +54,10 @@ def save_features(
             added to it, or None.
 
     Raises:
-        InputError: the folder holds something else.
+        InputError: the folder holds something else, or two families that must be given to load it
+            again have the same name.
     """
+    described = columns_to_json(families, [column.recipe for column in fitted])
     if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
         raise InputError(f"{folder} is not empty and holds no features; name another folder")
     with atomic_path(folder, kind="folder") as partial:
@@ -65,7 +67,7 @@ def save_features(
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
         description = {
             "version": _VERSION,
-            **columns_to_json(families, [column.recipe for column in fitted]),
+            **described,
             **settings,
         }
         text = json.dumps(description, indent=1, ensure_ascii=False)
@@ -116,11 +118,18 @@ def read_features(
 def columns_to_json(
     families: Sequence[ColumnFamily], recipes: Sequence[LearnedColumn]
 ) -> dict[str, Any]:
-    """How columns are made, as JSON: ``families`` and ``models``."""
-    return {
-        "families": [_family_notes(family) for family in families],
-        "models": [_column_notes(recipe) for recipe in recipes],
-    }
+    """How columns are made, as JSON: ``families`` and ``models``.
+
+    Raises:
+        InputError: two families that cannot be restored by name have the same name.
+    """
+    described = [_family_notes(family) for family in families]
+    if twice := repeated(notes["name"] for notes in described if "params" not in notes):
+        raise InputError(
+            f"two families are called {twice[0]!r} and cannot be told apart when the builder is "
+            "loaded with them; give one of them a name of its own"
+        )
+    return {"families": described, "models": [_column_notes(recipe) for recipe in recipes]}
 
 
 def columns_from_json(
@@ -156,7 +165,7 @@ def _family_notes(family: ColumnFamily) -> dict[str, Any]:
     """A family's name, and its parameters if it can be restored from them: if it is registered and
     its parameters are JSON-compatible."""
     notes: dict[str, Any] = {"name": family.name}
-    if known_families().get(family.name) is not type(family):
+    if not is_registered(type(family)):
         return notes
     try:
         return notes | {"params": json.loads(json.dumps(family.get_params(), default=os.fspath))}

@@ -23,7 +23,7 @@ from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
 from ltr_base.slices import slices
-from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
@@ -68,16 +68,18 @@ def build_columns(
         Provenance per column: family, definition, reference, and what it was trained on.
 
     Raises:
-        InputError: two families share a column name; a pair outside the collection.
+        InputError: two columns have the same name; a pair outside the collection; a family cannot
+            compute its columns, or computes something else.
     """
     context.check(pairs)
+    check_distinct(name for family in families for name in family.column_names)
     for family in families:
         family.check(context)
 
     def values(place: int) -> NDArray[np.float32]:
         if on_progress is not None:
             on_progress(families[place].name, place, len(families))
-        return families[place].compute(context, pairs)
+        return computed(families[place], context, pairs)
 
     parts = side_by_side(values, range(len(families)), context.threads)
     provenance = family_provenance(
@@ -144,17 +146,11 @@ def family_provenance(
     context: ColumnContext, families: Sequence[ColumnFamily], n_missing: Mapping[str, int], n: int
 ) -> dict[str, dict[str, Any]]:
     """Provenance of the families' columns, by their names in order, in a table of ``n`` rows; see
-    :func:`missing_values`.
-
-    Raises:
-        InputError: two families share a column name.
-    """
+    :func:`missing_values`."""
     provenance: dict[str, dict[str, Any]] = {}
     for family in families:
         absent = family.absent(context)
         for column in family.columns:
-            if column.name in provenance:
-                raise InputError(f"column {column.name!r} comes from two families; rename one")
             notes = column_notes(family, column, n_missing.get(column.name, 0), n)
             if column.name in absent:
                 notes["absent"] = absent[column.name]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import repeated
-from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.base import ColumnFamily, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import column_notes, missing_values
 from ltr_features.remarks import family_remarks
@@ -56,9 +55,7 @@ def columns_of_rows(
         InputError: two columns share a name, a family reads texts but there are none, or the rows
             cannot be joined.
     """
-    names = [name for family in families for name in family.column_names]
-    if twice := repeated(names):
-        raise InputError(f"two of the new columns are called {twice[0]!r}; name each once")
+    check_distinct(name for family in families for name in family.column_names)
     remarks: list[str] = []
     if context is None:
         context = _context_of_ids(rows, families)
@@ -67,7 +64,7 @@ def columns_of_rows(
     for family in families:
         family.check(context)
     join = join_letor(rows, context.collection, on_missing=on_missing)
-    values = np.hstack([family.compute(context, join.pairs) for family in families])
+    values = np.hstack([computed(family, context, join.pairs) for family in families])
     n_missing = missing_values(context, join.pairs, families)
     provenance = {
         column.name: column_notes(family, column, n_missing[column.name], len(join.pairs))

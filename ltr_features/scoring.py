@@ -146,16 +146,25 @@ class ScoringPipeline:
                 write_digests(part)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, threads: int | None = 1, **given: Any) -> Self:
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        ranker: type[Ranker] | None = None,
+        threads: int | None = 1,
+        **given: Any,
+    ) -> Self:
         """Read what :meth:`save` wrote.
 
         Args:
+            ranker: the class of a ranker that is not registered, which cannot be found by name.
             given: ``families`` and ``models`` of :meth:`FeatureBuilder.load`.
 
         Raises:
-            InputError: the folder holds no pipeline.
+            InputError: the folder holds no pipeline, or its ranker must be given and is not.
         """
         folder = Path(folder)
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
+        load = load_ranker if ranker is None else ranker.load
         with reading(folder):
-            return cls(features, load_ranker(folder / "ranker"))
+            return cls(features, load(folder / "ranker"))

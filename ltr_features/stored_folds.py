@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from letor.dataset import RankingData
-from letor.errors import InputError
 from letor.folds import Fold
 from letor.mapped import GrowingArray
 from letor.missing import Missing
 from letor.parquet import read_ids
 from letor.parquet_parts import ALL_ROWS, write_part
-from ltr_base.names import repeated
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_table import FitAll, FoldTable, learned_columns
@@ -80,12 +78,6 @@ def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str,
     for path in chain.from_iterable(paths.values()):
         path.unlink(missing_ok=True)
     return paths
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise InputError, before any work, if two columns have the same name."""
-    if twice := repeated(names):
-        raise InputError(f"column names given twice: {', '.join(twice)}")
 
 
 def _stored(

@@ -14,93 +14,80 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:
-    from ssi_models.base import NotFittedError
-    from ssi_models.projections.baselines import VSM, Popularity, PopularTfIdf
-    from ssi_models.projections.lsa import CLLSA, LSA, LSI, LsiTfIdf
-    from ssi_models.projections.opca import OPCA
-    from ssi_models.projections.query_expansion import QueryExpansion
-    from ssi_models.registry import get_model, load_model, make_model
-    from ssi_models.s2net.model import S2Net, S2NetOptions
-    from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
-    from ssi_models.ssi.cross_language import CrossLanguageSSI
-    from ssi_models.ssi.diagonal import DiagonalSSI
-    from ssi_models.ssi.full import FullSSI
-    from ssi_models.ssi.hash_kernel import HashKernelSSI
-    from ssi_models.ssi.low_rank import LowRankSSI
-    from ssi_models.ssi.polynomial import PSI
-    from ssi_models.ssi.sparse import SparseSSI
-    from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-    from ssi_models.topics.language_model import UnigramLM
-    from ssi_models.topics.translation import IBMModel1
-    from ssi_models.training.options import TrainingOptions
-    from ssi_models.training.preferences import CandidateLists, Preferences
-    from ssi_models.vocabulary import Vocabulary
-    from ssi_models.weighting import TfIdf
-
-__all__ = [
-    "BLTM",
-    "BLTMPR",
-    "BLTMPR1V",
-    "CLLSA",
-    "LSA",
-    "LSI",
-    "OPCA",
-    "PLSA",
-    "PSI",
-    "VSM",
-    "CandidateLists",
-    "CorrelatedHashSSI",
-    "CrossLanguageSSI",
-    "DiagonalSSI",
-    "FullSSI",
-    "HashKernelSSI",
-    "IBMModel1",
-    "LowRankSSI",
-    "LsiTfIdf",
-    "NotFittedError",
-    "PopularTfIdf",
-    "Popularity",
-    "Preferences",
-    "QueryExpansion",
-    "S2Net",
-    "S2NetOptions",
-    "SparseSSI",
-    "TfIdf",
-    "TrainingOptions",
-    "UnigramLM",
-    "Vocabulary",
-    "get_model",
-    "load_model",
-    "make_model",
-]
+if TYPE_CHECKING:  # `as` marks a name as re-exported
+    from ssi_models.base import NotFittedError as NotFittedError
+    from ssi_models.projections.baselines import VSM as VSM
+    from ssi_models.projections.baselines import Popularity as Popularity
+    from ssi_models.projections.baselines import PopularTfIdf as PopularTfIdf
+    from ssi_models.projections.lsa import CLLSA as CLLSA
+    from ssi_models.projections.lsa import LSA as LSA
+    from ssi_models.projections.lsa import LSI as LSI
+    from ssi_models.projections.lsa import LsiTfIdf as LsiTfIdf
+    from ssi_models.projections.opca import OPCA as OPCA
+    from ssi_models.projections.query_expansion import QueryExpansion as QueryExpansion
+    from ssi_models.registry import get_model as get_model
+    from ssi_models.registry import load_model as load_model
+    from ssi_models.registry import make_model as make_model
+    from ssi_models.s2net.model import S2Net as S2Net
+    from ssi_models.s2net.model import S2NetOptions as S2NetOptions
+    from ssi_models.ssi.correlated_hash import CorrelatedHashSSI as CorrelatedHashSSI
+    from ssi_models.ssi.cross_language import CrossLanguageSSI as CrossLanguageSSI
+    from ssi_models.ssi.diagonal import DiagonalSSI as DiagonalSSI
+    from ssi_models.ssi.full import FullSSI as FullSSI
+    from ssi_models.ssi.hash_kernel import HashKernelSSI as HashKernelSSI
+    from ssi_models.ssi.low_rank import LowRankSSI as LowRankSSI
+    from ssi_models.ssi.polynomial import PSI as PSI
+    from ssi_models.ssi.sparse import SparseSSI as SparseSSI
+    from ssi_models.topics.bilingual import BLTM as BLTM
+    from ssi_models.topics.bilingual import BLTMPR as BLTMPR
+    from ssi_models.topics.bilingual import BLTMPR1V as BLTMPR1V
+    from ssi_models.topics.bilingual import PLSA as PLSA
+    from ssi_models.topics.language_model import UnigramLM as UnigramLM
+    from ssi_models.topics.translation import IBMModel1 as IBMModel1
+    from ssi_models.training.options import TrainingOptions as TrainingOptions
+    from ssi_models.training.preferences import CandidateLists as CandidateLists
+    from ssi_models.training.preferences import Preferences as Preferences
+    from ssi_models.vocabulary import Vocabulary as Vocabulary
+    from ssi_models.weighting import TfIdf as TfIdf
 
 _HOMES = {
-    "base": "NotFittedError",
-    "projections.baselines": "VSM PopularTfIdf Popularity",
-    "projections.lsa": "CLLSA LSA LSI LsiTfIdf",
-    "projections.opca": "OPCA",
-    "projections.query_expansion": "QueryExpansion",
-    "registry": "get_model load_model make_model",
-    "s2net.model": "S2Net S2NetOptions",
-    "ssi.correlated_hash": "CorrelatedHashSSI",
-    "ssi.cross_language": "CrossLanguageSSI",
-    "ssi.diagonal": "DiagonalSSI",
-    "ssi.full": "FullSSI",
-    "ssi.hash_kernel": "HashKernelSSI",
-    "ssi.low_rank": "LowRankSSI",
-    "ssi.polynomial": "PSI",
-    "ssi.sparse": "SparseSSI",
-    "topics.bilingual": "BLTM BLTMPR BLTMPR1V PLSA",
-    "topics.language_model": "UnigramLM",
-    "topics.translation": "IBMModel1",
-    "training.options": "TrainingOptions",
-    "training.preferences": "CandidateLists Preferences",
-    "vocabulary": "Vocabulary",
-    "weighting": "TfIdf",
+    "BLTM": ".topics.bilingual",
+    "BLTMPR": ".topics.bilingual",
+    "BLTMPR1V": ".topics.bilingual",
+    "CLLSA": ".projections.lsa",
+    "CandidateLists": ".training.preferences",
+    "CorrelatedHashSSI": ".ssi.correlated_hash",
+    "CrossLanguageSSI": ".ssi.cross_language",
+    "DiagonalSSI": ".ssi.diagonal",
+    "FullSSI": ".ssi.full",
+    "HashKernelSSI": ".ssi.hash_kernel",
+    "IBMModel1": ".topics.translation",
+    "LSA": ".projections.lsa",
+    "LSI": ".projections.lsa",
+    "LowRankSSI": ".ssi.low_rank",
+    "LsiTfIdf": ".projections.lsa",
+    "NotFittedError": ".base",
+    "OPCA": ".projections.opca",
+    "PLSA": ".topics.bilingual",
+    "PSI": ".ssi.polynomial",
+    "PopularTfIdf": ".projections.baselines",
+    "Popularity": ".projections.baselines",
+    "Preferences": ".training.preferences",
+    "QueryExpansion": ".projections.query_expansion",
+    "S2Net": ".s2net.model",
+    "S2NetOptions": ".s2net.model",
+    "SparseSSI": ".ssi.sparse",
+    "TfIdf": ".weighting",
+    "TrainingOptions": ".training.options",
+    "UnigramLM": ".topics.language_model",
+    "VSM": ".projections.baselines",
+    "Vocabulary": ".vocabulary",
+    "get_model": ".registry",
+    "load_model": ".registry",
+    "make_model": ".registry",
 }
 
+__all__ = sorted(_HOMES)
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {name: f".{home}" for home, names in _HOMES.items() for name in names.split()}
-)
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

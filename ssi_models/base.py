@@ -68,6 +68,8 @@ class MatchingModel(Parameters):
     expands_queries: ClassVar[bool] = False
     #: Whether the model can only score the documents that it was fitted on, identified by row.
     of_its_documents: ClassVar[bool] = False
+    #: What :meth:`fit_parts` chooses once for the model and its copies, for notes; "" for nothing.
+    shared_by_parts: ClassVar[str] = ""
     #: Number of threads for scoring; the scores do not depend on it.
     threads: int | None = None
     #: Runs the pieces of a fit, if it has any, in other processes; the results do not depend on
@@ -285,8 +287,14 @@ class MatchingModel(Parameters):
         return Representation(sparse=D)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one safetensors file (parameters, vocabulary, weighting)."""
+        """Write the model to one safetensors file (parameters, vocabulary, weighting).
+
+        Raises:
+            NotFittedError: the model is not fitted.
+            ValueError: a fitted array is missing or not as ``tensors`` declares it.
+        """
         self._check_fitted()
+        arrays = self._fitted_tensors()
         header = {
             "model": self.name,
             "version": VERSION,
@@ -297,12 +305,29 @@ class MatchingModel(Parameters):
             "recipe": self.recipe_,
             "fitted": self._fitted_header(),
         }
-        arrays = {name: getattr(self, f"{name}_") for name in self.tensors}
         if self.vocabulary_ is not None:
             arrays |= persistence.pack_vocabulary(self.vocabulary_)
         if self.weighting_ is not None:
             arrays["weighting.idf"] = self.weighting_.idf_
         persistence.save_tensors(path, header, arrays)
+
+    def _fitted_tensors(self) -> dict[str, NDArray[Any]]:
+        """The arrays of ``tensors``, checked: a file must not hold what cannot be read again."""
+        found = {name: getattr(self, f"{name}_", None) for name in self.tensors}
+        arrays = {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
+        try:
+            check_tensors(arrays, self.tensors, **self._sizes)
+        except ValueError as error:
+            raise ValueError(
+                f"{type(self).__name__}: {error}; fit must set each array NAME_ as tensors "
+                "declares it"
+            ) from None
+        return arrays
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """Sizes that ``tensors`` refer to."""
+        return {"words": self.n_words_, "query_words": self.n_query_words_}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -332,8 +357,7 @@ class MatchingModel(Parameters):
         model.n_words_ = persistence.count(header, "n_words")
         model.n_query_words_ = persistence.count(header, "n_query_words")
         model.recipe_ = header["recipe"]
-        sizes = {"words": model.n_words_, "query_words": model.n_query_words_}
-        check_tensors(arrays, cls.tensors, **sizes)
+        check_tensors(arrays, cls.tensors, **model._sizes)
         for name in cls.tensors:
             setattr(model, f"{name}_", arrays[name])
         if "vocabulary.bytes" in arrays:

@@ -70,6 +70,55 @@ class Represents(Protocol):
     def document_representation(self, D: sp.csr_matrix) -> Representation: ...
 
 
+def _checked(model: Represents, what: str, parts: Representation, n: int) -> Representation:
+    """A model's representation of n texts.
+
+    Raises:
+        ValueError: it is something else, which kernels would read out of bounds.
+    """
+    fault = "" if isinstance(parts, Representation) else f"returned {type(parts).__name__}"
+    if not fault and parts.dense is not None:
+        fault = _fault_of_dense(parts.dense, n)
+    if not fault and parts.sparse is not None:
+        fault = _fault_of_sparse(parts.sparse, n)
+    if fault:
+        raise ValueError(
+            f"{type(model).__name__}.{what}_representation {fault}; it must return a "
+            f"Representation of all {n} texts"
+        )
+    return parts
+
+
+def _fault_of_dense(dense: NDArray[np.float32], n: int) -> str:
+    """What is wrong with the dense part of n texts; "" if nothing is."""
+    if not isinstance(dense, np.ndarray) or dense.dtype != np.float32 or dense.ndim != 2:
+        return "has a dense part that is not an array float32 [n, N]"
+    if len(dense) != n:
+        return f"has {len(dense)} dense rows"
+    return "" if np.isfinite(dense).all() else "has a dense part with values that are not finite"
+
+
+def _fault_of_sparse(sparse: sp.csr_matrix, n: int) -> str:
+    """What is wrong with the sparse part of n texts; "" if nothing is."""
+    if not sp.issparse(sparse) or sparse.format != "csr":
+        return "has a sparse part that is not a CSR matrix"
+    if sparse.shape[0] != n or len(sparse.indptr) != n + 1:
+        return f"has {sparse.shape[0]} sparse rows"
+    columns = sparse.indices
+    if len(columns) and not 0 <= columns.min() <= columns.max() < sparse.shape[1]:
+        return f"has entries outside the {sparse.shape[1]} columns of its sparse part"
+    return ""
+
+
+def _check_widths(queries: Representation, documents: Representation) -> None:
+    for q, d in ((queries.dense, documents.dense), (queries.sparse, documents.sparse)):
+        if q is not None and d is not None and q.shape[1] != d.shape[1]:
+            raise ValueError(
+                f"queries are represented by {q.shape[1]} numbers, documents by {d.shape[1]}; the "
+                "model is damaged"
+            )
+
+
 def _add_products(
     queries: Representation,
     documents: Representation,
@@ -78,9 +127,7 @@ def _add_products(
     out: NDArray[np.float64],
     workers: Workers,
 ) -> None:
-    widths = {part.shape[1] for part in (queries.dense, documents.dense) if part is not None}
-    if len(widths) > 1:
-        raise ValueError(f"queries and documents have {widths} dimensions; the model is damaged")
+    _check_widths(queries, documents)
 
     def work(start: int, stop: int) -> None:
         if queries.sparse is not None and documents.sparse is not None:
@@ -103,12 +150,18 @@ class CachedDocuments:
     def __init__(self, model: Represents, D: sp.csr_matrix) -> None:
         self._model = model
         self._words = np.unique(D.indices).astype(np.int64)
-        self._parts = model.document_representation(D)
         self.n_documents = D.shape[0]
+        self._parts = _checked(
+            model, "document", model.document_representation(D), self.n_documents
+        )
 
     @cached_property
     def _postings(self) -> sp.csr_matrix | None:
         return None if self._parts.sparse is None else sp.csr_matrix(self._parts.sparse.T)
+
+    def _of_queries(self, Q: sp.csr_matrix) -> Representation:
+        parts = self._model.query_representation(Q, self._words)
+        return _checked(self._model, "query", parts, Q.shape[0])
 
     def pairs(
         self,
@@ -120,21 +173,19 @@ class CachedDocuments:
     ) -> NDArray[np.float32]:
         """f of each pair of a row of checked queries and a document: float32 [n_pairs],
         bit-identical to :meth:`MatchingModel.score`."""
-        model, words, documents = self._model, self._words, self._parts
+        model, documents = self._model, self._parts
         Q = model.expanded(Q, excluded)
         out = np.zeros(len(query))
         # Starting threads costs more than scoring a few thousand pairs.
         with Workers(model.threads if len(query) > _FEW else 1) as workers:
             if not model.expands_queries:
-                _add_products(
-                    model.query_representation(Q, words), documents, query, document, out, workers
-                )
+                _add_products(self._of_queries(Q), documents, query, document, out, workers)
                 return out.astype(np.float32)
             asked, local = np.unique(query, return_inverse=True)
-            size = max(1, _BLOCK // max(1, len(words)))
+            size = max(1, _BLOCK // max(1, len(self._words)))
             for start in range(0, len(asked), size):
                 chosen = np.flatnonzero((local >= start) & (local < start + size))
-                parts = model.query_representation(take_rows(Q, asked[start : start + size]), words)
+                parts = self._of_queries(take_rows(Q, asked[start : start + size]))
                 part = np.zeros(len(chosen))
                 rows = local[chosen] - start
                 _add_products(parts, documents, rows, document[chosen], part, workers)
@@ -153,7 +204,8 @@ class CachedDocuments:
             ValueError: wrong number of columns.
         """
         Q = self._model.expanded(self._model.check_queries(Q), excluded)
-        queries = self._model.query_representation(Q, self._words)
+        queries = self._of_queries(Q)
+        _check_widths(queries, self._parts)
         out = np.zeros((Q.shape[0], self.n_documents), np.float32)
         if queries.dense is not None and self._parts.dense is not None:
             out += queries.dense @ self._parts.dense.T

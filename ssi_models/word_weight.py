@@ -53,6 +53,7 @@ class WeighsWords(MatchingModel):
     weight_parameter: ClassVar[str] = "word_weight"
     #: The weight if there are fewer than two queries with judgements to choose it by.
     unchosen: ClassVar[float] = 0.5
+    shared_by_parts: ClassVar[str] = "their weight of word matching"
     seed: int = 0
 
     word_weight_: float = 0.0

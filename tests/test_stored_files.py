@@ -1,6 +1,7 @@
 """Files that the release of a folder's name wrote are read by this program, and mean the same.
 
-``python tests/reference/small_files.py tests/stored/VERSION`` writes them, at a release.
+``python tests/reference/small_files.py tests/stored/VERSION`` writes them, at a release and where
+a format, a model or a ranker is new.
 """
 
 import re
@@ -14,6 +15,7 @@ import pytest
 import small_files
 
 from letor.errors import InputError
+from letor.rankers.registry import get_ranker, ranker_names
 from ssi_models.registry import load_model
 
 STORED = Path(__file__).parent / "stored"
@@ -21,7 +23,14 @@ CASES = sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*"
 
 
 def test_every_format_of_ours_is_stored():
-    assert {case.split("/")[1] for case in CASES} >= {k.replace(" ", "-") for k in small_files.OURS}
+    stored = {case.split("/")[1] for case in CASES}
+    new = {kind.replace(" ", "-") for kind in small_files.OURS} - stored
+    assert not new, "run: python tests/reference/small_files.py tests/stored/VERSION"
+
+
+def test_every_ranker_of_ours_is_among_them():
+    ours = {n for n in ranker_names() if get_ranker(n).__module__.startswith("letor.")}
+    assert ours == set(small_files.RANKERS), "give quick parameters in small_files.RANKERS"
 
 
 @pytest.mark.parametrize("case", CASES)

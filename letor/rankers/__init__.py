@@ -9,26 +9,16 @@ from typing import TYPE_CHECKING
 
 from ltr_base.lazy_names import lazy_names
 
-if TYPE_CHECKING:
-    from letor.rankers.adarank import AdaRank
-    from letor.rankers.coordinate_ascent import CoordinateAscent
-    from letor.rankers.lambdamart import LambdaMART
-    from letor.rankers.neural import ListNet, RankNet
-    from letor.rankers.rankboost import RankBoost
-    from letor.rankers.registry import get_ranker, load_ranker
-    from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
-
-__all__ = [
-    "AdaRank",
-    "CoordinateAscent",
-    "LambdaMART",
-    "ListNet",
-    "RankBoost",
-    "RankNet",
-    "XGBoostLambdaMART",
-    "get_ranker",
-    "load_ranker",
-]
+if TYPE_CHECKING:  # `as` marks a name as re-exported
+    from letor.rankers.adarank import AdaRank as AdaRank
+    from letor.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from letor.rankers.lambdamart import LambdaMART as LambdaMART
+    from letor.rankers.neural import ListNet as ListNet
+    from letor.rankers.neural import RankNet as RankNet
+    from letor.rankers.rankboost import RankBoost as RankBoost
+    from letor.rankers.registry import get_ranker as get_ranker
+    from letor.rankers.registry import load_ranker as load_ranker
+    from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART as XGBoostLambdaMART
 
 _HOMES = {
     "AdaRank": ".adarank",
@@ -41,6 +31,8 @@ _HOMES = {
     "get_ranker": ".registry",
     "load_ranker": ".registry",
 }
+
+__all__ = sorted(_HOMES)
 
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

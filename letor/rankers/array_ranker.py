@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load, save
 
@@ -41,13 +40,6 @@ class ArrayRanker(Ranker):
 
     measure: str
 
-    def feature_importance(self) -> pd.DataFrame:
-        self._check_fitted()
-        gain = np.zeros(len(self.feature_names_))
-        splits = np.zeros(len(self.feature_names_), dtype=np.int64)
-        gain[self._columns], splits[self._columns] = self._importance()
-        return self._importance_table(gain, splits)
-
     @abstractmethod
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         """Set ``_model`` and ``validation_curve_``."""
@@ -57,7 +49,7 @@ class ArrayRanker(Ranker):
         """float64 [n]; each row's score must not depend on the other rows."""
 
     @abstractmethod
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _importance_of_learned(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Gain and splits of the columns that ``_learn`` saw."""
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
@@ -73,6 +65,12 @@ class ArrayRanker(Ranker):
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
         return self._score(finite(data.X[:, self._columns]))
+
+    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        gain = np.zeros(len(self.feature_names_))
+        splits = np.zeros(len(self.feature_names_), dtype=np.int64)
+        gain[self._columns], splits[self._columns] = self._importance_of_learned()
+        return gain, splits
 
     def _evaluator(self, data: RankingData) -> Evaluator:
         return Evaluator(parse_measure(self.measure), data)
@@ -115,7 +113,7 @@ class LinearRanker(ArrayRanker):
     def _check_model(self, path: Path, n_columns: int) -> None:
         check_finite(f"{path}: weights", self._model["weights"], np.float64, (n_columns,))
 
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _importance_of_learned(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         gain = np.abs(self._model["weights"])
         return gain, (gain > 0).astype(np.int64)
 

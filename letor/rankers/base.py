@@ -25,7 +25,7 @@ from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
-from ltr_base.names import nearest
+from ltr_base.names import counted, nearest
 
 FORMAT_VERSION = 1
 
@@ -44,9 +44,9 @@ class Ranker(BaseEstimator, ABC):
     The normaliser is fitted with the model, saved with it and applied by ``predict``.
 
     A subclass defines ``name``, its parameters (a dataclass with their defaults will do; among them
-    ``normalise``), their ``ranges`` and ``choices``, ``_fit``, ``_predict``, ``_save``, ``_load``
-    and ``feature_importance``. Its ``_fit`` gets normalised rows with checked labels; rows of a
-    query need not be adjacent (use ``order`` and ``offsets``).
+    ``normalise``), their ``ranges`` and ``choices``, ``_fit``, ``_predict``, ``_importance``,
+    ``_save`` and ``_load``. Its ``_fit`` gets normalised rows with checked labels; rows of a query
+    need not be adjacent (use ``order`` and ``offsets``).
 
     Attributes:
         same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model as
@@ -145,7 +145,8 @@ class Ranker(BaseEstimator, ABC):
 
         Raises:
             NotFittedError: the ranker is not fitted.
-            InputError: a column is missing or was not in the training rows; or qid is missing.
+            InputError: a column is missing or was not in the training rows; or qid is missing; or
+                the ranker does not give each row a number.
         """
         self._check_fitted()
         if qid is None and self.normaliser_.by_query and not isinstance(X, RankingData):
@@ -156,8 +157,14 @@ class Ranker(BaseEstimator, ABC):
         data = rows_to_score(X, qid, self.feature_names_)
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
-        scores = self._predict(self.normaliser_.transform(data))
-        return np.asarray(scores, dtype=np.float32)
+        scores = np.asarray(self._predict(self.normaliser_.transform(data)), dtype=np.float32)
+        if scores.shape != (len(data),) or np.isnan(scores).any():
+            found = "NaN" if scores.shape == (len(data),) else f"an array {list(scores.shape)}"
+            raise InputError(
+                f"{type(self).__name__} scored {counted(len(data), 'row')} by {found}; its "
+                "_predict must return a number for each row"
+            )
+        return scores
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, measure: str = "ndcg@10") -> float:
         """Mean of a measure over the queries; arguments as for ``fit``.
@@ -224,12 +231,14 @@ class Ranker(BaseEstimator, ABC):
             ranker.normaliser_ = normaliser_from_state(description["normaliser"])
         return ranker
 
-    @abstractmethod
     def feature_importance(self) -> pd.DataFrame:
-        """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first."""
+        """DataFrame with columns ``column``, ``gain`` and ``splits``, most important first.
 
-    def _importance_table(self, gain: Any, splits: Any) -> pd.DataFrame:
-        """The result of :meth:`feature_importance`, from values in the order of the columns."""
+        Raises:
+            NotFittedError: the ranker is not fitted.
+        """
+        self._check_fitted()
+        gain, splits = self._importance()
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
@@ -257,6 +266,10 @@ class Ranker(BaseEstimator, ABC):
 
     @abstractmethod
     def _predict(self, data: RankingData) -> NDArray[Any]: ...
+
+    def _importance(self) -> tuple[Any, Any]:
+        """Gain and splits of each column, [p] each, in the order of ``feature_names_``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define _importance")
 
     @abstractmethod
     def _save(self, folder: Path) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 
 import lightgbm
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
@@ -109,11 +108,6 @@ class LambdaMART(Ranker):
     position_bias: bool = False
     position_bias_regularization: float = 0.0
 
-    def feature_importance(self) -> pd.DataFrame:
-        self._check_fitted()
-        gain, splits = map(self._booster.feature_importance, ("gain", "split"))
-        return self._importance_table(gain.astype(np.float64), splits.astype(np.int64))
-
     def dump(self) -> dict[str, Any]:
         """LightGBM's own description of the trees (``Booster.dump_model``).
 
@@ -164,6 +158,10 @@ class LambdaMART(Ranker):
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
         return np.asarray(self._booster.predict(data.X, num_threads=self.num_threads))
+
+    def _importance(self) -> tuple[Any, Any]:
+        gain, splits = map(self._booster.feature_importance, ("gain", "split"))
+        return gain.astype(np.float64), splits.astype(np.int64)
 
     def _save(self, folder: Path) -> dict[str, Any]:
         (folder / MODEL_FILE).write_text(self._model_text, encoding="utf-8", newline="\n")

@@ -126,7 +126,7 @@ class _NetworkRanker(ArrayRanker):
         if not len(networks):
             raise InputError(f"{path}: networks is empty; it is damaged")
 
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _importance_of_learned(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Gain of a column: sum of its absolute outgoing weights; splits: their number."""
         sizes = self._model["sizes"]
         first = np.abs(self._model["networks"][:, : sizes[0] * sizes[1]])

@@ -123,7 +123,7 @@ class RankBoost(ArrayRanker):
         last = n_columns - 1
         check_array(f"{path}: column", model["column"], np.int64, (n_steps,), least=0, most=last)
 
-    def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _importance_of_learned(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         column, n = self._model["column"], int(self._model["n_columns"][0])
         gain = np.bincount(column, weights=np.abs(self._model["alpha"]), minlength=n)
         return gain.astype(np.float64), np.bincount(column, minlength=n).astype(np.int64)

@@ -19,7 +19,7 @@ _BUILT_IN = {
     "ranknet": "letor.rankers.neural:RankNet",
     "xgboost": "letor.rankers.xgboost_lambdamart:XGBoostLambdaMART",
 }
-_RANKERS = Plugins("ranker", "letor.rankers", _BUILT_IN)
+_RANKERS = Plugins("ranker", "letor.rankers", _BUILT_IN, Ranker)
 
 
 def ranker_names() -> list[str]:
@@ -31,13 +31,10 @@ def get_ranker(name: str) -> type[Ranker]:
     """The ranker class of a name.
 
     Raises:
-        InputError: the name is unknown, or an installed plug-in does not provide a ``Ranker``.
+        InputError: the name is unknown, or an installed plug-in does not provide a ``Ranker`` of
+            that name.
     """
-    found = _RANKERS.get(name)
-    if not (isinstance(found, type) and issubclass(found, Ranker)):
-        raise InputError(
-            f"ranker {name!r} of group {_RANKERS.group} is {found!r}, not a Ranker class"
-        )
+    found: type[Ranker] = _RANKERS.get(name)
     return found
 
 
@@ -49,8 +46,12 @@ def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
             that is not installed.
     """
     folder = Path(folder)
+    name = str(read_description(folder).get("ranker"))
     try:
-        kind = get_ranker(str(read_description(folder).get("ranker")))
+        kind = get_ranker(name)
     except InputError as error:
-        raise error if str(folder) in str(error) else InputError(f"{folder}: {error}") from None
+        raise InputError(
+            f"{folder}: {error} (use the class of a ranker of your own that is not registered: "
+            "MyRanker.load(folder), or ScoringPipeline.load(folder, ranker=MyRanker))"
+        ) from None
     return kind.load(folder)

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
@@ -98,16 +97,6 @@ class XGBoostLambdaMART(Ranker):
     lambdarank_unbiased: bool = False
     lambdarank_bias_norm: float = 1.0
 
-    def feature_importance(self) -> pd.DataFrame:
-        self._check_fitted()
-        names = [f"f{j}" for j in range(len(self.feature_names_))]
-        gain = self._booster.get_score(importance_type="total_gain")
-        splits = self._booster.get_score(importance_type="weight")
-        return self._importance_table(
-            [float(gain.get(name, 0.0)) for name in names],
-            [int(splits.get(name, 0)) for name in names],
-        )
-
     def _check(self) -> None:
         super()._check()
         if self.lambdarank_unbiased and self.objective == "rank:map":
@@ -145,6 +134,15 @@ class XGBoostLambdaMART(Ranker):
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
         return np.asarray(self._booster.inplace_predict(_finite(data.X), predict_type="margin"))
+
+    def _importance(self) -> tuple[Any, Any]:
+        names = [f"f{j}" for j in range(len(self.feature_names_))]
+        gain = self._booster.get_score(importance_type="total_gain")
+        splits = self._booster.get_score(importance_type="weight")
+        return (
+            [float(gain.get(name, 0.0)) for name in names],
+            [int(splits.get(name, 0)) for name in names],
+        )
 
     def _save(self, folder: Path) -> dict[str, Any]:
         (folder / MODEL_FILE).write_bytes(self._model_json)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from letor.errors import InputError
-from ltr_base.names import nearest
+from letor.plugins import Plugins
 from ltr_features.clicks.base import ClickModel
-from ltr_features.clicks.cascade_models import Cascade
-from ltr_features.clicks.dependent_click import DependentClick
-from ltr_features.clicks.dynamic_bayesian import DynamicBayesian
-from ltr_features.clicks.position_models import ClickRate, PositionBased
 
-_MODELS: dict[str, type[ClickModel]] = {
-    kind.name: kind for kind in (ClickRate, PositionBased, Cascade, DependentClick, DynamicBayesian)
+_BUILT_IN = {
+    "ctr": "ltr_features.clicks.position_models:ClickRate",
+    "pbm": "ltr_features.clicks.position_models:PositionBased",
+    "cascade": "ltr_features.clicks.cascade_models:Cascade",
+    "dcm": "ltr_features.clicks.dependent_click:DependentClick",
+    "dbn": "ltr_features.clicks.dynamic_bayesian:DynamicBayesian",
 }
+_MODELS = Plugins("click model", "", _BUILT_IN)
 
 
 def click_models() -> list[str]:
     """Names of all click models."""
-    return list(_MODELS)
+    return _MODELS.names()
 
 
 def get_click_model(name: str) -> type[ClickModel]:
@@ -26,6 +26,5 @@ def get_click_model(name: str) -> type[ClickModel]:
     Raises:
         InputError: no such model.
     """
-    if name not in _MODELS:
-        raise InputError(f"there is no click model {name!r}; {nearest(name, _MODELS)}")
-    return _MODELS[name]
+    found: type[ClickModel] = _MODELS.get(name)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.former import former_names
+from ltr_base.names import repeated
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 
@@ -30,6 +31,9 @@ class ColumnSpec:
         reference: the paper that defines the column.
         field: the document field that the column reads, or None.
         letor_id: number in LETOR 4.0's list of 46, or None.
+
+    Raises:
+        InputError: the name cannot be that of a column, see :func:`check_column_name`.
     """
 
     name: str
@@ -39,6 +43,9 @@ class ColumnSpec:
     reference: str
     field: str | None = None
     letor_id: int | None = None
+
+    def __post_init__(self) -> None:
+        check_column_name(self.name)
 
 
 class ColumnFamily(ABC):
@@ -91,6 +98,7 @@ class ColumnFamily(ABC):
     @abstractmethod
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """Compute the columns of the pairs: float32 [len(pairs), len(columns)], finite.
+        :func:`computed` checks it.
 
         Raises:
             InputError: a pair lies outside the collection, or the context lacks something that
@@ -132,6 +140,55 @@ class ColumnFamily(ABC):
                 f"{', '.join(position)}"
             )
         return np.ascontiguousarray(values[:, [position[name] for name in names]])
+
+
+def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+    """The columns of the pairs by ``family.compute``, checked: float32 [len(pairs), len(columns)],
+    finite. Other errors of the family are noted to come from it.
+
+    Raises:
+        InputError: the family returns something else.
+    """
+    what = f"column family {family.name!r}"
+    try:
+        values = family.compute(context, pairs)
+    except Exception as error:
+        error.add_note(f"while computing {what}")
+        raise
+    shape = (len(pairs), len(family.columns))
+    if not isinstance(values, np.ndarray) or values.dtype != np.float32 or values.shape != shape:
+        found = type(values).__name__
+        if isinstance(values, np.ndarray):
+            found = f"{values.dtype} {list(values.shape)}"
+        raise InputError(
+            f"{what} computed {found}; its compute must return an array float32 {list(shape)}, a "
+            "row per pair and a column per column that it declares"
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        ids = context.collection.query_ids, context.collection.document_ids
+        raise InputError(
+            f"{what}, column {family.column_names[column]!r}: query {ids[0][pairs.query[row]]} and "
+            f"document {ids[1][pairs.document[row]]} have the value {values[row, column]}; its "
+            "compute must return finite numbers"
+        )
+    return values
+
+
+def check_column_name(name: object) -> None:
+    """Raise InputError for a name that files of columns cannot hold: it must be text, not empty,
+    without ``#`` and line breaks, as in LETOR text ``#`` begins a comment."""
+    if not isinstance(name, str) or not name.strip() or "#" in name or len(name.splitlines()) > 1:
+        raise InputError(
+            f"column {name!r}: the name must be text, not empty, of one line and without '#'"
+        )
+
+
+def check_distinct(names: Iterable[str]) -> None:
+    """Raise InputError, before any work, if two columns have the same name."""
+    if twice := repeated(names):
+        raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
 
 
 def rows_without(what: str, n_missing: int, n: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from letor.errors import InputError
 from ltr_base.docstrings import summary
 from ltr_base.former import former_names
-from ltr_features.columns.base import ColumnSpec
+from ltr_features.columns.base import ColumnSpec, check_column_name
 from ltr_features.columns.term_space import check_document_frequency
 from ltr_features.parameters import check_names, check_values
 from ltr_features.text.collection import FORMER_KEYS
@@ -21,8 +21,7 @@ from ssi_models.registry import MODELS, get_model, present_name
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
-    "by models that did not see their queries' judgements (all models of a fold share the epoch at "
-    "which they stop and their weight of word matching)"
+    "by models that did not see their queries' judgements"
 )
 NO_LABELS = "the texts of all documents, no judgements"
 
@@ -70,7 +69,8 @@ class LearnedColumn:
             object.__setattr__(self, "model", self.model.name)
         elif isinstance(self.model, str):
             object.__setattr__(self, "model", present_name(self.model, stacklevel=4))
-        if not self.name or set(self.name) & set("/\\\0"):
+        check_column_name(self.name)
+        if set(self.name) & set("/\\\0"):
             raise InputError(
                 f"column {self.name!r}: the name becomes a file name; it must not contain / or \\"
             )
@@ -197,8 +197,15 @@ class LearnedColumn:
             "family": self.name,
             "description": self.spec.description,
             "reference": self.spec.reference,
-            "trained on": LEAK_FREE if self.looks_at_labels else NO_LABELS,
+            "trained on": self._trained_on,
         }
+
+    @property
+    def _trained_on(self) -> str:
+        if not self.looks_at_labels:
+            return NO_LABELS
+        shared = self.kind.shared_by_parts
+        return f"{LEAK_FREE} (all models of a fold share {shared})" if shared else LEAK_FREE
 
 
 def _reference(kind: type[MatchingModel]) -> str:

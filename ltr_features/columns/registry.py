@@ -14,6 +14,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.plugins import Plugins
+from ltr_base.names import repeated
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.parameters import check_call
 
@@ -31,26 +32,37 @@ _BUILT_IN = {
     "scores": "ltr_features.columns.given_scores:GivenScores",
     "vectors": "ltr_features.columns.given_vectors:GivenVectors",
 }
-_FAMILIES = Plugins("column family", "ltr_features.columns", _BUILT_IN)
+_FAMILIES = Plugins("column family", "ltr_features.columns", _BUILT_IN, ColumnFamily)
+
+
+def family_names() -> list[str]:
+    """The names of all registered families, the built-in ones first."""
+    return _FAMILIES.names()
+
+
+def family_class(name: str) -> type[ColumnFamily]:
+    """The class of a family.
+
+    Raises:
+        InputError: there is no such family, or that of an installed package cannot be used.
+    """
+    found: type[ColumnFamily] = _FAMILIES.get(name)
+    return found
 
 
 def families() -> dict[str, type[ColumnFamily]]:
-    """All registered families by name, the built-in ones first.
+    """All registered families by name, the built-in ones first. One that cannot be used is in the
+    way of all: look up a single one by :func:`family_class`.
 
     Raises:
-        InputError: an entry point of an installed package cannot be loaded.
+        InputError: a family of an installed package cannot be used.
     """
-    return {name: _FAMILIES.get(name) for name in _FAMILIES.names()}
+    return {name: family_class(name) for name in family_names()}
 
 
-def get_kind(name: str) -> type[ColumnFamily]:
-    """The class of a registered family.
-
-    Raises:
-        InputError: there is no such family, or it cannot be loaded.
-    """
-    kind: type[ColumnFamily] = _FAMILIES.get(name)
-    return kind
+def is_registered(kind: type[ColumnFamily]) -> bool:
+    """Whether :func:`get_family` makes families of that class, by its name."""
+    return kind.name in family_names() and family_class(kind.name) is kind
 
 
 def get_family(name: str, **options: Any) -> ColumnFamily:
@@ -59,7 +71,7 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     Raises:
         InputError: there is no such family, or it has no such option.
     """
-    kind = get_kind(name)
+    kind = family_class(name)
     check_call(kind, options, f"column family {name!r}")
     return kind(**options)
 
@@ -70,14 +82,21 @@ def get_families(
     """Families as objects, from a list of names and objects or a mapping of names to options.
 
     Raises:
-        InputError: as for :func:`get_family`, or ``families`` is of another type.
+        InputError: as for :func:`get_family`, or ``families`` is of another type, or two classes
+            have the same name.
     """
     if isinstance(families, Mapping):
         return [get_family(name, **params) for name, params in families.items()]
     single = isinstance(families, str | ColumnFamily)
     if single or not all(isinstance(family, str | ColumnFamily) for family in families):
         raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
-    return [get_family(family) if isinstance(family, str) else family for family in families]
+    made = [get_family(family) if isinstance(family, str) else family for family in families]
+    if twice := repeated(name for name, _ in {(family.name, type(family)) for family in made}):
+        raise InputError(
+            f"two classes of column families have the name {twice[0]!r}, by which a saved builder "
+            "knows them; rename one"
+        )
+    return made
 
 
 def column_table(family: ColumnFamily) -> list[dict[str, str]]:

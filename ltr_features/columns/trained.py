@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.source_code import code_of_others
+from ltr_features.columns.base import computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, model_texts
 from ltr_features.columns.learned import LearnedColumn
@@ -82,7 +85,7 @@ class TrainedColumn:
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n]: scores of the pairs by the model of ``train_queries`` only."""
-        return self.fitted(train_queries).compute(self.context, pairs)[:, 0]
+        return computed(self.fitted(train_queries), self.context, pairs)[:, 0]
 
     def fitted(
         self,
@@ -188,7 +191,7 @@ class TrainedColumn:
         number: int = 0,
     ) -> Path:
         """The model's file, named after the model and a digest of everything that it is made from:
-        texts, judgements and settings, but not the names of column and collection.
+        texts, judgements, settings and code, but not the names of column and collection.
 
         Args:
             train_parts, number: for a fold's model, its parts and position in :meth:`fold_models`.
@@ -215,6 +218,7 @@ class TrainedColumn:
             made_of.append(self.recipe.terms)
         if not isinstance(self.recipe.model, str):
             made_of.append(f"{self.recipe.kind.__module__}.{self.recipe.kind.__qualname__}")
+        made_of += self._code
         if train_parts:
             made_of.append([number, *map(ids, train_parts)])
         if self.candidates is not None:
@@ -222,6 +226,11 @@ class TrainedColumn:
             made_of.append(hashlib.sha256(lists.tobytes()).hexdigest())
         digest = hashlib.sha256(json.dumps(made_of, default=repr).encode()).hexdigest()
         return self.folder / f"{self.recipe.kind.name}-{digest[:12]}.safetensors"
+
+    @cached_property
+    def _code(self) -> list[str]:
+        """This software's version, and a digest of a model's class that is not part of it."""
+        return [version("ltr-features"), code_of_others(self.recipe.kind)]
 
     @cached_property
     def _documents_digest(self) -> str:
@@ -274,7 +283,8 @@ class FoldColumn:
 
     def __call__(self, train_queries: NDArray[np.int64], pairs: Pairs) -> NDArray[np.float32]:
         """float32 [n]: scores of the pairs by the model of these training queries."""
-        return self._by_queries[train_queries.tobytes()].compute(self.column.context, pairs)[:, 0]
+        fitted = self._by_queries[train_queries.tobytes()]
+        return computed(fitted, self.column.context, pairs)[:, 0]
 
     @cached_property
     def models(self) -> list[MatchingModel]:

@@ -16,7 +16,8 @@ def index(
     source: Annotated[
         str,
         typer.Argument(
-            help="beir, trec, table, clicks, ir-datasets, collection, or a source of a plug-in.",
+            help="beir, trec, table, ir-datasets, clicks, collection, wikipedia-sections, or a "
+            "source of a plug-in.",
             autocompletion=completion.sources,
         ),
     ],

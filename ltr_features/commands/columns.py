@@ -56,11 +56,17 @@ def columns_list(
     """List the columns of the registered families, with unit, range and definition.
 
     Example: ltr-features columns list letor46"""
-    from ltr_features.columns.registry import column_table, families, get_family
+    from ltr_features.columns.registry import column_table, family_names, get_family
     from ltr_features.studies.page.tables import aligned
 
-    for name in family or families():
-        chosen = get_family(name)
+    for name in family or family_names():
+        try:
+            chosen = get_family(name)
+        except InputError as error:
+            if family:
+                raise
+            typer.echo(f"{error}\n", err=True)
+            continue
         header = ["id", "name", "field", "unit", "range", "definition"]
         lines = [
             [row["letor_id"], row["name"], row["field"], row["unit"], row["range"],
@@ -168,11 +174,11 @@ def columns_build(
     from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources
     from ltr_features.column_workers import blocks_on, fits_on
+    from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.out_of_fold import check_folds
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
-    from ltr_features.stored_folds import check_names
     from ltr_features.studies.progress import Reporter
 
     families = families_of(family or [], option or [], needed=not model)
@@ -183,8 +189,7 @@ def columns_build(
     if folds is not None:
         check_folds(folds, out_of_fold=bool(recipes))
         n_folds = folds
-    if recipes:
-        check_names([c.name for f in families for c in f.columns] + [r.name for r in recipes])
+    check_distinct([c.name for f in families for c in f.columns] + [r.name for r in recipes])
     if format is not None and not n_folds:
         raise InputError("--format is for folds; the format of a single file is given by its name")
     in_blocks = format == "parquet" if n_folds else out.suffix == ".parquet"

@@ -17,7 +17,7 @@ def _completing(registry: str, attribute: str) -> Callable[[str], list[str]]:
 
 
 rankers = _completing("letor.rankers.registry", "ranker_names")
-families = _completing("ltr_features.columns.registry", "families")
+families = _completing("ltr_features.columns.registry", "family_names")
 models = _completing("ssi_models.registry", "MODELS")
 sources = _completing("ltr_features.sources.registry", "sources")
 click_models = _completing("ltr_features.clicks.models", "click_models")

@@ -68,10 +68,10 @@ def _columns_of(source: str) -> list[str]:
     from letor.column_names import names_path, read_names, read_rows
     from letor.rankers.registry import load_ranker
     from ltr_features.columns.letor46 import LETOR46_COLUMNS
-    from ltr_features.columns.registry import families, get_family
+    from ltr_features.columns.registry import family_names, get_family
 
     path = Path(source)
-    if source in families():
+    if source in family_names():
         return get_family(source).column_names
     if path.is_dir():
         folder = path / "ranker" if (path / "ranker").is_dir() else path

@@ -47,7 +47,13 @@ def rank_list(
     from letor.rankers.registry import get_ranker, ranker_names
 
     for name in ranker_names() if ranker is None else [ranker]:
-        kind = get_ranker(name)
+        try:
+            kind = get_ranker(name)
+        except InputError as error:
+            if ranker is not None:
+                raise
+            typer.echo(error, err=True)
+            continue
         if ranker is None:
             typer.echo(f"{name}: {summary(kind)}")
         else:

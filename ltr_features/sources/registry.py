@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from letor.errors import InputError
 from letor.plugins import Plugins
 from ltr_features.parameters import check_call
 from ltr_features.text.collection import Collection
@@ -52,4 +53,7 @@ def read_collection(name: str, /, **options: Any) -> Collection:
         InputError: no such source, wrong options, or input that cannot be read.
     """
     check_options(name, options)
-    return get_source(name)(**options)
+    found = get_source(name)(**options)
+    if not isinstance(found, Collection):
+        raise InputError(f"source {name!r} returned {found!r}: it must return a Collection")
+    return found

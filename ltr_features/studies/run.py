@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 
 from letor.errors import InputError
+from letor.plugins import Plugins
 from ltr_base.names import nearest
 from ltr_features.cluster import connected
 from ltr_features.studies.config import read_toml
@@ -14,8 +15,7 @@ from ltr_features.studies.progress import Reporter
 from ltr_features.studies.study import Study
 from ltr_features.studies.workers import done_by_workers
 
-#: The class of each kind.
-_KINDS = {
+_BUILT_IN = {
     "ranking": "ltr_features.studies.kinds.ranking:RankingStudy",
     "matching": "ltr_features.studies.kinds.matching:MatchingStudy",
     "clickthrough": "ltr_features.studies.kinds.clickthrough:ClickthroughStudy",
@@ -23,6 +23,7 @@ _KINDS = {
     "letor": "ltr_features.studies.kinds.letor:LetorStudy",
     "compare": "ltr_features.studies.kinds.compare:CompareStudy",
 }
+_KINDS = Plugins("kind", "", _BUILT_IN)
 
 
 def run_file(
@@ -57,7 +58,7 @@ def run_file(
         InputError: the file, or anything that it names, cannot be used.
     """
     path = find_experiment(path)
-    kind = _class_of(kind_of(path))
+    kind = study_class(kind_of(path))
     if memory is not None and not kind.has_table:
         raise InputError(
             f"--memory: an experiment of kind {kind_of(path)!r} makes no feature table; "
@@ -80,9 +81,26 @@ def kind_of(path: Path) -> str:
         InputError: the file cannot be read, is not TOML, or names an unknown kind.
     """
     kind = str(read_toml(path).get("kind", "ranking"))
-    if kind not in _KINDS:
-        raise InputError(f"{path}: there is no kind {kind!r}; {nearest(kind, _KINDS)}")
+    try:
+        study_class(kind)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     return kind
+
+
+def study_kinds() -> list[str]:
+    """The names of all kinds of studies."""
+    return _KINDS.names()
+
+
+def study_class(kind: str) -> type[Study]:
+    """The class of a kind of study.
+
+    Raises:
+        InputError: there is no such kind.
+    """
+    found: type[Study] = _KINDS.get(kind)
+    return found
 
 
 def experiment_names() -> list[str]:
@@ -107,9 +125,3 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
         f"{path}: no such file, and no experiment of that name; "
         f"{nearest(str(path), experiment_names())}"
     )
-
-
-def _class_of(kind: str) -> type[Study]:
-    module, _, name = _KINDS[kind].partition(":")
-    found: type[Study] = getattr(import_module(module), name)
-    return found

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from letor.lock import locked
 from ltr_base.machine import is_temporary, process_of
+from ltr_base.source_code import is_ours, source_files
 from ltr_features.studies.identity import Digests
 
 STUDIES = "ltr_features.studies"
@@ -230,8 +230,9 @@ def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str
 
 @cache
 def code_digest(code: tuple[str, ...] = PACKAGES) -> str:
-    """Digest of the source of packages, modules or functions of this software, and of the versions
-    of the libraries that they use; outputs made by different code are not reused."""
+    """Digest of the source of packages, modules or functions of this software and of plug-ins, and
+    of the versions of the libraries that they use; outputs made by different code are not reused.
+    """
     libraries = (*LIBRARIES, *(WRITERS if STUDIES in code else ()))
     digest = hashlib.sha256(json.dumps(versions(libraries)).encode())
     for name in code:
@@ -250,14 +251,12 @@ def _source_of(function: str, source: bytes) -> bytes:
 
 
 def _source_files(name: str) -> list[Path]:
-    """The file of a module, or the files of a package except those in ``_ON_TOP`` subfolders."""
-    package, _, module = name.rpartition(".")
-    if package and (path := Path(str(resources.files(package))) / f"{module}.py").is_file():
-        return [path]
-    kinds = {".py", ".txt", ".jinja", ".html", ".css", ".js", ".toml"}
-    folder = Path(str(resources.files(name)))
-    files = sorted(path for path in folder.rglob("*") if path.suffix in kinds)
-    return [path for path in files if _ON_TOP.isdisjoint(path.relative_to(folder).parts)]
+    """The file of a module, or the files of a package, of ours without those in ``_ON_TOP``
+    subfolders."""
+    files = source_files(name)
+    folder = files[0].parent  # the files of a package begin with its __init__.py
+    within = (path.relative_to(folder).parts if is_ours(name) else () for path in files)
+    return [path for path, parts in zip(files, within, strict=True) if _ON_TOP.isdisjoint(parts)]
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from threading import BoundedSemaphore, Event
@@ -24,6 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 import pandas as pd
 from pydantic import BaseModel
 
+from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
 from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
@@ -34,7 +36,7 @@ from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
-from ltr_features.studies.stages import code_digest, versions
+from ltr_features.studies.stages import PACKAGES, code_digest, versions
 from ssi_models.parallel import thread_count
 
 #: File that records what a report was made from; written last.
@@ -228,10 +230,14 @@ class Study(ABC):
                 if message := self.message_after(stage):
                     self.runner.reporter.message(message)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
-            planned = Planned(REPORT, inputs, self._write, "the report", REPORT)
+            others = {name for stage in stages for name in stage.code if not is_ours(name)}
+            planned = Planned(
+                REPORT, inputs, partial(self._write, others=sorted(others)), "the report", REPORT,
+                code=(*PACKAGES, *sorted(others)),
+            )  # fmt: skip
             return self.done(planned).path
 
-    def _write(self, folder: Path) -> None:
+    def _write(self, folder: Path, *, others: Sequence[str]) -> None:
         report = self.report()
         if isinstance(report, Report):
             write_outputs(report, folder)
@@ -239,11 +245,15 @@ class Study(ABC):
         else:
             report.write(folder)
             verdict = report.document.verdict
-        self._write_manifest(folder, verdict)
+        self._write_manifest(folder, verdict, others)
 
-    def _write_manifest(self, folder: Path, verdict: str) -> None:
+    def _write_manifest(self, folder: Path, verdict: str, others: Sequence[str]) -> None:
         """Write what the report was made from, and the digests of its files: enough to reproduce
-        it byte for byte. Files that show clock times are listed separately, without digests."""
+        it byte for byte. Files that show clock times are listed separately, without digests.
+
+        Args:
+            others: the packages of plug-ins that stages use.
+        """
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         digests = {
             path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -265,6 +275,8 @@ class Study(ABC):
             "inputs": self.files,
             "files": {name: digest for name, digest in digests.items() if name not in self.timed},
         }
+        if others:
+            found["plug-ins"] = {name: code_digest((name,)) for name in others}
         if self.timed:
             found["files with clock times"] = list(self.timed)
         text = json.dumps(found, indent=1, ensure_ascii=False, default=str)

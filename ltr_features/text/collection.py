@@ -147,7 +147,7 @@ class Collection:
                 f"collection {self.name!r}: unknown fields {', '.join(unknown)}; "
                 f"use {', '.join(FIELDS)}"
             )
-        if not self.document_ids:
+        if len(self.document_ids) == 0:
             raise InputError(f"collection {self.name!r} has no documents")
         for name, texts in self.fields.items():
             if len(texts) != len(self.document_ids):
@@ -155,10 +155,12 @@ class Collection:
                     f"collection {self.name!r}: field {name!r} has {len(texts)} texts for "
                     f"{len(self.document_ids)} documents"
                 )
+            self._check_texts(f"field {name!r}", texts)
         self._check_ids("document", self.document_ids)
         self._check_queries()
         _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
         _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
+        self._check_grades()
         for name in ("query_sources", "query_groups", "query_times"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.query_ids):
@@ -218,6 +220,31 @@ class Collection:
                 f"{len(self.query_texts)} query texts"
             )
         self._check_ids("query", self.query_ids)
+        self._check_texts("query_texts", self.query_texts)
+
+    def _check_texts(self, what: str, texts: Sequence[str]) -> None:
+        if isinstance(texts, StoredTexts):
+            return
+        odd = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
+        if isinstance(texts, str) or odd is not None:
+            found = texts if odd is None else texts[odd]
+            raise InputError(
+                f'collection {self.name!r}: {what} must be a list of texts, "" where there is '
+                f"none, got {found!r}" + ("" if odd is None else f" in row {odd}")
+            )
+
+    def _check_grades(self) -> None:
+        judged = self.judgements
+        key = judged.query * self.n_documents + judged.document
+        order = np.argsort(key, kind="stable")
+        differs = (np.diff(key[order]) == 0) & (np.diff(judged.grade[order]) != 0)
+        if differs.any():
+            first = order[np.flatnonzero(differs)[0]]
+            raise InputError(
+                f"collection {self.name!r}: query {self.query_ids[judged.query[first]]!r} and "
+                f"document {self.document_ids[judged.document[first]]!r} are judged twice, by "
+                "different grades; keep one of them"
+            )
 
     def _check_ids(self, what: str, ids: Sequence[str]) -> None:
         if isinstance(ids, StoredTexts) and ids.distinct:

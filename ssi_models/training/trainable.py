@@ -69,6 +69,9 @@ class TrainableModel(MatchingModel):
 
     former_params: ClassVar[Mapping[str, str]] = {"emphasis": "rank_weight"}
     weighs_pairs: ClassVar[bool] = True
+    shared_by_parts: ClassVar[str] = (
+        "the epoch at which they stop and their weight of word matching"
+    )
     training: TrainingOptions = TrainingOptions()
     scales: Sequence[float] = (1.0, 0.0, 0.1, 0.3, 3.0, 10.0)
     warm_start: bool = False

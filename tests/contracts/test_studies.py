@@ -24,7 +24,7 @@ from letor.errors import InputError
 from letor.files import LOCKED
 from ltr_features.studies.identity import files_within
 from ltr_features.studies.progress import TIMES
-from ltr_features.studies.run import run_file
+from ltr_features.studies.run import run_file, study_kinds
 from ltr_features.studies.stages import NOTE
 
 
@@ -43,6 +43,10 @@ class Small:
 @pytest.fixture(scope="module", params=list(WRITERS))
 def small(request, tmp_path_factory):
     return Small(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def test_every_kind_is_under_contract():
+    assert {*study_kinds()} == {"ranking", *WRITERS}, "add it to tests/reference/small_studies.py"
 
 
 def written(folder: Path) -> dict[Path, int]:

@@ -35,5 +35,31 @@ def test_what_is_not_there_or_broken_is_named():
         MATHS.get("sqr")
     with pytest.raises(InputError, match=r"function 'gone' \(math:gone\) cannot be loaded: .*gone"):
         MATHS.get("gone")
-    with pytest.raises(InputError, match=r"ranker 'log' of group letor\.rankers is .*not a Ranker"):
+    with pytest.raises(InputError, match=r"ranker 'log' \(math:log\) is .*subclass of Ranker"):
         get_ranker("log")
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("math:pi", "is 3.14.*: register a subclass of Ranker"),
+        ("letor.rankers.base:Ranker", "does not define _fit, _load, _predict, _save"),
+        ("letor.rankers.adarank:AdaRank", "has the name 'adarank': register it under"),
+    ],
+)
+def test_a_class_that_could_not_be_used_or_found_again_is_refused(value, fault):
+    point = EntryPoint("mine", value, "letor.rankers")
+    with (
+        patch.object(plugins, "entry_points", lambda group: [point]),
+        pytest.raises(InputError, match=fault),
+    ):
+        get_ranker("mine")
+
+
+def test_a_function_must_be_one():
+    point = EntryPoint("pi", "math:pi", "maths")
+    with (
+        patch.object(plugins, "entry_points", lambda group: [point]),
+        pytest.raises(InputError, match=r"function 'pi' .* is 3\.14.*: register a function"),
+    ):
+        MATHS.get("pi")

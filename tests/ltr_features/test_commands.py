@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import ltr_features.studies.progress
+from letor import plugins
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate, side_by_side
@@ -24,7 +26,10 @@ from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
 from ltr_features.columns.context import open_workspace
+from ltr_features.columns.registry import is_registered
+from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
+from ltr_features.sources.registry import sources
 
 N_TOPICS = 8
 
@@ -272,6 +277,33 @@ def test_too_few_folds_are_refused_with_the_reason(workspace, tmp_path):
     assert "3 folds" in done(*build, "--family", "vsm", "--folds", 3)
 
 
+def test_the_help_of_index_names_every_source():
+    """It is written by hand, as a list from the registry would make every command start later."""
+    command = get_command(app).commands["index"]
+    named = next(p.help for p in command.params if p.name == "source").split(", or")[0].split(", ")
+    assert named == sources()
+
+
+def test_columns_of_one_name_are_refused_before_the_work(workspace, tmp_path):
+    twice = ("--family", "vsm", "--family", "vsm")
+    said = refused("columns", "build", "--workspace", "nowhere", *twice, "--out", tmp_path / "a")
+    assert "two columns are called vsm" in said
+
+
+def test_a_plug_in_that_cannot_be_used_is_in_nobody_s_way(monkeypatch):
+    def points(group):
+        return [EntryPoint("gone", "gone:Gone", group)]
+
+    monkeypatch.setattr(plugins, "entry_points", points)
+    families, rankers = run("columns", "list"), run("rank", "list")
+    assert "vsm: " in families.stdout
+    assert "column family 'gone' (gone:Gone) cannot be loaded" in families.stderr
+    assert "lambdamart: " in rankers.stdout
+    assert "ranker 'gone' (gone:Gone) cannot be loaded" in rankers.stderr
+    assert "cannot be loaded" in refused("columns", "list", "gone")
+    assert is_registered(VectorSpace)
+
+
 def test_rankers_are_listed_together_or_one_by_one():
     text = done("rank", "list")
     assert "num_leaves = " in text
@@ -391,7 +423,7 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     assert by_table.provenance == rows.provenance
     np.testing.assert_array_equal(by_table.X, by_text.X)
     assert "already" in refused("columns", "append", second, *append[:-1], table)
-    assert "two of the new columns are called 'vsm'" in refused(
+    assert "two columns are called vsm" in refused(
         "columns", "append", plain, "--family", "vsm", *append
     )
     names = tmp_path / "second.columns.json"

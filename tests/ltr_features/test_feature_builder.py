@@ -357,6 +357,69 @@ def test_wrong_requests_are_named(builder, pipeline, collection, parts):
         ScoringPipeline(FeatureBuilder().fit(collection), pipeline.ranker)
 
 
+class OwnRanker(LambdaMART):
+    name = "own-ranker"
+
+
+def test_a_pipeline_with_a_ranker_of_one_s_own_is_loaded_with_its_class(pipeline, tmp_path):
+    ranker = OwnRanker(**pipeline.ranker.get_params())
+    ranker.__dict__.update(pipeline.ranker.__dict__)
+    ScoringPipeline(pipeline.features, ranker).save(tmp_path / "p")
+    with pytest.raises(InputError, match=r"no ranker 'own-ranker'.*load\(folder, ranker=MyRanker"):
+        ScoringPipeline.load(tmp_path / "p")
+    again = ScoringPipeline.load(tmp_path / "p", ranker=OwnRanker)
+    assert type(again.ranker) is OwnRanker
+
+
+class Twin(VectorSpace):
+    name = "twin"
+    suffix = ""
+
+    @property
+    def columns(self):
+        return [replace(column, name=f"twin{self.suffix}") for column in super().columns]
+
+
+def test_families_of_one_name_are_refused(collection, tmp_path):
+    class Other(Twin):
+        suffix = "2"
+
+    with pytest.raises(InputError, match="two classes of column families have the name 'twin'"):
+        FeatureBuilder([Twin(), Other()])
+    second = Twin()
+    second.suffix = "2"
+    builder = FeatureBuilder([Twin(), second]).fit(collection)
+    with pytest.raises(InputError, match="two families are called 'twin' and cannot be told apart"):
+        builder.save(tmp_path / "b")
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 3, "a\nb", "a#b"])
+def test_names_that_files_cannot_hold_are_refused(name):
+    with pytest.raises(InputError, match="the name must be text, not empty"):
+        ColumnSpec(name, "description", "unit", "any", "reference")
+    with pytest.raises(InputError, match="the name must be text, not empty"):
+        LearnedColumn(name, "vsm")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"fields": {"body": ["word", None]}}, "field 'body' must be .* got None in row 1"),
+        ({"fields": {"body": "ab"}}, "field 'body' must be a list of texts, .* got 'ab'"),
+        ({"query_texts": [None]}, "query_texts must be .* got None in row 0"),
+        ({"document_ids": np.array([1, 2])}, "document ids must be text, got"),
+        (
+            {"judgements": Judgements(*np.array([[0, 0], [1, 1], [1, 2]]))},
+            "query 'q0' and document 'd1' are judged twice, by different grades",
+        ),
+    ],
+)
+def test_collections_of_other_sources_are_checked(changed, said):
+    two = toy({"body": ["word", "words"]}, ["word"])
+    with pytest.raises(InputError, match=said):
+        replace(two, **changed)
+
+
 def test_the_names_of_the_package_are_there():
     for name in ltr_features.__all__:
         assert getattr(ltr_features, name) is not None

@@ -217,8 +217,46 @@ def test_rows_carry_labels_names_and_provenance():
     assert data.provenance["vsm"]["family"] == "vsm"
     assert "absent" in data.provenance["tf_title"]
     assert "absent" not in data.provenance["tf_body"]
-    with pytest.raises(InputError, match="column 'vsm' comes from two families"):
-        build_columns(context, pairs, [VectorSpace(), VectorSpace()])
+    begun = []
+    with pytest.raises(InputError, match="two columns are called vsm; rename one"):
+        build_columns(
+            context, pairs, [VectorSpace()] * 2, on_progress=lambda *family: begun.append(family)
+        )
+    assert not begun
+
+
+class Mine(VectorSpace):
+    """A family that computes what it is given."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values = values
+
+    def compute(self, context, pairs):
+        return self.values(len(pairs)) if callable(self.values) else self.values
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (lambda n: np.ones(n, np.float32), r"'vsm' computed float32 \[3\].* float32 \[3, 1\]"),
+        (lambda n: np.ones((n, 2), np.float32), r"computed float32 \[3, 2\]"),
+        (lambda n: np.ones((n, 1)), r"computed float64 \[3, 1\]"),
+        ([[1.0]] * 3, "computed list"),
+        (np.array([[1], [np.nan], [1]], np.float32), "column 'vsm': query q0 and .* d44 .* nan"),
+    ],
+)
+def test_what_a_family_computes_is_checked(values, said):
+    context, pairs = context_of(topical()), Pairs(np.array([2, 0, 2]), np.array([5, 44, 0]))
+    with pytest.raises(InputError, match=said):
+        build_columns(context, pairs, [Mine(values)])
+
+
+def test_errors_of_a_family_name_it():
+    context, pairs = context_of(topical()), Pairs(np.array([2]), np.array([5]))
+    with pytest.raises(ZeroDivisionError) as raised:
+        build_columns(context, pairs, [Mine(lambda n: 1 / 0)])
+    assert raised.value.__notes__ == ["while computing column family 'vsm'"]
 
 
 def test_grades_by_hand():

@@ -330,7 +330,7 @@ def test_what_cannot_be_is_refused(both, workspace, tmp_path):
             *build(workspace, *given, "--out", folder / other)
         )
     twice = ("--family", "vsm", "--model", "lsi", "--model", "lsi")
-    assert "twice" in refused(*rows, *twice, "--out", tmp_path / "x")
+    assert "two columns are called" in refused(*rows, *twice, "--out", tmp_path / "x")
     assert "columns.parquet" in " ".join(run("columns", "build", "--help").stdout.split())
     assert "Fold1/train.parquet" in run("rank", "train", "--help").stdout
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,8 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
+import sys
 from dataclasses import replace
+from importlib import import_module
 from inspect import signature
 
 import numpy as np
@@ -16,7 +18,11 @@ from ltr_features.columns.term_space import TermSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Judgements, Pairs
+from ssi_models.matrices import with_data
+from ssi_models.parameters import model_class
+from ssi_models.projections.baselines import VSM
 from ssi_models.registry import get_model
+from ssi_models.representation import Representation
 
 N_QUERIES, N_DOCUMENTS = 24, 40
 PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18..23 do not
@@ -123,6 +129,40 @@ def test_the_mixed_column_shares_the_model_file(name, tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]
 
 
+def of_notebook(sign):
+    """A class as a cell of a notebook defines it."""
+
+    @model_class
+    class Signed(VSM):
+        def query_representation(self, Q, words):
+            return Representation(sparse=with_data(Q, Q.data * np.float32(sign)))
+
+    Signed.__module__ = "__main__"
+    return Signed
+
+
+def of_file(folder, text):
+    (folder / "their_model.py").write_text(f"from {VSM.__module__} import VSM\n{text}")
+    sys.modules.pop("their_model", None)
+    return import_module("their_model").Their
+
+
+def test_a_class_that_was_changed_is_trained_anew(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    context = context_of(asked())
+
+    def path_of(kind):
+        return TrainedColumn(context, LearnedColumn("x", kind()), tmp_path).path(PARTS[0])
+
+    words = "class Their(VSM):\n    strength = {}\n"
+    first, second, third = (path_of(of_file(tmp_path, words.format(n))) for n in (1, 2, 1))
+    assert first == third != second
+    mine = of_notebook(1)
+    assert path_of(mine) == path_of(mine)
+    assert len({path_of(of_notebook(1)) for _ in range(3)}) == 3, "changes of a cell leave no trace"
+
+
 @pytest.mark.parametrize("fixed_first", [True, False])
 def test_a_weight_that_is_chosen_is_not_taken_from_a_column_whose_weight_was_given(
     fixed_first, tmp_path
@@ -164,6 +204,16 @@ def test_recipes_say_what_they_are():
     assert spec.description.startswith("ssi: ")
     assert "Information Retrieval" in spec.reference
     assert LearnedColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
+
+
+def test_provenance_says_what_the_models_of_a_fold_share():
+    ends = {
+        "ssi": "the epoch at which they stop and their weight of word matching)",
+        "opca": "share their weight of word matching)",
+        "popularity": "did not see their queries' judgements",
+    }
+    for model, end in ends.items():
+        assert LearnedColumn(model, model).provenance["trained on"].endswith(end)
 
 
 def test_impossible_recipes_are_refused(tmp_path):

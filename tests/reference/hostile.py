@@ -53,7 +53,7 @@ from ltr_features.scoring import ScoringPipeline
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.sources.wikipedia import read_dump
-from ltr_features.studies.run import _class_of, kind_of
+from ltr_features.studies.run import kind_of, study_class
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import TermIndex
 from ssi_models.registry import load_model
@@ -139,7 +139,7 @@ def _run(folder: Path) -> None:
 
 def _experiment(folder: Path) -> None:
     path = folder / "experiment.toml"
-    _class_of(kind_of(path)).read(path, folder)
+    study_class(kind_of(path)).read(path, folder)
 
 
 def _vectors(name: str) -> Callable[[Path], Any]:

@@ -1,8 +1,8 @@
 """A small file, or folder of files, of every kind that the program reads: ``MAKERS[kind](folder)``
 writes it into an empty folder.
 
-``python tests/reference/small_files.py FOLDER`` writes those whose format is ours, each into a
-folder of its name: what ``tests/stored`` holds of a release.
+``python tests/reference/small_files.py FOLDER`` writes those whose format is ours and that are not
+there yet, each into a folder of its name: what ``tests/stored`` holds of a release.
 """
 
 from __future__ import annotations
@@ -391,8 +391,9 @@ def scores_of(kind: str, folder: Path) -> np.ndarray | None:
 
 
 if __name__ == "__main__":
-    for name in OURS:
-        made = make(name, Path(sys.argv[1]) / name.replace(" ", "-"))
+    folders = {name: Path(sys.argv[1]) / name.replace(" ", "-") for name in OURS}
+    for name in (name for name, folder in folders.items() if not folder.exists()):
+        made = make(name, folders[name])
         scores = scores_of(name, made)
         if scores is not None:
             np.save(made / "scores.npy", scores)

@@ -5,11 +5,13 @@ import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
 
+from ssi_models.matrices import check_csr
 from ssi_models.mixing import ALPHAS, best_mixture, rank_loss
 from ssi_models.projections import baselines
 from ssi_models.projections.baselines import VSM
 from ssi_models.projections.lsa import LSI, LsiTfIdf
 from ssi_models.projections.query_expansion import QueryExpansion
+from ssi_models.representation import Representation
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
 
@@ -221,3 +223,38 @@ def test_the_grid_of_mixing_factors_has_both_ends_and_steps_of_a_twentieth(alpha
         return relevant * a, relevant * b
 
     assert best_mixture(scores, pairs, np.array([40]), ALPHAS, seed=0) == alpha
+
+
+def of(n, width=2, dtype=np.float32):
+    """A dense representation of n texts."""
+    return Representation(np.ones((n, width), dtype))
+
+
+OUTSIDE = check_csr("outside", sp.csr_matrix(np.eye(5, dtype=np.float32)))
+OUTSIDE.indices[3] = 70
+
+
+@pytest.mark.parametrize(
+    ("queries", "documents", "said"),
+    [
+        (of(3), of(5), "query_representation has 3 dense rows.* of all 5 texts"),
+        (of(5), of(1), "document_representation has 1 dense rows"),
+        (of(5), of(5, width=3), "queries are represented by 2 numbers, documents by 3"),
+        (of(5, dtype=np.float64), of(5), "dense part that is not an array float32"),
+        (Representation(np.full((5, 2), np.nan, np.float32)), of(5), "values that are not finite"),
+        (np.ones((5, 2)), of(5), "query_representation returned ndarray"),
+        (Representation(sparse=OUTSIDE), of(5), "has entries outside the 5 columns"),
+        (of(5), Representation(sparse=OUTSIDE[:2]), "document_representation has 2 sparse rows"),
+    ],
+)
+def test_representations_that_kernels_would_read_beyond_are_refused(queries, documents, said):
+    X = check_csr("X", sp.csr_matrix(np.eye(5, dtype=np.float32)))
+    model = VSM().fit(X, X, Preferences.from_pairs([0], [1], n_queries=5, n_documents=5))
+    model.query_representation = lambda Q, words: queries
+    model.document_representation = lambda D: documents
+    for score in (
+        lambda: model.score(X, X, np.arange(5), np.arange(5)),
+        lambda: model.cache(X).scores(X),
+    ):
+        with pytest.raises(ValueError, match=said):
+            score()

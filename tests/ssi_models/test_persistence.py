@@ -26,6 +26,23 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.ones(9), "array in_degree holds float64 with 1 axes, must hold float32"),
+        (np.array([np.nan], np.float32), "array in_degree holds a value that is not finite"),
+        ([1.0], "array in_degree is missing"),
+    ],
+)
+def test_arrays_that_could_not_be_read_again_are_not_written(array, said, tmp_path):
+    model, X = get_model("popularity")(), sp.csr_matrix(np.eye(3, dtype=np.float32))
+    model.fit(X, X, Preferences.from_pairs([0], [1], n_queries=3, n_documents=3))
+    model.in_degree_ = array
+    with pytest.raises(ValueError, match=f"Popularity: {said}.*; fit must set each array NAME_"):
+        model.save(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     ("param", "value", "said"),
     [
         ("fold_in_iterations", 2**31, "fold_in_iterations must be 10,000 or fewer"),

@@ -91,7 +91,8 @@ class ClicksStudy(Study):
         return Planned(
             f"simulations/{slug(name)}/{fit + 1}/fold{number}", inputs, make, f"{sizes} sessions",
             f"simulation {name}", sum(self.config.sessions),
-            title=f"{name}, simulation {fit + 1}, fold {number}", code=_CODE,
+            title=f"{name}, simulation {fit + 1}, fold {number}",
+            code=(*_CODE, *self._learners.packages),
         )  # fmt: skip
 
     def report(self) -> Contents:

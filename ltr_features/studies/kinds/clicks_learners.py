@@ -18,6 +18,7 @@ from letor.errors import InputError
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold, k_fold
 from letor.rankers.lambdamart import LambdaMART
+from ltr_base.source_code import packages_of
 from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, model_texts
@@ -93,12 +94,14 @@ class Learners(ABC):
         folds: queries that are shown (training and validation) and tested.
         settings: everything that the learners depend on, JSON-compatible.
         production: description of the ranker in production.
+        packages: packages of plug-ins that the learners use.
     """
 
     names: tuple[str, ...]
     folds: list[Fold]
     settings: Mapping[str, Any]
     production: str
+    packages: tuple[str, ...] = ()
 
     @abstractmethod
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
@@ -175,6 +178,7 @@ class MatchingLearners(Learners):
         self.names = tuple(model.name for model in matching.models)
         given = matching.collection
         source = get_source(given.source)
+        self.packages = packages_of(source)
         self.settings = {"collection": with_content(source, given.options, data, digests)}
         self._options = with_paths(source, given.options, data)
         folds = k_fold(self.rows.query_ids, matching.folds, seed=config.seed)

@@ -29,7 +29,8 @@ from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted
-from ltr_features.columns.registry import get_family, get_kind
+from ltr_base.source_code import packages_of
+from ltr_features.columns.registry import family_class, get_family
 from ltr_features.remarks import family_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
@@ -73,7 +74,7 @@ class LetorStudy(Study):
     def _with_columns(self, rows: RankingData) -> RankingData:
         """The rows with the further columns."""
         chosen = [
-            get_family(c.family, **with_paths(get_kind(c.family), c.options, self.data))
+            get_family(c.family, **with_paths(family_class(c.family), c.options, self.data))
             for c in self.config.columns
         ]
         new = columns_of_rows(rows, chosen)
@@ -86,7 +87,7 @@ class LetorStudy(Study):
         found = self.identity(self.data / self.config.folder)
         digests = self.runner.stages.digests
         columns = [
-            {c.family: with_content(get_kind(c.family), c.options, self.data, digests)}
+            {c.family: with_content(family_class(c.family), c.options, self.data, digests)}
             for c in self.config.columns
         ]
         found |= {"columns": columns} if columns else {}
@@ -149,7 +150,7 @@ class LetorStudy(Study):
         name = f"{slug(place['scheme'])}{again}/fold{place['fold']}/{slug(ranker.label)}"
         return Planned(
             f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
-            n_trials, title=name, code=_CODE,
+            n_trials, title=name, code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
         )  # fmt: skip
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:

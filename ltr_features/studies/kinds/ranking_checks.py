@@ -16,7 +16,7 @@ from letor.rankers.registry import get_ranker, ranker_names
 from ltr_base.names import nearest, repeated
 from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import families, get_family
+from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import read_config, slug
@@ -133,10 +133,11 @@ def _text_problems(config: ExperimentConfig) -> Iterator[str]:
 
 def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:
     place = f"columns, family {part.family!r}"
-    if part.family not in families():
-        yield f"{place}: no such family; {nearest(part.family, families())}"
+    try:
+        made = family_class(part.family)
+    except InputError as error:
+        yield f"columns: {error}"
         return
-    made = families()[part.family]
     unknown = list(_unknown(place, part.options, inspect.signature(made).parameters))
     yield from unknown
     options = with_paths(made, part.options, data)
@@ -230,7 +231,7 @@ def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[st
 
 
 def _family_columns(part: FamilyConfig, data: Path) -> list[str]:
-    options = with_paths(families()[part.family], part.options, data)
+    options = with_paths(family_class(part.family), part.options, data)
     return get_family(part.family, **options).column_names
 
 

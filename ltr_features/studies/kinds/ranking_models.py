@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
-from ltr_features.columns.registry import families
+from ltr_features.columns.registry import family_class
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
@@ -91,8 +92,10 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
 
 def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
     """Whether a column family has word vectors, or document vectors for ``Doc2VecSource``."""
-    kind = families().get(part.family)
-    return isinstance(kind, type) and issubclass(kind, of)
+    try:
+        return issubclass(family_class(part.family), of)
+    except InputError:  # the check of families says so
+        return False
 
 
 def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:

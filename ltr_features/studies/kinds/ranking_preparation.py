@@ -18,11 +18,12 @@ from letor.errors import InputError
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.parquet import read_parquet
 from letor.writing import check_ids
+from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
 from ltr_features.candidates import choose_candidates, source_kind
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.registry import families, get_family
+from ltr_features.columns.registry import family_class, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
 from ltr_features.sources.registry import get_source, read_collection
@@ -73,7 +74,8 @@ class Preparation(Study):
         n_bytes = sum(map(bytes_of, files))
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
         inputs = {"source": name, "options": options}
-        return Planned("collection", inputs, make, size, "collection", n_bytes, code=_CODE)
+        code = (*_CODE, *packages_of(source))
+        return Planned("collection", inputs, make, size, "collection", n_bytes, code=code)
 
     def _read(self, done: float, total: float) -> None:
         self.runner.reporter.step("MB read")
@@ -150,7 +152,7 @@ class Preparation(Study):
         """The column families; vectors that they train are saved in the folder ``vectors``."""
         made = []
         for part in self.config.columns:
-            kind = families()[part.family]
+            kind = family_class(part.family)
             options = with_paths(kind, part.options, self.data)
             if "folder" in inspect.signature(kind).parameters:
                 options.setdefault("folder", self.folder / "vectors")
@@ -195,13 +197,14 @@ class Preparation(Study):
         inputs = {
             "index": self.key(self.index_stage),
             "columns": [
-                {part.family: with_content(families()[part.family], part.options, data, digests)}
+                {part.family: with_content(family_class(part.family), part.options, data, digests)}
                 for part in config.columns
             ],
             "candidates": self.candidate_inputs,
         }
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
-        return Planned("letor/base", inputs, make, size, "columns", code=_CODE)
+        code = (*_CODE, *packages_of(*(family_class(part.family) for part in config.columns)))
+        return Planned("letor/base", inputs, make, size, "columns", code=code)
 
     def _built(self, family: str, n_queries: float) -> None:
         self.runner.reporter.step(family)

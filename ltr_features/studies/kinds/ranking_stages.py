@@ -18,6 +18,8 @@ from letor.dataset import RankingData
 from letor.files import read_json, save_array
 from letor.folds import Fold
 from letor.mapped import empty_array
+from letor.rankers.registry import get_ranker
+from ltr_base.source_code import packages_of
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
@@ -322,8 +324,11 @@ class RankingStages(Preparation):
         what = "no ranker" if ranker is None else f"{split.n_folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
+        code: tuple[str, ...] = _RANKING
+        if ranker is not None:
+            code += packages_of(get_ranker(ranker.ranker))
         return Planned(
-            name, inputs, make, what, kind, split.n_folds, code=_RANKING, together=split.name,
+            name, inputs, make, what, kind, split.n_folds, code=code, together=split.name,
             # A fold's rows are read with the columns of all models.
             after=[self.scores_stage(split, model).name for model in self.models_of(split)],
         )  # fmt: skip

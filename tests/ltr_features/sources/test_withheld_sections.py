@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from ltr_features.candidates import choose_candidates
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.given_scores import GIVEN
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import families, get_family
+from ltr_features.columns.registry import families, family_class, get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.feature_table import build_columns
@@ -27,15 +28,8 @@ from ssi_models.registry import MODELS
 N_ARTICLES, N_SECTIONS = 12, 6
 #: Where text is planted, by the name of the dump: the lead is section 0.
 PLANTED = {"plain": "", "queries": "135", "documents": "24"}
+#: Options that keep fits short, given to the families that know them.
 SMALL = {"dimension": 8, "epochs": 2}
-OPTIONS = {
-    "w2v-word": SMALL,
-    "d2v-word": SMALL,
-    "d2v-chunk": SMALL,
-    "w2v-entity": SMALL,
-    "d2v-entity": SMALL,
-    "ensan2017": SMALL,
-}
 LINKS = {"w2v-entity", "d2v-entity", "ensan2017", "entity-overlap"}
 MODEL_PARAMS = {
     "lsa": {"rank": 8},
@@ -54,6 +48,9 @@ def word(*numbers):
     return "w" + "".join(chr(97 + n) for n in numbers)
 
 
+COMMON = [word(25, 25, i) for i in range(24)]
+
+
 def pages():
     """Articles whose sections share the article's words and link words of the next article."""
     rng, found = random.Random(0), []
@@ -63,7 +60,7 @@ def pages():
         for s in range(N_SECTIONS):
             own = [word(a, i) for i in rng.sample(range(12), 8)]
             linked = [f"[[Subject {after}|{word(after, i)}]]" for i in rng.sample(range(12), 2)]
-            common = [word(25, 25, i) for i in rng.sample(range(24), 10)]
+            common = rng.sample(COMMON, 10)
             heading = f"== Part {s} ==\n" if s else ""
             parts.append(f"{heading}{' '.join([*linked, *own, *common])}\n")
         found.append(page_xml(f"Subject {a}", "".join(parts), page_id=a + 1))
@@ -72,10 +69,12 @@ def pages():
 
 def planted(page, number, sections):
     """The page with an unknown pair of words in the text and heading of some sections, a link to
-    another article by these words, and the sections' own words many times, without links."""
+    another article by these words, and the sections' own words many times, without links; in
+    documents also the words that all articles share, so that they have other words of queries."""
+    shared = " ".join(COMMON) if sections == PLANTED["documents"] else ""
 
     def more(section):
-        text = re.sub(r"\[\[[^|]*\|(\w+)\]\]", r"\1", section[2])
+        text = re.sub(r"\[\[[^|]*\|(\w+)\]\]", r"\1", f"{section[2]} {shared}")
         link = f"[[Subject {(number + 5) % N_ARTICLES}|zyxalpha zyxbeta]]"
         return f"== Part {section[1]} zyxalpha ==\n{section[2]} {link} {9 * f'{text} '}\n"
 
@@ -122,12 +121,18 @@ def test_a_planted_pair_leaves_the_collection_as_it_is(dumps, tmp_path):
     assert read(dumps["documents"]).query_texts == read(dumps["plain"]).query_texts
 
 
+def family_of(name, dump):
+    """A family, small; one that links entities has the knowledge of the dump."""
+    known, given = signature(family_class(name)).parameters, {**SMALL, "dump": str(dump)}
+    any_of_its_parts = "options" in known
+    return get_family(name, **{k: v for k, v in given.items() if k in known or any_of_its_parts})
+
+
 @pytest.mark.parametrize("name", [n for n in families() if get_family(n).trained_on != GIVEN])
 def test_a_planted_pair_leaves_every_column_as_it_is(name, dumps, contexts):
     found = {}
     for planted_in, context in contexts.items():
-        links = {"dump": str(dumps[planted_in])} if name in LINKS else {}
-        family = get_family(name, **OPTIONS.get(name, {}), **links)
+        family = family_of(name, dumps[planted_in])
         pairs = choose_candidates(contexts["plain"], 10).pairs
         found[planted_in] = family.compute(context, pairs)
     assert np.ptp(found["plain"], axis=0).any()

@@ -123,7 +123,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ("repeats = 3", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
         ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
-        ('family = "vsm"', 'family = "vms"', "no such family; did you mean 'vsm'"),
+        ('family = "vsm"', 'family = "vms"', "no column family 'vms'; did you mean 'vsm'"),
         ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
         ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
         ('by = "group"', "folds = 3", "splits.1.folds: 3 folds: one part tests, .* give 4 or more"),

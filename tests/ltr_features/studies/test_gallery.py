@@ -27,6 +27,8 @@ def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert "2 experiments" in result.output
+    one = CliRunner().invoke(app, ["gallery", str(outs[0]), "--out", str(tmp_path / "one")])
+    assert "1 experiment:" in one.output
     index = (out / "README.md").read_text(encoding="utf-8")
     assert index.index("letor/overview.svg") < index.index("compare/overview.svg")
     summary = (outs[1] / "report" / "summary.txt").read_text(encoding="utf-8")

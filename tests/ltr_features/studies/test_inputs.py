@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from hashlib import sha256
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pandas as pd
 import pytest
 from dumps import topical_dump
 
+from letor import plugins
 from ltr_features.studies import identity
 from ltr_features.studies.identity import Digests, files_within
 from ltr_features.studies.kinds.compare import compare_files
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
-from ltr_features.studies.stages import DIGESTS
+from ltr_features.studies.stages import DIGESTS, code_digest
 from ltr_features.studies.statistics.significance import TestSettings
 
 N_TOPICS, N_QUERIES = 3, 12
@@ -175,6 +177,57 @@ def test_every_file_of_a_column_counts_for_the_columns(here, family, option, fil
     known = keys(config)
     spoil(path)
     assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
+
+
+FAMILY = """
+from ltr_features.columns.term_space import VectorSpace
+class Family(VectorSpace):
+    name = "their-family"
+"""
+RANKER = """
+from letor.rankers.adarank import AdaRank
+class TheirRanker(AdaRank):
+    name = "their-ranker"
+"""
+SOURCE = """
+from ltr_features.sources.beir import read_beir
+def read(folder):
+    return read_beir(folder)
+"""
+
+
+def test_the_code_of_plug_ins_counts_for_the_stages_that_use_it(here, monkeypatch):
+    monkeypatch.syspath_prepend(here)
+    for name, text in (("family", FAMILY), ("ranker", RANKER), ("source", SOURCE)):
+        (here / f"their_{name}.py").write_text(text)
+    points = [
+        EntryPoint("their-family", "their_family:Family", "ltr_features.columns"),
+        EntryPoint("their-ranker", "their_ranker:TheirRanker", "letor.rankers"),
+        EntryPoint("theirs", "their_source:read", "ltr_features.sources"),
+    ]
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
+    (here / "set").mkdir()
+    write_beir(here / "set")
+    ranked = {"name": "Ranked", "columns": ["vsm"], "ranker": "theirs"}
+    config = config_of({"source": "theirs", "folder": "set"}).model_dump() | {
+        "columns": [{"family": "their-family"}],
+        "rankers": [{"name": "theirs", "ranker": "their-ranker"}],
+    }
+    config = ExperimentConfig.model_validate(config | {"systems": [*config["systems"], ranked]})
+
+    known, every = keys(config), {*ALL, "systems/by-query/Ranked"}
+    for name, expected in (
+        ("source", every),
+        ("family", {*AFTER_COLUMNS, "systems/by-query/Ranked"}),
+        ("ranker", {"systems/by-query/Ranked"}),
+    ):
+        (here / f"their_{name}.py").write_text("# changed")
+        code_digest.cache_clear()
+        changed = keys(config)
+        assert {stage for stage, key in changed.items() if key != known[stage]} == expected, name
+        known = changed
 
 
 def test_the_installed_excerpt_is_known_by_its_content(here, monkeypatch):

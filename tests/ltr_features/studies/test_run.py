@@ -24,7 +24,7 @@ def test_the_kind_chooses_the_class(tmp_path, monkeypatch):
         def run(self, *, dry_run):
             return self.out / "report"
 
-    monkeypatch.setattr(run, "_class_of", lambda kind: Kind if kind == "letor" else None)
+    monkeypatch.setattr(run, "study_class", lambda kind: Kind if kind == "letor" else None)
     monkeypatch.setenv("LTR_DATA", str(tmp_path / "sets"))
     file = tmp_path / "study.toml"
     file.write_text('kind = "letor"\n')

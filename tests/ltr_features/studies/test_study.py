@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -108,6 +109,22 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
             "numba", "pyarrow"} <= set(manifest["versions"])  # fmt: skip
     assert set(manifest["machine"]) == {"system", "release", "processor", "cores"}
     assert not re.search(r"/tmp/|/root/", json.dumps(manifest))
+
+
+def test_the_manifest_names_the_packages_of_plug_ins_by_their_content(run, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "their_code.py").write_text("x = 1")
+    stage = Squares._stage
+    monkeypatch.setattr(
+        Squares, "_stage", lambda self, n: replace(stage(self, n), code=("letor", "their_code"))
+    )
+    found = []
+    for text in ("x = 1", "x = 2"):
+        (tmp_path / "their_code.py").write_text(text)
+        code_digest.cache_clear()
+        manifest = json.loads((run(2) / "manifest.json").read_text())
+        found.append(manifest["plug-ins"]["their_code"])
+    assert found[0] != found[1]
 
 
 def test_only_what_changed_is_made_again(run, tmp_path):

@@ -1,8 +1,8 @@
 """A ranker that scores by its first column, upwards or downwards."""
 
 import numpy as np
-import pandas as pd
 
+from letor.rankers.array_ranker import finite
 from letor.rankers.base import Ranker
 
 
@@ -15,11 +15,12 @@ class FirstColumn(Ranker):
         self.normalise = normalise
 
     def _fit(self, train, valid):
-        x = train.X[:, 0] - train.X[:, 0].mean()
+        x = finite(train.X[:, 0])
+        x = x - x.mean()
         self.sign_ = 1.0 if x @ train.y >= 0 else -1.0
 
     def _predict(self, data):
-        return np.float32(self.sign_) * data.X[:, 0]
+        return np.float32(self.sign_) * finite(data.X[:, 0])
 
     def _save(self, folder):
         return {"sign": self.sign_}
@@ -27,6 +28,6 @@ class FirstColumn(Ranker):
     def _load(self, folder, fitted):
         self.sign_ = fitted["sign"]
 
-    def feature_importance(self):
+    def _importance(self):
         used = [1.0] + [0.0] * (len(self.feature_names_) - 1)
-        return pd.DataFrame({"column": self.feature_names_, "gain": used, "splits": used})
+        return used, used

@@ -1,0 +1,79 @@
+"""Source code of this software and of others that extend it, and its identity: what was made by
+other code is not reused."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+from uuid import uuid4
+
+OURS = frozenset({"ltr_base", "letor", "ssi_models", "ltr_features"})
+#: Attribute that stands for the code of a class or function of a notebook or a script; workers get
+#: it with the class.
+_MARK = "_defined_as"
+_SUFFIXES = {".py", ".txt", ".jinja", ".html", ".css", ".js", ".toml"}
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module, by its name, is part of this software."""
+    return module.partition(".")[0] in OURS
+
+
+def source_files(name: str) -> list[Path]:
+    """The file of a module, or all source files of a package."""
+    file = Path(str(getattr(find_spec(name), "origin", None)))
+    if file.name != "__init__.py":
+        return [file]
+    return sorted(path for path in file.parent.rglob("*") if path.suffix in _SUFFIXES)
+
+
+def packages_of(*made: Callable[..., Any]) -> tuple[str, ...]:
+    """The packages of others that classes or functions, and the bases of classes, come from; a
+    module outside a package stands for itself, and a notebook or a script is none."""
+    modules = {part.__module__ for one in made for part in _others(one)}
+    return tuple(sorted({_package(name) for name in modules if _has_file(name)}))
+
+
+def code_of_others(made: Callable[..., Any]) -> str:
+    """A digest of the code of a class or function, as far as it is not part of this software: the
+    files of the packages of :func:`packages_of`. "" if all is ours. What a notebook or a script
+    defines is new code each time, as nothing tells whether it has changed."""
+    parts = [path.read_bytes() for name in packages_of(made) for path in source_files(name)]
+    without_file = [part for part in _others(made) if not _has_file(part.__module__)]
+    parts += [_mark(part).encode() for part in without_file]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest() if parts else ""
+
+
+def _mark(defined: Any) -> str:
+    if _MARK not in vars(defined):
+        setattr(defined, _MARK, uuid4().hex)
+    return str(vars(defined)[_MARK])
+
+
+def _others(made: Callable[..., Any]) -> list[Any]:
+    """The function, or the class and its bases down to those that ours or Python have."""
+    if isinstance(made, FunctionType):
+        found: tuple[Any, ...] = (inspect.unwrap(made),)
+    else:
+        found = (made if isinstance(made, type) else type(made)).__mro__
+    ours = [part for part in found if is_ours(part.__module__)]
+    known = {object}.union(*(part.__mro__ for part in ours if isinstance(part, type)), ours)
+    return [part for part in found if part not in known]
+
+
+def _has_file(module: str) -> bool:
+    return module != "__main__" and bool(getattr(sys.modules.get(module), "__file__", None))
+
+
+def _package(module: str) -> str:
+    """The outermost package of a module that has a file: folders without ``__init__`` may hold
+    anything."""
+    names = module.split(".")
+    outer = (".".join(names[:n]) for n in range(1, len(names)))
+    return next((name for name in outer if _has_file(name)), module)
