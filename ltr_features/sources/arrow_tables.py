@@ -19,6 +19,7 @@ import pyarrow.parquet
 from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.parquet import check_parquet_size, plain_texts
+from ltr_base.names import listed
 
 #: Name of a column; or its number, from 1, in CSV or TSV without a header line.
 ColumnName: TypeAlias = str | int
@@ -29,6 +30,7 @@ _QUOTED_VALUE = '^"([^"]|"")*"$'
 #: Up to the quote that closes a value; a doubled quote is a character of the value.
 _TO_CLOSING_QUOTE = re.compile('(?:[^"]+|"")*+"')
 _VALUE_BYTES = 32  # approximate size of a value in memory
+_MOST_SHOWN = 50  # columns in messages
 _SHOWN = 40  # characters of a column's name in messages: without a header line it is a value
 
 
@@ -254,9 +256,9 @@ def are_names(columns: Sequence[ColumnName]) -> TypeGuard[Sequence[str]]:
 
 
 def column_list(names: Sequence[ColumnName]) -> str:
-    """Names for a message, with long ones cut."""
+    """Names for a message, with long ones, and long lists, cut."""
     cut = (f"{n[:_SHOWN]}..." if isinstance(n, str) and len(n) > _SHOWN else n for n in names)
-    return ", ".join(map(repr, cut))
+    return listed([*map(repr, cut)], _MOST_SHOWN)
 
 
 class _UnevenError(InputError):

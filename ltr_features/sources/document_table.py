@@ -14,6 +14,7 @@ from ltr_features.sources.files import DOCUMENT_COLUMNS
 from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
+    absent_keys,
     add_usual,
     columns_in_words,
     rows,
@@ -79,6 +80,10 @@ def read_documents(
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
         facts["columns of documents left out"] = _left_out(unused, kept, field, option)
+    if absent := absent_keys(path, wanted[1:], encoding):
+        facts["absent keys of documents, taken as empty"] = ", ".join(
+            f"{column!r} in {share}" for column, share in absent.items()
+        )
     ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding)
     return DocumentTable(ids, texts, {**facts, **repeated})
 
@@ -100,7 +105,7 @@ def _distinct(
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
-    for number, (document, *values) in rows(path, wanted, encoding=encoding):
+    for number, (document, *values) in rows(path, wanted, encoding=encoding, optional=wanted[1:]):
         if not document:
             raise InputError(f"{path}, line {number}: the document id is empty")
         rest = iter(values)

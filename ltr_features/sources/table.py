@@ -113,7 +113,7 @@ def read_table(
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     n_spelled = 0
     if queries is not None:
-        texts = read_queries(queries, columns=query_columns, encoding=encoding)
+        texts = read_queries(queries, columns=query_columns or {}, encoding=encoding)
     else:
         texts, n_spelled = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
@@ -130,7 +130,7 @@ def read_table(
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
-        raise InputError(f"{judgements}: no query has a judgement")
+        raise judged.none_left(str(judgements))
     return Collection(
         name=name or documents.name.split(".")[0],
         document_ids=table.ids,
@@ -189,7 +189,7 @@ def _find_query_columns(
     if "text" not in given:
         raise InputError(
             f"{path}: no query texts: name a table of queries, or the column of the judgements "
-            f"that holds them (judgement_columns = {{text = ...}})"
+            "that holds them (judgement_columns.text=...)"
             + (f"; the columns are {column_list(names)}" if names else "")
         )
     return added

@@ -18,6 +18,7 @@ from letor.mapped import GrowingArray
 from ltr_features.text.collection import Finder
 
 _LINES = 2**18  # read at a time
+_MOST_LEVELS = 8  # of nested objects; deeper ones are none of a table
 _NEXT = re.compile(r"\s*,?\s*")
 _END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
@@ -89,10 +90,29 @@ def _checked(path: Path, number: int, record: Any, needed: Sequence[str]) -> dic
             f"{path}, line {number}: not a JSON object; "
             "each line must be one, or the file a list of them"
         )
+    check_keys(path, number, record, needed)
+    return record
+
+
+def check_keys(path: Path, number: int, record: Mapping[str, Any], needed: Sequence[str]) -> None:
+    """Raise InputError if a JSON object lacks a needed key."""
     missing = [key for key in needed if key not in record]
     if missing:
         raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
-    return record
+
+
+def flat(record: Mapping[str, Any], levels: int = _MOST_LEVELS) -> Mapping[str, Any]:
+    """A JSON object without nested ones: ``{"text": {"html": "x"}}`` becomes ``{"text.html":
+    "x"}``."""
+    if not levels or not any(isinstance(value, dict) for value in record.values()):
+        return record
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            found |= {f"{key}.{inner}": v for inner, v in flat(value, levels - 1).items()}
+        else:
+            found[key] = value
+    return found
 
 
 def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
@@ -103,9 +123,8 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
     """
     value = record.get(key)
     if isinstance(value, (list, dict)):
-        raise InputError(
-            f"{path}, line {number}: {key} is a JSON {type(value).__name__}, expected text"
-        )
+        kind = "list" if isinstance(value, list) else "object"
+        raise InputError(f"{path}, line {number}: {key} is a JSON {kind}, expected text")
     text = "" if value is None else str(value)
     try:
         text.encode()
