@@ -12,7 +12,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.commands import completion
-from ltr_features.commands.options import print_facts, settings
+from ltr_features.commands.options import check_outputs, print_facts, settings, tell_replaced
 
 if TYPE_CHECKING:
     from ltr_features.clicks.base import ClickModel
@@ -119,7 +119,8 @@ def clicks_judge(
     from ltr_features.sources.files import read_judgements
     from ltr_features.studies.identity import Digests
 
-    replaced = check_folder(out)
+    check_folder(out)
+    replaced = check_outputs(out, inputs=[*log, events, labels], kind="folder")
     get_click_model(model)
     known = None if labels is None else read_judgements(labels)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
@@ -141,8 +142,7 @@ def clicks_judge(
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))
     for remark in remarks:
         typer.echo(f"note: {remark}", err=True)
-    if replaced:
-        typer.echo(f"note: the judgements that were in {out} are replaced", err=True)
+    tell_replaced(replaced)
     typer.echo(f"{model}: {out}")
 
 
@@ -262,10 +262,12 @@ def clicks_simulate(
 
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
+    replaced = check_outputs(out, inputs=[rows])
     behaviour = Users(users, eta, noise, continuation)
     production = None if ranker is None else load_ranker(ranker)
     data = read_rows(rows)
     scores = data.column(str(column)) if production is None else production.predict(data)
     simulation = Simulation(data, scores, behaviour, depth, exploration, seed)
     n_rows = simulation.write(sessions, out)
+    tell_replaced(replaced)
     typer.echo(f"{counted(sessions, 'page')}, {counted(n_rows, 'row')}: {out}")

@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from ltr_features.commands import completion
-from ltr_features.commands.options import Threads, on_workers, print_facts, settings
+from ltr_features.commands.options import (
+    Threads,
+    check_outputs,
+    on_workers,
+    print_facts,
+    settings,
+    tell_replaced,
+)
 
 
 def index(
@@ -53,6 +60,7 @@ def index(
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
+    replaced = check_outputs(out, kind="folder")
     analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer, min_length=min_length)
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
@@ -60,6 +68,7 @@ def index(
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
+    tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")
 
 
@@ -108,6 +117,7 @@ def wikipedia(
     from ltr_features.entities.build import build_knowledge_base
     from ltr_features.sources.wikipedia import progress_bar
 
+    replaced = check_outputs(out, inputs=[dump], kind="folder")
     with progress_bar(f"Reading {dump.name}") as show:
         facts = build_knowledge_base(
             dump,
@@ -118,4 +128,5 @@ def wikipedia(
             on_progress=show,
         )
     print_facts(facts)
+    tell_replaced(replaced)
     typer.echo(f"Knowledge base: {out}")

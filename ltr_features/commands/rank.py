@@ -13,7 +13,15 @@ from letor.errors import InputError
 from ltr_base.docstrings import summary
 from ltr_base.names import counted
 from ltr_features.commands import completion
-from ltr_features.commands.options import Columns, NonFinite, Progress, Threads, settings_of
+from ltr_features.commands.options import (
+    Columns,
+    NonFinite,
+    Progress,
+    Threads,
+    check_outputs,
+    settings_of,
+    tell_replaced,
+)
 from ltr_features.parameters import check_call
 
 if TYPE_CHECKING:
@@ -104,6 +112,7 @@ def rank_train(
         and (out.is_file() or any(out.iterdir()))
     ):
         raise InputError(f"{out} exists and is not a ranker; name another folder")
+    replaced = check_outputs(out, inputs=[train, vali], kind="folder")
     remark = None
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     for path in (train, vali):
@@ -112,6 +121,7 @@ def rank_train(
     reporter = Reporter(shown=progress)
     if scheduler is not None:
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
+        tell_replaced(replaced)
         return
     with reporter.running(["rows", ranker]):
         with reporter.stage("rows"):
@@ -138,6 +148,7 @@ def rank_train(
     typer.echo(importance.head(10).to_string(index=False))
     if len(importance) > 10:
         typer.echo(f"... {len(importance):,} columns in all")
+    tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
 
@@ -190,6 +201,7 @@ def rank_export(
     from letor.rankers.registry import load_ranker
     from ltr_features.featuresets import TARGETS, remark_on
 
+    replaced = check_outputs(out)
     trained = load_ranker(ranker)
     if target == "onnx":
         model = to_onnx(trained, name=name)
@@ -197,6 +209,7 @@ def rank_export(
         model = (export(trained, target, name=name) + "\n").encode()
     with atomic_path(out) as partial:
         partial.write_bytes(model)
+    tell_replaced(replaced)
     typer.echo(f"{target}: {out}")
     if target in TARGETS and (remark := remark_on(trained.feature_names_, target)):
         typer.echo(remark, err=True)
@@ -224,6 +237,7 @@ def rank_score(
     from letor.rankers.rows import filled
     from letor.trec import run_of, write_run
 
+    replaced = check_outputs(out, run, inputs=[data])
     model = load_ranker(ranker)
     rows = read_rows(data, non_finite=non_finite, threads=threads)
     rows, remark = filled(rows, model.feature_names_, str(data))
@@ -237,6 +251,7 @@ def rank_score(
     text = "".join(f"{score:.9g}\n" for score in scores.tolist())
     if out is None:
         typer.echo(text, nl=False)
-        return
-    with atomic_path(out) as partial:
-        partial.write_text(text, encoding="utf-8")
+    else:
+        with atomic_path(out) as partial:
+            partial.write_text(text, encoding="utf-8")
+    tell_replaced(replaced)

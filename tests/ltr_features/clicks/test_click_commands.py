@@ -103,7 +103,7 @@ def test_the_same_log_gives_the_same_bytes(log, tmp_path):
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
     output = said("clicks", "judge", log, "--out", tmp_path / "a", "--model", "ctr")
-    assert f"note: the judgements that were in {tmp_path / 'a'} are replaced" in output
+    assert f"note: the former {tmp_path / 'a'} is replaced" in output
     facts = json.loads((tmp_path / "a" / "clicks.json").read_text())
     assert facts["model"] == "ctr"
     (file,) = facts["files"]
