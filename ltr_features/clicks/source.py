@@ -38,6 +38,7 @@ def read_log(
     events: str | None = None,
     rules: Mapping[str, Any] | None = None,
     on_unknown: str = "raise",
+    on_bad_row: str = "raise",
 ) -> ClickLog:
     """Read a click log in any known layout.
 
@@ -47,6 +48,7 @@ def read_log(
         layout: one of these. columns: names of columns (rows, counts).
         events: the export of ``ubi_events`` (ubi).
         rules: fields of ``LogRules`` by name. on_unknown: see ``read_ubi``.
+        on_bad_row: see ``read_click_rows`` (rows, counts).
 
     Raises:
         InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
@@ -66,9 +68,11 @@ def read_log(
         assert events is not None
         if columns is not None or not isinstance(log, (str, os.PathLike)):
             raise InputError("layout 'ubi' has one file of queries, and columns of its own")
+        if on_bad_row != "raise":
+            raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
         return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown)
     read = read_click_rows if layout == "rows" else read_click_counts
-    return read(log, columns=columns, rules=log_rules)
+    return read(log, columns=columns, rules=log_rules, on_bad_row=on_bad_row)
 
 
 def read_clicks(
@@ -88,6 +92,7 @@ def read_clicks(
     scale: float | None = None,
     on_other_text: Literal["raise", "first", "last"] = "raise",
     on_unknown: str = "raise",
+    on_bad_row: str = "raise",
     name: str | None = None,
 ) -> Collection:
     """Read a collection of documents from a table, with queries and judgements from a click log.
@@ -99,8 +104,8 @@ def read_clicks(
     belong to one group and are tested together.
 
     Args:
-        log, layout, columns, events, rules: see :func:`read_log`; ``rules`` must not set queries
-            to ids.
+        log, layout, columns, events, rules, on_bad_row: see :func:`read_log`; ``rules`` must not
+            set queries to ids.
         cuts: ascending times (ISO 8601, or numbers), see ``since`` of ``LogRules``, at which a new
             period begins; rows need a column ``time``. The log is read once for each period.
         documents, document_columns, on_other_text: a table (.csv, .tsv, .jsonl, .parquet) with a
@@ -122,8 +127,9 @@ def read_clicks(
 
     def judged_within(rules: dict[str, Any]) -> ClickJudgements:
         read = read_log(
-            log, layout=layout, columns=columns, events=events, rules=rules, on_unknown=on_unknown
-        )
+            log, layout=layout, columns=columns, events=events, rules=rules,
+            on_unknown=on_unknown, on_bad_row=on_bad_row,
+        )  # fmt: skip
         fitted = fitted_model(read, model, model_options)
         return ClickJudgements(fitted, min_evidence, n_grades, scale)
 

@@ -29,7 +29,15 @@ from ltr_features.sources.arrow_tables import (
     parquet_names,
     present,
 )
-from ltr_features.text.records import COMPRESSED, check_keys, flat, json_lines, text_value
+from ltr_features.text.records import (
+    COMPRESSED,
+    OnBadLine,
+    check_keys,
+    flat,
+    json_lines,
+    reason_of,
+    text_value,
+)
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _SUFFIXES = (".csv", ".tsv", *_JSON, ".parquet")
@@ -94,9 +102,12 @@ def is_table(path: Path | Frame) -> bool:
     return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
 
 
-def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
+def table_columns(
+    path: Path | Frame, encoding: str = "utf-8", *, lenient: bool = False
+) -> list[str]:
     """The names of a table's columns; for JSON lines the keys of all objects, in order of first
-    appearance, with those of nested objects as ``outer.inner``.
+    appearance, with those of nested objects as ``outer.inner``. ``lenient``: whether damaged lines
+    are ignored.
 
     Raises:
         InputError: there are none, as the table is empty; see also :func:`blocks`.
@@ -104,11 +115,11 @@ def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
     if isinstance(path, Frame):
         names = list(path.table.column_names)
     elif (kind := table_format(path)) == ".jsonl":
-        names = list(_keys(path, encoding).n_with)
+        names = list(_keys(path, encoding, lenient).n_with)
     elif kind == ".parquet":
         names = parquet_names(path)
     else:
-        names = SeparatedValues(path, kind, encoding).names
+        names = SeparatedValues(path, kind, encoding, _ignore if lenient else None).names
     if not names:
         raise InputError(f"{path}: the table is empty")
     return names
@@ -133,17 +144,17 @@ class _Keys(NamedTuple):
     n: int
 
 
-def _keys(path: Path, encoding: str) -> _Keys:
+def _keys(path: Path, encoding: str, lenient: bool = False) -> _Keys:
     found = os.stat(present(path))
-    return _counted_keys(path, encoding, (found.st_ino, found.st_size, found.st_mtime_ns))
+    return _counted_keys(path, encoding, lenient, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=16)  # commands ask several times, and a million documents take seconds
-def _counted_keys(path: Path, encoding: str, version: tuple[int, ...]) -> _Keys:
+def _counted_keys(path: Path, encoding: str, lenient: bool, version: tuple[int, ...]) -> _Keys:
     """The keys of one version of a file."""
     n_with: Counter[str] = Counter()
     n = 0
-    for _, record in json_lines(path, (), encoding):
+    for _, record in json_lines(path, (), encoding, on_bad_line=_ignore if lenient else None):
         n_with.update(flat(record).keys())
         n += 1
     return _Keys(n_with, n)
@@ -155,6 +166,7 @@ def blocks(
     *,
     encoding: str = "utf-8",
     optional: Sequence[ColumnName] = (),
+    on_bad_line: OnBadLine | None = None,
 ) -> Iterator[Block]:
     """Yield columns of a file in blocks of rows; values of CSV, TSV and JSON lines are text.
 
@@ -164,35 +176,58 @@ def blocks(
         encoding: encoding of text files that are not UTF-8.
         optional: columns whose keys a JSON object may lack; they count as ``""`` there.
 
+        on_bad_line: called with the number of each line that has another number of values, or is
+            no JSON object with texts and numbers, and with the reason. Such lines are left out,
+            keys may be absent anywhere, and in TSV quotes are ordinary characters. None: such a
+            line is an error.
+
     Raises:
         InputError: no such file, another suffix, a missing column, or a damaged file; the message
             does not quote the file's content.
     """
     check_encoding(encoding)
     names, first = list(dict.fromkeys(columns)), 1
+    skipped: list[int] = []
     if isinstance(path, Path) and (kind := table_format(path)) in (".csv", ".tsv"):
         first = 2 if are_names(names) else 1
-        batches = SeparatedValues(path, kind, encoding).batches(names)
+        left_out = on_bad_line and _noting(skipped, on_bad_line)
+        batches = SeparatedValues(path, kind, encoding, left_out).batches(names)
     elif not are_names(names):
         raise InputError(f"{path}: column {names[0]}: columns have numbers only in CSV and TSV")
     elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
     elif kind == ".jsonl":
-        keys = table_columns(path, encoding)
+        keys = table_columns(path, encoding, lenient=on_bad_line is not None)
         nested = any("." in key for key in keys)
         hint = "; keys of nested objects are named outer.inner" if nested else ""
         check_columns(path, keys, names, hint)
-        needed = [name for name in names if name not in optional]
-        yield from _json_blocks(path, names, needed, encoding)
+        needed = [name for name in names if name not in optional and on_bad_line is None]
+        yield from _json_blocks(path, names, needed, encoding, on_bad_line)
         return
     else:
         batches = parquet_batches(path, names)
     for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
+        before = np.array(skipped, np.int64) - np.arange(len(skipped))  # lines that were read
+        line += np.searchsorted(before, line, side="right")
         if batch.num_rows:
             yield Block(path, line, {name: batch.column(str(name)) for name in names})
+
+
+def _ignore(number: int, reason: str) -> None:
+    """For lines that another reader tells of."""
+
+
+def _noting(numbers: list[int], on_bad_line: OnBadLine) -> OnBadLine:
+    """A function that also adds the line's number to a list."""
+
+    def note(number: int, reason: str) -> None:
+        numbers.append(number)
+        on_bad_line(number, reason)
+
+    return note
 
 
 def rows(
@@ -298,9 +333,13 @@ def plain_name(name: str) -> str:
 
 
 def _json_blocks(
-    path: Path, names: Sequence[str], needed: Sequence[str], encoding: str
+    path: Path,
+    names: Sequence[str],
+    needed: Sequence[str],
+    encoding: str,
+    on_bad_line: OnBadLine | None,
 ) -> Iterator[Block]:
-    rows = _json_rows(path, names, needed, encoding)
+    rows = _json_rows(path, names, needed, encoding, on_bad_line)
     while chunk := list(islice(rows, _JSON_LINES)):
         lines, *values = zip(*chunk, strict=True)
         columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
@@ -308,13 +347,24 @@ def _json_blocks(
 
 
 def _json_rows(
-    path: Path, names: Sequence[str], needed: Sequence[str], encoding: str
+    path: Path,
+    names: Sequence[str],
+    needed: Sequence[str],
+    encoding: str,
+    on_bad_line: OnBadLine | None,
 ) -> Iterator[tuple[Any, ...]]:
     """The line and the values of each object."""
-    for number, nested in json_lines(path, (), encoding):
+    for number, nested in json_lines(path, (), encoding, on_bad_line=on_bad_line):
         record = flat(nested)
         check_keys(path, number, record, needed)
-        yield number, *(text_value(path, number, record, name) for name in names)
+        try:
+            values = [text_value(path, number, record, name) for name in names]
+        except InputError as error:
+            if on_bad_line is None:
+                raise
+            on_bad_line(number, reason_of(error))
+            continue
+        yield number, *values
 
 
 def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64]]:

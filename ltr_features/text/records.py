@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ _MOST_LEVELS = 8  # of nested objects; deeper ones are none of a table
 _NEXT = re.compile(r"\s*,?\s*")
 _END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
+#: Called with the number of a line that is left out, and the reason.
+OnBadLine: TypeAlias = Callable[[int, str], None]
 #: Suffixes that may be added to a file's plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
@@ -41,10 +43,18 @@ def find_file(folder: Path, name: str) -> Path:
 
 
 def json_lines(
-    path: Path, needed: Sequence[str] = (), encoding: str = "utf-8"
+    path: Path,
+    needed: Sequence[str] = (),
+    encoding: str = "utf-8",
+    *,
+    on_bad_line: OnBadLine | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, JSON object with the ``needed`` keys) of each line that is not blank, or
     of each element of a list of objects, for which the file's text is held in memory.
+
+    Args:
+        on_bad_line: called with the number of each line that is not such an object, and the reason;
+            such lines, but no elements of lists, are left out. None: such a line is an error.
 
     Raises:
         InputError: as for :func:`~letor.compression.text_lines`; a line or an element of the list
@@ -58,8 +68,21 @@ def json_lines(
         yield from _listed(path, text, needed)
         return
     for number, line in chain([first], lines):
-        if line and not line.isspace():
-            yield number, parse_object(path, number, line, needed)
+        if not line or line.isspace():
+            continue
+        try:
+            record = parse_object(path, number, line, needed)
+        except InputError as error:
+            if on_bad_line is None:
+                raise
+            on_bad_line(number, reason_of(error))
+            continue
+        yield number, record
+
+
+def reason_of(error: InputError) -> str:
+    """What is wrong with a line, without the file, the line and what to do."""
+    return re.sub(r"^.*, line \d+: ", "", str(error)).partition(";")[0]
 
 
 def _listed(path: Path, text: str, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:

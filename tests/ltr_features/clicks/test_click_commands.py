@@ -268,6 +268,21 @@ def test_the_source_makes_a_collection(log, rows, tmp_path):
     assert collection.description["click model"] == "pbm"
 
 
+def test_commands_and_the_source_leave_out_bad_rows(log, rows, tmp_path):
+    bad = tmp_path / "bad.tsv"
+    bad.write_text(log.read_text() + "20001\tq\td1\t\t0\n20001\tq\td")
+    judge = ("clicks", "judge", bad, "--out", tmp_path / "judged")
+    assert "bad.tsv, line 200003: 3 values, the first line has 5" in refused(*judge)
+    output = said(*judge, "--on-bad-row", "skip")
+    assert f"bad rows, left out, position is missing: 1, the first in {bad}, line 200002" in output
+    assert "it has another number of values than the first line: 1, the first in" in output
+    documents = pd.DataFrame({"id": rows.document_ids, "text": "sea"})
+    documents.to_csv(tmp_path / "documents.csv", index=False)
+    given = {"log": str(bad), "documents": str(tmp_path / "documents.csv")}
+    read = read_collection("clicks", **given, on_bad_row="skip")
+    assert len(read.description["log"]["bad rows, left out"]) == 2
+
+
 def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     text = "id,text\n" + "".join(f"{d},x\n" for d in rows.document_ids[:100])
     (tmp_path / "documents.csv").write_text(text)
