@@ -25,7 +25,7 @@ from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.table_blocks import ColumnName
-from ltr_features.text.collection import Collection, Judgements, rows_of
+from ltr_features.text.collection import Collection, Judgements, ids_of_texts, rows_of
 
 LAYOUTS = ("rows", "counts", "ubi")
 
@@ -97,11 +97,11 @@ def read_clicks(
 ) -> Collection:
     """Read a collection of documents from a table, with queries and judgements from a click log.
 
-    Queries are the normalised texts of the log that have a judged document; their ids are numbers
-    from 1 in order of first appearance in the log. With ``cuts``, each period between them has its
-    own queries, judged only by its own pages, so that splits "by time" train on earlier clicks than
-    they test: the query 17 of the first period is 17-2 if it is asked again in the second. The two
-    belong to one group and are tested together.
+    Queries are the normalised texts of the log that have a judged document; their ids depend on the
+    text alone (see ``ids_of_texts``), and are the same for every log. With ``cuts``, each period
+    between them has its own queries, judged only by its own pages, so that splits "by time" train
+    on earlier clicks than they test: the query q1f... of the first period is q1f...-2 in the
+    second. The two belong to one group and are tested together.
 
     Args:
         log, layout, columns, events, rules, on_bad_row: see :func:`read_log`; ``rules`` must not
@@ -149,20 +149,22 @@ def read_clicks(
         facts.append(
             {
                 **describe(judged),
+                **_counted_queries(judged, rows[0]),
                 "judgements of documents that are not there, left out": n_unknown,
                 "log": dict(judged.log.description),
                 "remarks": judged.remarks,
             }
         )
     texts = list(numbers)
+    ids = ids_of_texts(texts)
     return Collection(
         name=name or Path(documents).name.split(".")[0],
         document_ids=table.ids,
         fields=table.fields,
-        query_ids=[f"{n}-{period}" if period > 1 else str(n) for period, n in places],
+        query_ids=[ids[n - 1] + (f"-{period}" if period > 1 else "") for period, n in places],
         query_texts=[texts[n - 1] for _, n in places],
         judgements=Judgements(*np.concatenate(judgements, axis=1)),
-        query_groups=[str(n) for _, n in places] if cuts else None,
+        query_groups=[ids[n - 1] for _, n in places] if cuts else None,
         query_times=np.array([float(period) for period, _ in places]) if cuts else None,
         description={
             "source": "clicks",
@@ -172,6 +174,16 @@ def read_clicks(
             **({"periods": facts} if cuts else facts[0]),
         },
     )
+
+
+def _counted_queries(judged: ClickJudgements, query: NDArray[np.int64]) -> dict[str, int]:
+    """Numbers of queries for the description, given the query of each judged pair."""
+    n_judged = np.unique(query, return_counts=True)[1]
+    return {
+        "queries": len(n_judged),
+        "queries without judgement, left out": len(judged.log.query_ids) - len(n_judged),
+        "queries with fewer than two judged documents": int((n_judged < 2).sum()),
+    }
 
 
 def _periods(

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -285,6 +286,19 @@ def normalised(query: str) -> str:
     """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
     spaces within merged."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
+
+
+def ids_of_texts(texts: Iterable[str]) -> list[str]:
+    """An id for each of some distinct query texts, the same in every collection: q (so that no
+    program takes it for a number) and 16 hexadecimal digits of its SHA-256.
+
+    Raises:
+        InputError: two texts have the same id (by chance, one in a million for 6 million texts).
+    """
+    ids = [f"q{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}" for text in texts]
+    if len(set(ids)) < len(ids):
+        raise InputError("two query texts happen to have the same id; give queries ids of your own")
+    return ids
 
 
 def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:

@@ -268,6 +268,33 @@ def test_the_source_makes_a_collection(log, rows, tmp_path):
     assert collection.description["click model"] == "pbm"
 
 
+def test_a_query_has_the_same_id_in_every_log_and_the_judged_are_counted(tmp_path):
+    (tmp_path / "documents.csv").write_text("id,text\na,sea\nb,wood\n")
+    found = {}
+    for name, queries in (("first", ["Red  shoes", "rare", "hat"]), ("second", ["hat", "coat"])):
+        lines = ["session,query,document,position,clicked"]
+        for query in queries:
+            for i in range(1 if query == "rare" else 40):
+                lines += [f"{query}{i},{query},{d},{k + 1},{(i + k) % 3 // 2}"
+                          for k, d in enumerate("ab"[:: 1 - i % 2 * 2])]  # fmt: skip
+        log = tmp_path / f"{name}.csv"
+        log.write_text("\n".join(lines))
+        read = read_collection("clicks", log=str(log), documents=str(tmp_path / "documents.csv"))
+        found[name] = dict(zip(read.query_texts, read.query_ids, strict=True))
+        said("clicks", "judge", log, "--out", tmp_path / name)
+        judged = pd.read_csv(tmp_path / name / "queries.tsv", sep="\t")
+        assert (
+            found[name].items() <= dict(zip(judged["text"], judged["query"], strict=True)).items()
+        )
+        told = read.description
+        assert (told["queries"], told["queries without judgement, left out"]) == (
+            2, len(queries) - 2
+        )  # fmt: skip
+    assert found["first"]["hat"] == found["second"]["hat"]
+    assert found["first"]["red shoes"] == "q" + sha256(b"red shoes").hexdigest()[:16]
+    assert set(found["second"]) == {"hat", "coat"}
+
+
 def test_commands_and_the_source_leave_out_bad_rows(log, rows, tmp_path):
     bad = tmp_path / "bad.tsv"
     bad.write_text(log.read_text() + "20001\tq\td1\t\t0\n20001\tq\td")
