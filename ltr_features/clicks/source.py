@@ -90,6 +90,7 @@ def read_clicks(
     min_evidence: float = 10.0,
     n_grades: int = 5,
     scale: float | None = None,
+    markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     on_unknown: str = "raise",
     on_bad_row: str = "raise",
@@ -108,8 +109,9 @@ def read_clicks(
             set queries to ids.
         cuts: ascending times (ISO 8601, or numbers), see ``since`` of ``LogRules``, at which a new
             period begins; rows need a column ``time``. The log is read once for each period.
-        documents, document_columns, on_other_text: a table (.csv, .tsv, .jsonl, .parquet) with a
-            row per document, its columns, and which texts of an id count, see the source ``table``.
+        documents, document_columns, markup, on_other_text: a table (.csv, .tsv, .jsonl, .parquet)
+            with a row per document, its columns, whether to strip HTML, and which texts of an id
+            count, see the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
         min_evidence, n_grades, scale: see ``ClickJudgements``.
         on_unknown: "raise" or "skip" (and count) clicks on documents that the table does not have;
@@ -123,7 +125,9 @@ def read_clicks(
         raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
-    table = read_documents(Path(documents), document_columns, on_other_text=on_other_text)
+    table = read_documents(
+        Path(documents), document_columns, on_other_text=on_other_text, markup=markup
+    )
 
     def judged_within(rules: dict[str, Any]) -> ClickJudgements:
         read = read_log(

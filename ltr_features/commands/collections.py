@@ -68,6 +68,8 @@ def index(
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
+    for remark in collection.remarks:
+        typer.echo(f"note: {remark}", err=True)
     tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")
 

@@ -34,6 +34,9 @@ def pipeline_add(
             "first or last row."
         ),
     ] = "raise",
+    markup: Annotated[
+        Literal["keep", "strip"], typer.Option(help="HTML in texts: keep it, or strip it.")
+    ] = "keep",
     threads: Threads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
@@ -55,6 +58,7 @@ def pipeline_add(
         fields=fields,
         option="--column ",
         on_other_text=on_other_text,
+        markup=markup,
     )
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)

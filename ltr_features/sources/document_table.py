@@ -21,6 +21,7 @@ from ltr_features.sources.table_blocks import (
     table_columns,
 )
 from ltr_features.text.collection import FIELDS
+from ltr_features.text.markup import without_markup
 from ltr_features.text.stored_texts import DocumentTexts
 
 
@@ -47,6 +48,7 @@ def read_documents(
     option: str = "document_columns.",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     encoding: str = "utf-8",
+    markup: Literal["keep", "strip"] = "keep",
 ) -> DocumentTable:
     """Read the documents of a table; see :func:`~.table.read_table` for other parameters and for
     errors.
@@ -60,6 +62,8 @@ def read_documents(
     """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
+    if markup not in ("keep", "strip"):
+        raise InputError(f"markup must be 'keep' or 'strip', got {markup!r}")
     given = dict(columns or {})
     facts: dict[str, str | int] = {}
     header = table_columns(path, encoding)
@@ -84,7 +88,9 @@ def read_documents(
         facts["absent keys of documents, taken as empty"] = ", ".join(
             f"{column!r} in {share}" for column, share in absent.items()
         )
-    ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding)
+    if markup == "strip":
+        facts["HTML in documents"] = "stripped"
+    ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding, markup)
     return DocumentTable(ids, texts, {**facts, **repeated})
 
 
@@ -94,6 +100,7 @@ def _distinct(
     columns: Mapping[str, Sequence[ColumnName]],
     on_other_text: str,
     encoding: str,
+    markup: str,
 ) -> tuple[list[str], dict[str, Sequence[str]], dict[str, int]]:
     """Distinct ids, their texts by field, and the numbers of rows with a repeated id.
 
@@ -113,6 +120,8 @@ def _distinct(
             field: " ".join(filter(None, (next(rest) for _ in group)))
             for field, group in columns.items()
         }
+        if markup == "strip":
+            found |= {field: without_markup(found[field]) for field in found if field != "url"}
         hashed = [hash(text) for text in found.values()]
         known = hashes.get(document)
         if known == hashed:

@@ -44,6 +44,7 @@ def read_table(
     query_columns: Mapping[str, ColumnName] | None = None,
     grades: Mapping[str, int] | None = None,
     grade_thresholds: Sequence[float] | None = None,
+    markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     on_other_grade: Literal["raise", "highest", "lowest"] = "raise",
     encoding: str = "utf-8",
@@ -75,6 +76,8 @@ def read_table(
         grades: integers for values that are not, for example ``{"Exact": 3, "None": 0}``.
         grade_thresholds: ascending thresholds for numbers that are not integers; the grade is the
             number of thresholds reached. With ``[2.33, 2.67]`` 2 is 0, 2.33 is 1, 3 is 2.
+        markup: "strip" takes the text of documents that are HTML: tags, comments, scripts and
+            styles are left out, and ``&eacute;`` is a character; urls stay as they are.
         on_other_text: for a document id that comes again with other texts: "raise", or take the
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
@@ -109,6 +112,7 @@ def read_table(
         other_columns=list(of_judgements.values()),
         on_other_text=on_other_text,
         encoding=encoding,
+        markup=markup,
     )
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     n_spelled = 0

@@ -16,6 +16,7 @@ from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
 from ltr_features.text import stored_texts
+from ltr_features.text.markup import html_share, without_markup
 
 PRODUCTS = pd.DataFrame(
     {
@@ -178,6 +179,41 @@ def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
     read = read_documents(path, {"id": "id", "body": "text.en"})
     assert read.fields == {"body": ["", "a hat", "", ""]}
     assert read.facts[absent] == "'text.en' in 3 of 4 objects"
+
+
+HTML = [
+    ('<p>Caf&eacute; <a href="/a">au</a> lait</p>', "Café au lait"),
+    ("a &lt;b&gt; <!-- <p> --> <br/>c &amp;eacute;", "a <b> c &eacute;"),
+    ("<STYLE>p {}</style>x<script>if (a<b) y = '<p>'</Script >z", "x z"),
+    ("1 < 2, x <- y, i<3 & j>4", "1 < 2, x <- y, i<3 & j>4"),
+    ("open <script>lost", "open"),
+    ("open <!-- lost", "open"),
+    ("cut off <a href='x", "cut off <a href='x"),
+]
+
+
+def test_html_is_told_of_and_stripped(tmp_path):
+    products = pd.DataFrame({"id": range(len(HTML)), "text": [html for html, _ in HTML]})
+    path = save(products.assign(url="/a?b&amp;copy=1"), tmp_path / "p.csv")
+    ratings = pd.DataFrame({"query_text": ["coffee"], "docno": ["1"], "grade": [1]})
+    kept = read_table(path, ratings)
+    assert kept.fields["body"] == list(products["text"])
+    assert kept.remarks[0].startswith("57 % of the documents contain HTML, whose tags")
+    stripped = read_table(path, ratings, markup="strip")
+    assert stripped.fields["body"] == [text for _, text in HTML]
+    assert stripped.fields["url"] == ["/a?b&amp;copy=1"] * len(HTML)
+    assert stripped.description["HTML in documents"] == "stripped"
+    with pytest.raises(InputError, match="markup must be 'keep' or 'strip'"):
+        read_table(path, ratings, markup="drop")
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<a ", "<!--", "<script>", '<a b="', "<a/", "&", "&#", "<!"]
+)
+def test_html_that_never_ends_takes_no_time(piece):
+    for text in (piece * 100_000, piece + "x" * 100_000):
+        assert len(without_markup(text)) <= len(text)
+        html_share([[text]])
 
 
 def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_path):
