@@ -23,6 +23,7 @@ from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
+from ltr_features.columns.context import is_workspace
 from ltr_features.feature_builder import FeatureBuilder
 
 
@@ -151,6 +152,12 @@ class ScoringPipeline:
             InputError: the folder holds no pipeline.
         """
         folder = Path(folder)
+        if not (folder / "features").is_dir():
+            what = "is a workspace, not a" if is_workspace(folder) else "holds no"
+            raise InputError(
+                f"{folder} {what} saved pipeline; make one in Python, of fitted features and a "
+                "trained ranker: ScoringPipeline(features, ranker).save(FOLDER)"
+            )
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
         with reading(folder):
             return cls(features, load_ranker(folder / "ranker"))

@@ -221,7 +221,7 @@ def _judged_rows(
         first = log.document_ids[log.pair_document[pair[np.argmin(known)]]]
         raise InputError(
             f"{path}: {n_unknown:,} judged pairs have a document that is not there, for example "
-            f"{first!r}; add it, or read with on_unknown='skip'"
+            f"{first!r}; add it, or skip such pairs by the option on_unknown=skip"
         )
     pair = pair[known]
     if not len(pair):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import Progress, Threads, on_workers
 
@@ -198,4 +199,4 @@ def gallery(
     from ltr_features.studies.gallery import INDEX, write_gallery
 
     names = write_gallery(folders, out)
-    typer.echo(f"{len(names)} experiments: {out / INDEX}")
+    typer.echo(f"{counted(len(names), 'experiment')}: {out / INDEX}")

@@ -135,8 +135,8 @@ def _distinct(
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
             raise InputError(
                 f"{path}, line {number}: document {document!r} has another {field} here than "
-                "before; correct it, or say which text counts by the option on_other_text: first "
-                "or last"
+                "before; correct it, or say which text counts: on_other_text=first or last "
+                "(pipeline add: --on-other-text)"
             )
         n_other += 1
         if on_other_text == "last":

@@ -48,8 +48,8 @@ def other_grade(where: str, query: str, document: str, before: int, now: int) ->
     """The message for a pair with two different grades; ``where`` names file and line."""
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
-        f"{now}; keep one of the lines, or when indexing a table, say which grade counts by "
-        "the option on_other_grade: highest or lowest"
+        f"{now}; keep one of the lines, or when indexing a table, say which grade counts: "
+        "on_other_grade=highest or lowest"
     )
 
 

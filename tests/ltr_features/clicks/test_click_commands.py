@@ -323,7 +323,7 @@ def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     with pytest.raises(InputError, match="queries need their texts"):
         read_collection("clicks", **options, rules={"queries": "id"})
     (tmp_path / "documents.csv").write_text(text + f"{rows.document_ids[0]},y\n")
-    with pytest.raises(InputError, match="by the option on_other_text"):
+    with pytest.raises(InputError, match="which text counts: on_other_text=first"):
         read_collection("clicks", **options, on_unknown="skip")
     collection = read_collection("clicks", **options, on_unknown="skip", on_other_text="last")
     assert collection.fields["body"][0] == "y"

@@ -434,7 +434,7 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
     one_table.loc[2, "product_title"] = "Shoe"
     path = save(one_table, tmp_path / "ratings.csv")
     with pytest.raises(
-        InputError, match=r"line 4: document '7' has another title.*on_other_text: f"
+        InputError, match=r"line 4: document '7' has another title.*on_other_text=f"
     ):
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
