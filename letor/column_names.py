@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, check_output, read_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import read_letor
@@ -94,8 +94,7 @@ def _append_anew(
 ) -> list[int]:
     data = read_rows(source, **options)
     _check_new(source, data.column_names, provenance)
-    if Path(source).resolve() == Path(target).resolve():
-        raise InputError(f"{target} is the input itself; name another file")
+    check_output(target, inputs=[source])
     first = data.X.shape[1] + 1
     wider = data.with_columns(list(provenance), values, provenance)
     write_rows(wider, target, threads=options["threads"])

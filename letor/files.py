@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -83,16 +83,16 @@ def atomic_path(
     The caller creates a file (or, by ``kind``, a folder) at the yielded path. On any exception
     (Ctrl-C included) whatever was written there is removed and ``target`` keeps its former
     content. An existing file is replaced in one step; an existing folder is moved aside first,
-    then removed.
+    then removed. If ``target`` is a symbolic link, what it names is replaced, not the link.
 
     Raises:
-        InputError: ``target`` is a folder although a file is to be written, or vice versa.
+        InputError: see :func:`check_output`.
         OSError: the parent folder cannot be created or written.
     """
+    check_output(target, kind=kind)
     target = Path(target)
-    if target.exists() and target.is_dir() != (kind == "folder"):
-        found = "a folder" if target.is_dir() else "a file"
-        raise InputError(f"{target} is {found}; a {kind} is to be written: name another path")
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary, aside = temporary_paths(target)
     try:
@@ -116,6 +116,42 @@ def atomic_path(
             os.replace(aside, target)
         _remove(aside)
         _remove(temporary)
+
+
+def check_output(
+    target: str | os.PathLike[str],
+    *,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    kind: Literal["file", "folder"] = "file",
+) -> None:
+    """Check that a file or folder can be written at a path; call it before expensive work.
+
+    Args:
+        inputs: files that are read, which the output must not replace.
+
+    Raises:
+        InputError: ``target`` is one of the inputs, or a folder that holds one; a folder although a
+            file is to be written, or vice versa; a device, a pipe or a circle of links; or it lies
+            below a file.
+    """
+    target, real = Path(target), Path(os.path.realpath(target))
+    for path in inputs:
+        read = Path(os.path.realpath(path))
+        if read == real:
+            raise InputError(f"{target} is the input itself; name another file")
+        if real in read.parents and kind == "folder":
+            raise InputError(f"{target} holds the input {path}; name another folder")
+    if target.exists() and target.is_dir() != (kind == "folder"):
+        found = "a folder" if target.is_dir() else "a file"
+        raise InputError(f"{target} is {found}; a {kind} is to be written: name another path")
+    if real.is_symlink() or (target.exists() and not (target.is_file() or target.is_dir())):
+        raise InputError(
+            f"{target} is a device, a pipe or a circle of links, and would be replaced; name a "
+            f"{kind}"
+        )
+    above = next(path for path in real.parents if path.exists())
+    if not above.is_dir():
+        raise InputError(f"{target}: {above} is a file, not a folder; name another path")
 
 
 def _remove(path: Path) -> None:

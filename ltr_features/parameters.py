@@ -6,22 +6,36 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from inspect import Parameter
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from letor.errors import InputError
 from ltr_base.names import nearest
 
-#: For each type, its name in messages and a test whether a value has it.
-_TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    int: ("a whole number", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
-    float: ("a number", lambda v: isinstance(v, Real) and not isinstance(v, bool)),
-    str: ("text", lambda value: isinstance(value, str)),
-    os.PathLike: ("a path", lambda value: isinstance(value, (str, os.PathLike))),
-    NoneType: ("nothing", lambda value: value is None),
+
+class _Type(NamedTuple):
+    """A type's names for one value and for several, in messages, and whether a value has it."""
+
+    one: str
+    several: str
+    has: Callable[[Any], bool]
+
+
+_TYPES: dict[Any, _Type] = {
+    bool: _Type("true or false", "true or false", lambda v: isinstance(v, bool)),
+    int: _Type(
+        "a whole number",
+        "whole numbers",
+        lambda v: isinstance(v, Integral) and not isinstance(v, bool),
+    ),
+    float: _Type("a number", "numbers", lambda v: isinstance(v, Real) and not isinstance(v, bool)),
+    str: _Type("text", "texts", lambda v: isinstance(v, str)),
+    date: _Type("a date", "dates", lambda v: isinstance(v, date)),
+    os.PathLike: _Type("a path", "paths", lambda v: isinstance(v, (str, os.PathLike))),
+    NoneType: _Type("nothing", "nothing", lambda v: v is None),
 }
 
 
@@ -100,7 +114,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in arguments
     if (origin or hint) in _TYPES:
-        return _TYPES[origin or hint][1](value)
+        return _TYPES[origin or hint].has(value)
     if origin in (Sequence, Iterable, list) and not isinstance(value, Mapping):
         iterable = isinstance(value, Iterable) and not isinstance(value, str)
         checkable = isinstance(value, (list, tuple))
@@ -110,19 +124,23 @@ def _fits(value: Any, hint: Any) -> bool:
     return origin not in (Sequence, Iterable, list)
 
 
-def _described(hint: Any) -> str:
+def _described(hint: Any, *, several: bool = False) -> str:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        parts = (_described(part) for part in arguments if part is not NoneType)
+        parts = (_described(part, several=several) for part in arguments if part is not NoneType)
         return " or ".join(dict.fromkeys(parts))
     if origin is Literal:
         return " or ".join(map(repr, arguments))
     if origin in (Sequence, Iterable, list):
-        return f'a list of {_described(arguments[0])}, ["a", "b"]'
+        example = '["a", "b"]' if _fits("a", arguments[0]) else "[1, 2]"
+        return f"a list of {_described(arguments[0], several=True)}, {example}"
     if origin in (Mapping, dict):
-        return f"a table whose values are {_described(arguments[1])}, KEY.NAME=VALUE"
+        values = _described(arguments[1], several=True)
+        return f"a table whose values are {values}, KEY.NAME=VALUE"
     known = _TYPES.get(origin or hint)
-    return known[0] if known else str(getattr(hint, "__name__", hint))
+    if known:
+        return known.several if several else known.one
+    return str(getattr(hint, "__name__", hint))
 
 
 def _quoted(value: Any, hint: Any) -> str:

@@ -23,6 +23,7 @@ from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
+from ltr_features.columns.context import is_workspace
 from ltr_features.feature_builder import FeatureBuilder
 
 
@@ -164,6 +165,13 @@ class ScoringPipeline:
             InputError: the folder holds no pipeline, or its ranker must be given and is not.
         """
         folder = Path(folder)
+        if not (folder / "features").is_dir():
+            what = "is a workspace, not a" if is_workspace(folder) else "holds no"
+            raise InputError(
+                f"{folder} {what} saved pipeline; make one of folds and a trained ranker by "
+                "`ltr-features pipeline build`, or in Python by ScoringPipeline(features, "
+                "ranker).save(FOLDER)"
+            )
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
         load = load_ranker if ranker is None else ranker.load
         with reading(folder):

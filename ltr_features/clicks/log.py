@@ -15,6 +15,8 @@ from ltr_features.text.collection import places_of, rows_of
 
 #: Number of positions that a log may have; nobody reads longer lists, so more are a mistake.
 MAX_POSITIONS = 1_000
+#: A share of pages with a single row, or without the first position, that is worth a remark.
+_FRAGMENTS = 0.9
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
@@ -142,13 +144,35 @@ class ClickLog:
     @property
     def remarks(self) -> list[str]:
         """Remarks on the log for users, sentences without a full stop."""
+        found = self._remarks_on_pages
         if (self.clicked < self.shown).any():
-            return []
+            return found
         return [
             "every result that was shown was clicked: the results that were not clicked seem to be "
             "missing from the log, and without them clicks cannot tell relevance from position; "
-            "add the results that were shown and not clicked"
+            "add the results that were shown and not clicked",
+            *found,
         ]
+
+    @property
+    def _remarks_on_pages(self) -> list[str]:
+        """A remark if nearly all pages are fragments: the column that tells them apart is wrong."""
+        if self.pages is None or self.n_positions == 1:
+            return []
+        single = np.diff(self.pages.offsets) == 1
+        deeper = self.pages.position[self.pages.offsets[:-1]] > 0
+        for are, what in (
+            (single, "have a single row"),
+            (deeper, "begin below the first position"),
+        ):
+            share = self.pages.count[are].sum() / self.n_pages
+            if share > _FRAGMENTS:
+                return [
+                    f"{100 * share:.0f} % of the pages {what}: the column of the session (or of "
+                    "the time, in a log without sessions) seems to tell rows apart, not pages; "
+                    "name one that the rows of a page have in common"
+                ]
+        return []
 
     def needed_pages(self, who: str) -> Pages:
         """The pages, for a model or function named ``who``.

@@ -21,6 +21,7 @@ from ltr_features.clicks.judging import (
     inverse_propensity,
     weighted_pairs,
 )
+from ltr_features.text.collection import ids_of_texts
 
 _DESCRIPTION = "clicks.json"
 
@@ -42,8 +43,8 @@ def write_judgements(
 ) -> list[str]:
     """Write a folder of judgements; .tsv files are tab-separated with a header line.
 
-    - ``queries.tsv``: id, text. Ids are numbers from 1 if the log's queries are texts, else the
-      log's own.
+    - ``queries.tsv``: id, text. Ids are those of the source ``clicks`` (see ``ids_of_texts``) if
+      the log's queries are texts, else the log's own.
     - ``judgements.tsv``: the rows of ``ClickJudgements.frame``, queries by id.
     - ``qrels.txt``: pairs with a grade, in TREC's format.
     - ``pairs.tsv``: query, document, weight of pairs that are likely good, see ``weighted_pairs``.
@@ -59,7 +60,7 @@ def write_judgements(
     check_folder(folder)
     log = judgements.log
     texts = log.description.get("queries") != "ids"
-    ids = [str(row + 1) for row in range(len(log.query_ids))] if texts else list(log.query_ids)
+    ids = ids_of_texts(log.query_ids) if texts else list(log.query_ids)
     named = np.asarray(ids, dtype=object)
     documents = np.asarray(log.document_ids, dtype=object)
     table = judgements.frame().assign(query=named[log.pair_query])

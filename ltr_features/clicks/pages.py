@@ -15,12 +15,14 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
-from ltr_features.clicks.tables import clicks, hashes
-from ltr_features.sources.table_blocks import Block, Codes, ColumnName, blocks
+from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, clicks, hashes, whole
+from ltr_features.clicks.times import TIMES
+from ltr_features.sources.table_blocks import Block, Codes, ColumnName
 
 #: Maximum number of rows of one session and query, including duplicates.
 _MOST_ROWS = 1_000_000
-
+#: Seconds after which the same results are of another page, and no longer reloaded.
+_PAUSE = 1800.0
 
 #: A row of the log, with query, document and session as numbers.
 _ROW = np.dtype(
@@ -36,6 +38,26 @@ def _starts(rows: _Rows) -> NDArray[np.int64]:
     return np.flatnonzero(np.concatenate([[True], run[1:] != run[:-1]]))
 
 
+def _page_starts(rows: _Rows, *, timed: bool) -> NDArray[np.int64]:
+    """Rows at which a page begins: those of :func:`_starts`, and those whose position falls back or
+    repeats within a run, if two documents of the run have the same position, or after a pause
+    (``timed``: whether times are in seconds)."""
+    starts = _starts(rows)
+    run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+    position, document = rows["position"], rows["document"]
+    order = np.lexsort((document, position, run))
+    by_place = np.stack([run, position, document])[:, order]
+    same_run, same_position, same_document = np.diff(by_place) == 0
+    several = np.zeros(len(starts), dtype=bool)  # different pages
+    several[run[order][1:][same_run & same_position & ~same_document]] = True
+    duplicate = (np.diff(position) == 0) & (np.diff(document) == 0)
+    other = several[run[1:]] & ~duplicate
+    if timed:
+        other |= np.abs(np.diff(rows["time"])) > _PAUSE
+    begins = (np.diff(run) != 0) | (other & (np.diff(position) <= 0))
+    return np.flatnonzero(np.concatenate([[True], begins]))
+
+
 @dataclass
 class RowReader:
     """Reads rows of shown results into a log; see ``read_click_rows``."""
@@ -43,12 +65,14 @@ class RowReader:
     paths: list[Path]
     columns: LogColumns
     rules: LogRules
+    on_bad_row: str = "raise"
     counts: dict[str, int] = field(default_factory=dict)
 
     def read(self) -> ClickLog:
         paged = bool(self.columns.names["session"] or self.columns.names["time"])
         self._times = self.rules.times()
         self._check(paged)
+        self._bad = BadRows(self.on_bad_row)
         first = FirstPosition(self.rules)
         robots = self._look_ahead(first)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
@@ -57,13 +81,15 @@ class RowReader:
         for path, rows in self._runs(first, paged):
             if paged:
                 mixed.see(path, rows)
-            self._add(path, rows, robots, builder)
+            self._add(rows, robots, builder)
         self._count("pages with the session and query of one in an earlier file", mixed.again())
+        self._bad.check()
         description = {
             "source": "rows of shown results",
             "files": len(self.paths),
             **self.columns.facts,
             **self.counts,
+            **self._bad.facts,
             "positions": first.in_words,
             **self._times.facts,
             "queries": "normalised texts" if self.rules.queries == "text" else "ids",
@@ -85,21 +111,25 @@ class RowReader:
     def _look_ahead(self, first: FirstPosition) -> NDArray[np.uint64]:
         """Determine the first position, and return the sessions with too many pages."""
         limit = self.rules.max_pages
-        first.seek(self.paths, self.columns.names["position"])
+        first.seek(self.paths, self.columns.names["position"], BadRows(self.on_bad_row))
         if limit is None:
             return np.zeros(0, np.uint64)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
-        sessions = [rows["session"][_starts(rows)] for _, rows in self._runs(first, True)]
+        sessions = [
+            rows["session"][_page_starts(rows, timed=self._times.real)]
+            for _, rows in self._runs(first, True)
+        ]
         every = np.concatenate([np.zeros(0, np.uint64), *sessions])
         session, times = np.unique(every, return_counts=True)
         self.counts.clear()
+        self._bad = BadRows(self.on_bad_row)
         return session[times > limit]
 
     def _runs(self, first: FirstPosition, paged: bool) -> Iterator[tuple[Path, _Rows]]:
         """Yield whole runs, several at a time, with their file."""
         for path in self.paths:
             rest = np.zeros(0, _ROW)
-            for block in blocks(path, self._wanted):
+            for block in self._bad.blocks(path, self._kinds(first)):
                 rows = np.concatenate([rest, self._rows(block, first)])
                 last = int(_starts(rows)[-1]) if paged and len(rows) else len(rows)
                 whole, rest = rows[:last], rows[last:]
@@ -113,10 +143,19 @@ class RowReader:
             if len(rest):
                 yield path, rest
 
-    @property
-    def _wanted(self) -> list[ColumnName]:
-        keys = ("query", "document", "position", "clicked", "session", "time")
-        return [self.columns.names[key] for key in keys if self.columns.names[key]]
+    def _kinds(self, first: FirstPosition) -> dict[ColumnName, Kind]:
+        """The columns, and what their values must be."""
+        kinds = {
+            "query": FILLED,
+            "document": FILLED,
+            "position": whole(first.first),
+            "clicked": CLICKS,
+            "session": FILLED,
+            "time": TIMES,
+        }
+        names = self.columns.names
+        # A time may be the same column as another key, and has the narrower values.
+        return {names[key]: kind for key, kind in kinds.items() if names[key]}
 
     def _rows(self, block: Block, first: FirstPosition) -> _Rows:
         names = self.columns.names
@@ -136,16 +175,16 @@ class RowReader:
         columns = (block.line, query, document, position, clicked, session, time)
         return np.rec.fromarrays(columns, dtype=_ROW).view(np.ndarray)[kept]
 
-    def _add(
-        self, path: Path, rows: _Rows, robots: NDArray[np.uint64], builder: LogBuilder
-    ) -> None:
+    def _add(self, rows: _Rows, robots: NDArray[np.uint64], builder: LogBuilder) -> None:
         if not (self.columns.names["session"] or self.columns.names["time"]):
             builder.add_counts(
                 rows["query"], rows["document"], rows["position"], np.ones(len(rows), np.int64),
                 rows["clicks"] > 0,
             )  # fmt: skip
             return
-        starts = _starts(rows)
+        starts = _page_starts(rows, timed=self._times.real)
+        n_again = len(starts) - len(_starts(rows))
+        self._count("pages of the session and query of the page before", n_again)
         chosen = self._times.chosen(np.minimum.reduceat(rows["time"], starts))
         self._count("pages of another time, left out", int((~chosen).sum()))
         human = ~np.isin(rows["session"][starts], robots)
@@ -153,7 +192,7 @@ class RowReader:
         chosen &= human
         page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
         rows, page = rows[chosen[page]], page[chosen[page]]
-        rows, page = self._without_duplicates(path, rows, page)
+        rows, page = self._without_duplicates(rows, page)
         if self.rules.max_clicks is not None:
             n_clicks = np.bincount(page, weights=rows["clicks"] > 0, minlength=len(starts))
             calm = n_clicks <= self.rules.max_clicks
@@ -170,21 +209,12 @@ class RowReader:
         )  # fmt: skip
 
     def _without_duplicates(
-        self, path: Path, rows: _Rows, page: NDArray[np.int64]
+        self, rows: _Rows, page: NDArray[np.int64]
     ) -> tuple[_Rows, NDArray[np.int64]]:
         """The rows ordered by page and position, without duplicates of a result on a page."""
         order = np.lexsort((rows["document"], rows["position"], page))
         rows, page = rows[order], page[order]
         again = (page[1:] == page[:-1]) & (rows["position"][1:] == rows["position"][:-1])
-        other = again & (rows["document"][1:] != rows["document"][:-1])
-        if other.any():
-            at = np.flatnonzero(other)
-            pairs = np.sort([rows["line"][at], rows["line"][at + 1]], axis=0)
-            earlier, later = pairs[:, np.argmin(pairs[1])]
-            raise InputError(
-                f"{path}, line {later}: another document at the position of line {earlier} on the "
-                "same page; correct the log, or name a session or time that tells the pages apart"
-            )
         starts = np.flatnonzero(np.concatenate([[True], ~again])[: len(page)])
         if len(starts) < len(page):
             self._count("duplicate rows of a page, counted once", len(page) - len(starts))

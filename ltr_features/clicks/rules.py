@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from letor.digests import file_digest
 from letor.errors import InputError, reading
 from ltr_features.clicks.log import MAX_POSITIONS
-from ltr_features.clicks.tables import whole_numbers
+from ltr_features.clicks.tables import BadRows, whole, whole_numbers
 from ltr_features.clicks.times import LogTimes, time_of
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
@@ -24,7 +24,6 @@ from ltr_features.sources.table_blocks import (
     Block,
     ColumnName,
     add_usual,
-    blocks,
     columns_in_words,
     table_columns,
 )
@@ -138,10 +137,14 @@ class LogColumns(NamedTuple):
 
 
 def log_columns(
-    paths: Sequence[Path], columns: Mapping[str, ColumnName] | None, wanted: Sequence[str]
+    paths: Sequence[Path],
+    columns: Mapping[str, ColumnName] | None,
+    wanted: Sequence[str],
+    *,
+    lenient: bool = False,
 ) -> LogColumns:
     """The wanted columns of a log's files: those given, completed by those with usual names in the
-    first file.
+    first file. ``lenient``: whether damaged lines are ignored.
 
     Raises:
         InputError: an unknown key in ``columns``, or a required column is missing in a file.
@@ -157,17 +160,18 @@ def log_columns(
     time = names.pop("time", "")  # may be the same column as another key
     if not are_names([name for name in (*names.values(), time) if name]):  # numbers
         return LogColumns({**{key: key for key in wanted}, **names, "time": time}, {})
-    present = table_columns(path)
+    present = table_columns(path, lenient=lenient)
     added = add_usual(names, present, {key: _USUAL[key] for key in wanted})
     if absent := [key for key in wanted if key not in names]:
         raise InputError(
             f"{path}: the columns are {column_list(present)}; none has a usual name for "
-            f"{', '.join(absent)}: name it, {absent[0]}=..., or if the file has no header line, "
-            "give all columns by number, 1, 2, ..."
-            + ("; session= for a log without sessions" if "session" in absent else "")
+            f"{', '.join(absent)}: name it (clicks judge: --column {absent[0]}=..., elsewhere "
+            f"columns.{absent[0]}=...), or if the file has no header line, give all columns by "
+            "number, 1, 2, ..."
+            + ("; 'session=' is for a log without sessions" if "session" in absent else "")
         )
     for later in paths[1:]:
-        present = table_columns(later)
+        present = table_columns(later, lenient=lenient)
         if lost := [key for key in wanted if names[key] and names[key] not in present]:
             raise InputError(
                 f"{later}: the columns are {column_list(present)}; {names[lost[0]]!r}, the "
@@ -187,8 +191,11 @@ class FirstPosition:
         self._given = rules.first_position is not None
         self.first = rules.first_position or 0
 
-    def seek(self, paths: Sequence[Path], column: ColumnName) -> None:
+    def seek(self, paths: Sequence[Path], column: ColumnName, bad: BadRows) -> None:
         """Find the smallest position in the files, unless the first position is given.
+
+        Args:
+            bad: what becomes of rows whose position cannot be read.
 
         Raises:
             InputError: the smallest position is neither 0 nor 1.
@@ -197,7 +204,7 @@ class FirstPosition:
             return
         least, where = math.inf, ""
         for path in paths:
-            for block in blocks(path, [column]):
+            for block in bad.blocks(path, {column: whole(0)}):
                 position = whole_numbers(block, column, 0)
                 row = int(position.argmin())
                 if position[row] < least:

@@ -25,7 +25,7 @@ from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.table_blocks import ColumnName
-from ltr_features.text.collection import Collection, Judgements, rows_of
+from ltr_features.text.collection import Collection, Judgements, ids_of_texts, rows_of
 
 LAYOUTS = ("rows", "counts", "ubi")
 
@@ -38,6 +38,7 @@ def read_log(
     events: str | None = None,
     rules: Mapping[str, Any] | None = None,
     on_unknown: str = "raise",
+    on_bad_row: str = "raise",
 ) -> ClickLog:
     """Read a click log in any known layout.
 
@@ -47,6 +48,7 @@ def read_log(
         layout: one of these. columns: names of columns (rows, counts).
         events: the export of ``ubi_events`` (ubi).
         rules: fields of ``LogRules`` by name. on_unknown: see ``read_ubi``.
+        on_bad_row: see ``read_click_rows`` (rows, counts).
 
     Raises:
         InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
@@ -66,9 +68,11 @@ def read_log(
         assert events is not None
         if columns is not None or not isinstance(log, (str, os.PathLike)):
             raise InputError("layout 'ubi' has one file of queries, and columns of its own")
+        if on_bad_row != "raise":
+            raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
         return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown)
     read = read_click_rows if layout == "rows" else read_click_counts
-    return read(log, columns=columns, rules=log_rules)
+    return read(log, columns=columns, rules=log_rules, on_bad_row=on_bad_row)
 
 
 def read_clicks(
@@ -86,25 +90,28 @@ def read_clicks(
     min_evidence: float = 10.0,
     n_grades: int = 5,
     scale: float | None = None,
+    markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     on_unknown: str = "raise",
+    on_bad_row: str = "raise",
     name: str | None = None,
 ) -> Collection:
     """Read a collection of documents from a table, with queries and judgements from a click log.
 
-    Queries are the normalised texts of the log that have a judged document; their ids are numbers
-    from 1 in order of first appearance in the log. With ``cuts``, each period between them has its
-    own queries, judged only by its own pages, so that splits "by time" train on earlier clicks than
-    they test: the query 17 of the first period is 17-2 if it is asked again in the second. The two
-    belong to one group and are tested together.
+    Queries are the normalised texts of the log that have a judged document; their ids depend on the
+    text alone (see ``ids_of_texts``), and are the same for every log. With ``cuts``, each period
+    between them has its own queries, judged only by its own pages, so that splits "by time" train
+    on earlier clicks than they test: the query q1f... of the first period is q1f...-2 in the
+    second. The two belong to one group and are tested together.
 
     Args:
-        log, layout, columns, events, rules: see :func:`read_log`; ``rules`` must not set queries
-            to ids.
+        log, layout, columns, events, rules, on_bad_row: see :func:`read_log`; ``rules`` must not
+            set queries to ids.
         cuts: ascending times (ISO 8601, or numbers), see ``since`` of ``LogRules``, at which a new
             period begins; rows need a column ``time``. The log is read once for each period.
-        documents, document_columns, on_other_text: a table (.csv, .tsv, .jsonl, .parquet) with a
-            row per document, its columns, and which texts of an id count, see the source ``table``.
+        documents, document_columns, markup, on_other_text: a table (.csv, .tsv, .jsonl, .parquet)
+            with a row per document, its columns, whether to strip HTML, and which texts of an id
+            count, see the source ``table``.
         model: ctr, pbm, cascade, dcm or dbn. model_options: its parameters.
         min_evidence, n_grades, scale: see ``ClickJudgements``.
         on_unknown: "raise" or "skip" (and count) clicks on documents that the table does not have;
@@ -118,12 +125,15 @@ def read_clicks(
         raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
-    table = read_documents(Path(documents), document_columns, on_other_text=on_other_text)
+    table = read_documents(
+        Path(documents), document_columns, on_other_text=on_other_text, markup=markup
+    )
 
     def judged_within(rules: dict[str, Any]) -> ClickJudgements:
         read = read_log(
-            log, layout=layout, columns=columns, events=events, rules=rules, on_unknown=on_unknown
-        )
+            log, layout=layout, columns=columns, events=events, rules=rules,
+            on_unknown=on_unknown, on_bad_row=on_bad_row,
+        )  # fmt: skip
         fitted = fitted_model(read, model, model_options)
         return ClickJudgements(fitted, min_evidence, n_grades, scale)
 
@@ -143,20 +153,22 @@ def read_clicks(
         facts.append(
             {
                 **describe(judged),
+                **_counted_queries(judged, rows[0]),
                 "judgements of documents that are not there, left out": n_unknown,
                 "log": dict(judged.log.description),
                 "remarks": judged.remarks,
             }
         )
     texts = list(numbers)
+    ids = ids_of_texts(texts)
     return Collection(
         name=name or Path(documents).name.split(".")[0],
         document_ids=table.ids,
         fields=table.fields,
-        query_ids=[f"{n}-{period}" if period > 1 else str(n) for period, n in places],
+        query_ids=[ids[n - 1] + (f"-{period}" if period > 1 else "") for period, n in places],
         query_texts=[texts[n - 1] for _, n in places],
         judgements=Judgements(*np.concatenate(judgements, axis=1)),
-        query_groups=[str(n) for _, n in places] if cuts else None,
+        query_groups=[ids[n - 1] for _, n in places] if cuts else None,
         query_times=np.array([float(period) for period, _ in places]) if cuts else None,
         description={
             "source": "clicks",
@@ -166,6 +178,16 @@ def read_clicks(
             **({"periods": facts} if cuts else facts[0]),
         },
     )
+
+
+def _counted_queries(judged: ClickJudgements, query: NDArray[np.int64]) -> dict[str, int]:
+    """Numbers of queries for the description, given the query of each judged pair."""
+    n_judged = np.unique(query, return_counts=True)[1]
+    return {
+        "queries": len(n_judged),
+        "queries without judgement, left out": len(judged.log.query_ids) - len(n_judged),
+        "queries with fewer than two judged documents": int((n_judged < 2).sum()),
+    }
 
 
 def _periods(
@@ -199,7 +221,7 @@ def _judged_rows(
         first = log.document_ids[log.pair_document[pair[np.argmin(known)]]]
         raise InputError(
             f"{path}: {n_unknown:,} judged pairs have a document that is not there, for example "
-            f"{first!r}; add it, or read with on_unknown='skip'"
+            f"{first!r}; add it, or skip such pairs by the option on_unknown=skip"
         )
     pair = pair[known]
     if not len(pair):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.clicks.tables import Kind, numbers
 from ltr_features.sources.table_blocks import Block, ColumnName, texts
 
 #: How many of a unit are a second.
@@ -62,6 +63,10 @@ def _date(text: str) -> Time:
     return Time((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp(), "date")
 
 
+#: Times as numbers or in ISO 8601.
+TIMES = Kind(lambda text: time_of(text).seconds, "neither a number nor a time (ISO 8601)")
+
+
 class LogTimes:
     """The times of one log, and the rules ``since`` and ``until`` for them.
 
@@ -87,20 +92,20 @@ class LogTimes:
             return {}
         return {"times": f"{self._first.unit} since 1970, by their size"}
 
+    @property
+    def real(self) -> bool:
+        """Whether the log's times are dates or numbers since 1970: they differ by seconds."""
+        return self._first is not None and self._first.unit != ""
+
     def of(self, block: Block, column: ColumnName) -> NDArray[np.float64]:
         """float64 [n]: a column of times in seconds since 1970; plain numbers as they are.
 
         Raises:
             InputError: a value that is neither a number nor a time; see also :meth:`check`.
         """
+        seconds = numbers(block, column, TIMES)
         values, index = texts(block, column)
         found = [time_of(value) for value in values]
-        seconds = np.array([time.seconds for time in found], np.float64)[index]
-        if np.isnan(seconds).any():
-            row = int(np.argmax(np.isnan(seconds)))
-            raise InputError(
-                f"{block.where(row)}: {column} is neither a number nor a time (ISO 8601)"
-            )
         units = [time.unit for time in found]
         for place in sorted(map(units.index, set(units))):
             self.check(found[place], block.where(int(np.argmax(index == place))))

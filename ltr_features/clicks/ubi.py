@@ -158,8 +158,8 @@ class _Ubi:
         if unknown and on_unknown == "raise":
             raise InputError(
                 f"{self.events}, line {min(unknown)}: a click on a page or result that "
-                f"{self.queries} does not have ({len(unknown):,} in all); add the queries, or read "
-                "with on_unknown='skip'"
+                f"{self.queries} does not have ({len(unknown):,} in all); add the queries, or skip "
+                "such clicks: --on-unknown skip (of the source clicks: on_unknown=skip)"
             )
         self._count("clicks without a showing, left out", len(unknown))
         description = {

@@ -219,8 +219,13 @@ def check_target(folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a workspace is a folder: name another path")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
+    if folder.is_dir() and any(folder.iterdir()) and not is_workspace(folder):
         raise InputError(f"{folder} is not empty and not a workspace; name another folder")
+
+
+def is_workspace(folder: Path) -> bool:
+    """Whether a folder was made by :func:`make_workspace`."""
+    return (folder / _MARK).is_file()
 
 
 def open_workspace(folder: str | os.PathLike[str], *, threads: int | None = None) -> ColumnContext:

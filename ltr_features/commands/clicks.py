@@ -12,7 +12,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.commands import completion
-from ltr_features.commands.options import print_facts, settings
+from ltr_features.commands.options import check_outputs, print_facts, settings, tell_replaced
 
 if TYPE_CHECKING:
     from ltr_features.clicks.base import ClickModel
@@ -47,6 +47,12 @@ Rules = Annotated[
     ),
 ]
 Unknown = Annotated[str, typer.Option(help="UBI clicks on results not shown: raise or skip.")]
+BadRow = Annotated[
+    str,
+    typer.Option(
+        help="Rows (or counts) that cannot be read: raise, or skip and count them by reason."
+    ),
+]
 
 
 def _read(
@@ -56,6 +62,7 @@ def _read(
     columns: list[str] | None,
     rules: dict[str, Any],
     on_unknown: str,
+    on_bad_row: str,
 ) -> Any:
     from ltr_features.clicks.source import read_log
 
@@ -70,6 +77,7 @@ def _read(
         events=None if events is None else str(events),
         rules=rules,
         on_unknown=on_unknown,
+        on_bad_row=on_bad_row,
     )
     print_facts(found.description)
     typer.echo(
@@ -91,6 +99,7 @@ def clicks_judge(
     column: Columns = None,
     rule: Rules = None,
     on_unknown: Unknown = "raise",
+    on_bad_row: BadRow = "raise",
     model: Annotated[
         str,
         typer.Option(help="ctr, pbm, cascade, dcm or dbn.", autocompletion=completion.click_models),
@@ -119,11 +128,12 @@ def clicks_judge(
     from ltr_features.sources.files import read_judgements
     from ltr_features.studies.identity import Digests
 
-    replaced = check_folder(out)
+    check_folder(out)
+    replaced = check_outputs(out, inputs=[*log, events, labels], kind="folder")
     get_click_model(model)
     known = None if labels is None else read_judgements(labels)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
-    found = _read(log, layout, events, column, rules, on_unknown)
+    found = _read(log, layout, events, column, rules, on_unknown, on_bad_row)
     fitted = fitted_model(found, model, options)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     digests = Digests()
@@ -141,8 +151,7 @@ def clicks_judge(
         typer.echo(by_label(judgements, known).round(4).to_string(index=False))
     for remark in remarks:
         typer.echo(f"note: {remark}", err=True)
-    if replaced:
-        typer.echo(f"note: the judgements that were in {out} are replaced", err=True)
+    tell_replaced(replaced)
     typer.echo(f"{model}: {out}")
 
 
@@ -154,6 +163,7 @@ def clicks_models(
     column: Columns = None,
     rule: Rules = None,
     on_unknown: Unknown = "raise",
+    on_bad_row: BadRow = "raise",
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -179,14 +189,15 @@ def clicks_models(
         raise InputError("--split makes its own test log; leave out --test, since and until")
     kinds = {name: get_click_model(name) for name in model or click_models()}
     earlier = rules if split is None else {**rules, "until": split}
-    train = _read(log, layout, events, column, earlier, on_unknown)
+    train = _read(log, layout, events, column, earlier, on_unknown, on_bad_row)
     if test and layout == "ubi":
         raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
     held_out = train
     if split is not None:
-        held_out = _read(log, layout, events, column, {**rules, "since": split}, on_unknown)
+        later = {**rules, "since": split}
+        held_out = _read(log, layout, events, column, later, on_unknown, on_bad_row)
     elif test:
-        held_out = _read(test, layout, events, column, rules, on_unknown)
+        held_out = _read(test, layout, events, column, rules, on_unknown, on_bad_row)
     _predict(kinds, train, held_out, asked=bool(model))
 
 
@@ -262,10 +273,12 @@ def clicks_simulate(
 
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
+    replaced = check_outputs(out, inputs=[rows])
     behaviour = Users(users, eta, noise, continuation)
     production = None if ranker is None else load_ranker(ranker)
     data = read_rows(rows)
     scores = data.column(str(column)) if production is None else production.predict(data)
     simulation = Simulation(data, scores, behaviour, depth, exploration, seed)
     n_rows = simulation.write(sessions, out)
+    tell_replaced(replaced)
     typer.echo(f"{counted(sessions, 'page')}, {counted(n_rows, 'row')}: {out}")

@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from ltr_features.commands import completion
-from ltr_features.commands.options import Threads, on_workers, print_facts, settings
+from ltr_features.commands.options import (
+    Threads,
+    check_outputs,
+    on_workers,
+    print_facts,
+    settings,
+    tell_replaced,
+)
 
 
 def index(
@@ -54,6 +61,7 @@ def index(
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
+    replaced = check_outputs(out, kind="folder")
     analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer, min_length=min_length)
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
@@ -61,6 +69,9 @@ def index(
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
+    for remark in collection.remarks:
+        typer.echo(f"note: {remark}", err=True)
+    tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")
 
 
@@ -109,6 +120,7 @@ def wikipedia(
     from ltr_features.entities.build import build_knowledge_base
     from ltr_features.sources.wikipedia import progress_bar
 
+    replaced = check_outputs(out, inputs=[dump], kind="folder")
     with progress_bar(f"Reading {dump.name}") as show:
         facts = build_knowledge_base(
             dump,
@@ -119,4 +131,5 @@ def wikipedia(
             on_progress=show,
         )
     print_facts(facts)
+    tell_replaced(replaced)
     typer.echo(f"Knowledge base: {out}")

@@ -19,9 +19,11 @@ from ltr_features.commands.options import (
     Progress,
     Threads,
     Workspace,
+    check_outputs,
     on_workers,
     settings,
     settings_by_owner,
+    tell_replaced,
 )
 
 if TYPE_CHECKING:
@@ -194,6 +196,7 @@ def columns_build(
         raise InputError("--format is for folds; the format of a single file is given by its name")
     in_blocks = format == "parquet" if n_folds else out.suffix == ".parquet"
     files.check_target(out, folds=n_folds, suffix=".parquet" if in_blocks else ".txt")
+    replaced = check_outputs(out, kind="folder" if n_folds else "file")
     n_bytes = MEMORY if memory is None else memory_size(memory)
     if memory is not None and not in_blocks:
         raise InputError(
@@ -229,6 +232,7 @@ def columns_build(
             files.write_table(build, by_group=by_group, fit=fit)
         if split:
             files.write_settings(build, workspace, rules)
+    tell_replaced(replaced)
 
 
 @app.command("append")
@@ -275,6 +279,7 @@ def columns_append(
 
     families = families_of(family or [], option or [], needed=not model_file)
     check_format(out)
+    replaced = check_outputs(out, inputs=[file, *(model_file or [])])
     context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {
         "n_columns": columns,
@@ -289,6 +294,7 @@ def columns_append(
         typer.echo(f"{number}: {name}")
     if new.n_without_text:
         typer.echo(f"{new.n_without_text:,} of {len(rows):,} rows have no text: 0", err=True)
+    tell_replaced(replaced)
     typer.echo(f"{counted(len(rows), 'row')}: {out}")
     for remark in new.remarks:
         typer.echo(remark, err=True)

@@ -249,7 +249,7 @@ def all_rows(out: Path, split: Sequence[Fold]) -> Path:
 def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None:
     for name in folds:
         typer.echo(f"{name}: {counted(width, 'column')}")
-    rest = f" in {len(folds)} folds" if folds else f", {counted(width, 'column')}"
+    rest = f" in {counted(len(folds), 'fold')}" if folds else f", {counted(width, 'column')}"
     typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")
 
 

@@ -11,7 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import nearest
 from ltr_features.commands import completion
-from ltr_features.commands.options import settings
+from ltr_features.commands.options import check_outputs, settings, tell_replaced
 
 
 def columns_export(
@@ -56,10 +56,12 @@ def columns_export(
         out: json.dumps(features.body(), indent=1, ensure_ascii=False) + "\n",
         out.with_suffix(".txt"): features.notes(),
     }
+    replaced = check_outputs(*texts, inputs=map(Path, columns))
     for path, text in texts.items():
         with atomic_path(path) as partial:
             partial.write_text(text, encoding="utf-8")
     typer.echo(features.notes())
+    tell_replaced(replaced)
     typer.echo(f"{target}: {out}, {out.with_suffix('.txt')}")
 
 

@@ -11,7 +11,14 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.names import counted
-from ltr_features.commands.options import EXIT_BAD_INPUT, MaxColumns, NonFinite, Threads
+from ltr_features.commands.options import (
+    EXIT_BAD_INPUT,
+    MaxColumns,
+    NonFinite,
+    Threads,
+    check_outputs,
+    tell_replaced,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,8 +266,7 @@ def convert(
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):
         raise InputError("a .run, and only a .run, needs --scores: it is a ranking by scores")
-    if source.resolve() == target.resolve():
-        raise InputError(f"{target} is the input itself; name another file")
+    replaced = check_outputs(target, inputs=[source, scores, qrels])
     if kind is None:
         check_format(target)
     logged = is_feature_log(source)
@@ -284,5 +290,6 @@ def convert(
             typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
+    tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{sizes}: {target}")

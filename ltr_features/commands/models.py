@@ -16,7 +16,15 @@ from letor.errors import InputError
 from ltr_base.docstrings import summary
 from ltr_base.names import counted, listed
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads, Workspace, on_workers, settings_of
+from ltr_features.commands.options import (
+    Progress,
+    Threads,
+    Workspace,
+    check_outputs,
+    on_workers,
+    settings_of,
+    tell_replaced,
+)
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -249,6 +257,7 @@ def models_fit(
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
+    replaced = check_outputs(out, inputs=[queries])
     recipe = LearnedColumn(
         name or model,
         model,
@@ -284,6 +293,7 @@ def models_fit(
     save_fitted(column, out, ids)
     if scheduler:
         shutil.rmtree(parts)
+    tell_replaced(replaced)
     typer.echo(f"{model}, {counted(len(ids), 'training query')}: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)

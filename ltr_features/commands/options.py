@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -58,6 +58,27 @@ def on_workers(work: str, result: str) -> Any:
         help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
         f"for N processes. {result}"
     )
+
+
+def check_outputs(
+    *outs: Path | None,
+    inputs: Iterable[Path | None] = (),
+    kind: Literal["file", "folder"] = "file",
+) -> list[Path]:
+    """Check the outputs of a command before its work, see :func:`letor.files.check_output`; returns
+    those that will replace something, for :func:`tell_replaced`."""
+    from letor.files import check_output
+
+    given, read = [*filter(None, outs)], [*filter(None, inputs)]
+    for out in given:
+        check_output(out, inputs=read, kind=kind)
+    return [out for out in given if out.is_file() or (out.is_dir() and any(out.iterdir()))]
+
+
+def tell_replaced(outs: Iterable[Path]) -> None:
+    """Print a note for each output that replaced something."""
+    for out in outs:
+        typer.echo(f"note: the former {out} is replaced", err=True)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

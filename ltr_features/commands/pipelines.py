@@ -10,7 +10,13 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.names import counted
-from ltr_features.commands.options import Threads, print_facts, settings
+from ltr_features.commands.options import (
+    Threads,
+    check_outputs,
+    print_facts,
+    settings,
+    tell_replaced,
+)
 
 app = typer.Typer(help="Pipelines that rank: build them, add documents.", no_args_is_help=True)
 
@@ -41,6 +47,7 @@ def pipeline_build(
     from ltr_features.remarks import ColumnWarning
     from ltr_features.scoring import ScoringPipeline
 
+    replaced = check_outputs(out, inputs=[folds, ranker], kind="folder")
     trained = load_ranker(ranker)
     build = read_settings(folds, threads)
     by_name = {one.name: one for one in build.split}
@@ -59,6 +66,7 @@ def pipeline_build(
         warnings.simplefilter("ignore", ColumnWarning)  # `columns build` has told them
         builder.fit(build.context, by_name[fold].train, folds=build.split)
     ScoringPipeline(builder, trained).save(out)
+    tell_replaced(replaced)
     columns = counted(len(builder.column_names), "column")
     typer.echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")
 
@@ -83,6 +91,9 @@ def pipeline_add(
             "first or last row."
         ),
     ] = "raise",
+    markup: Annotated[
+        Literal["keep", "strip"], typer.Option(help="HTML in texts: keep it, or strip it.")
+    ] = "keep",
     threads: Threads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
@@ -104,6 +115,7 @@ def pipeline_add(
         fields=fields,
         option="--column ",
         on_other_text=on_other_text,
+        markup=markup,
     )
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)

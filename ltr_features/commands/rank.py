@@ -19,7 +19,9 @@ from ltr_features.commands.options import (
     NonFinite,
     Progress,
     Threads,
+    check_outputs,
     settings_of,
+    tell_replaced,
 )
 from ltr_features.parameters import check_call
 
@@ -129,6 +131,7 @@ def rank_train(
         and (out.is_file() or any(out.iterdir()))
     ):
         raise InputError(f"{out} exists and is not a ranker; name another folder")
+    replaced = check_outputs(out, inputs=[train, vali], kind="folder")
     remark = None
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     for path in (train, vali):
@@ -139,6 +142,7 @@ def rank_train(
         if only or without:
             raise InputError("--only, --without: workers train on all columns of the .parquet")
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
+        tell_replaced(replaced)
         return
     with reporter.running(["rows", ranker]), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LetorWarning)
@@ -174,6 +178,7 @@ def rank_train(
     typer.echo(importance.head(10).to_string(index=False))
     if len(importance) > 10:
         typer.echo(f"... {len(importance):,} columns in all")
+    tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
 
@@ -261,6 +266,7 @@ def rank_export(
     from letor.rankers.registry import load_ranker
     from ltr_features.featuresets import TARGETS, remark_on
 
+    replaced = check_outputs(out)
     trained = load_ranker(ranker)
     if target == "onnx":
         model = to_onnx(trained, name=name)
@@ -268,6 +274,7 @@ def rank_export(
         model = (export(trained, target, name=name) + "\n").encode()
     with atomic_path(out) as partial:
         partial.write_bytes(model)
+    tell_replaced(replaced)
     typer.echo(f"{target}: {out}")
     if target in TARGETS and (remark := remark_on(used_columns(of_plain_trees(trained)), target)):
         typer.echo(remark, err=True)
@@ -296,6 +303,7 @@ def rank_score(
     from letor.rankers.rows import filled
     from letor.trec import run_of, write_run
 
+    replaced = check_outputs(out, run, inputs=[data])
     model = load_ranker(ranker)
     rows = read_rows(data, max_columns=max_columns, non_finite=non_finite, threads=threads)
     rows, remark = filled(rows, model.feature_names_, str(data))
@@ -317,6 +325,7 @@ def rank_score(
     text = "".join(f"{score:.9g}\n" for score in scores.tolist())
     if out is None:
         typer.echo(text, nl=False)
-        return
-    with atomic_path(out) as partial:
-        partial.write_text(text, encoding="utf-8")
+    else:
+        with atomic_path(out) as partial:
+            partial.write_text(text, encoding="utf-8")
+    tell_replaced(replaced)

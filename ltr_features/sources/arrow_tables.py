@@ -19,6 +19,8 @@ import pyarrow.parquet
 from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.parquet import check_parquet_size, plain_texts
+from ltr_base.names import listed
+from ltr_features.text.records import OnBadLine
 
 #: Name of a column; or its number, from 1, in CSV or TSV without a header line.
 ColumnName: TypeAlias = str | int
@@ -29,6 +31,7 @@ _QUOTED_VALUE = '^"([^"]|"")*"$'
 #: Up to the quote that closes a value; a doubled quote is a character of the value.
 _TO_CLOSING_QUOTE = re.compile('(?:[^"]+|"")*+"')
 _VALUE_BYTES = 32  # approximate size of a value in memory
+_MOST_SHOWN = 50  # columns in messages
 _SHOWN = 40  # characters of a column's name in messages: without a header line it is a value
 
 
@@ -44,11 +47,15 @@ class SeparatedValues:
         path: the file, perhaps compressed.
         suffix: ".csv" or ".tsv".
         encoding: encoding of the text if it is not UTF-8.
+        on_bad_line: called with the number of each line that has another number of columns, which
+            is left out then, and the reason; quotes in TSV are ordinary characters. None: such a
+            line is an error.
     """
 
     path: Path
     suffix: str
     encoding: str = "utf-8"
+    on_bad_line: OnBadLine | None = None
 
     @cached_property
     def separator(self) -> str:
@@ -91,10 +98,14 @@ class SeparatedValues:
             wanted = [f"f{int(column) - 1}" for column in columns]  # Arrow's names
         if not self._is_plain:
             self._check_quotes()
-        read = pa.csv.ReadOptions(autogenerate_column_names=not are_names(columns))
+        # Arrow numbers the lines that it leaves out only without threads.
+        read = pa.csv.ReadOptions(
+            autogenerate_column_names=not are_names(columns), use_threads=self.on_bad_line is None
+        )
         # As text, ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
-        with self._named_line(), self._reader(read, types, quoted=not self._is_plain) as reader:
+        opened = self._reader(read, types, quoted=not self._is_plain, told=self.on_bad_line)
+        with self._named_line(), opened as reader:
             for batch in reader:
                 arrays = [batch.column(name) for name in wanted]
                 if self._is_plain:
@@ -110,8 +121,8 @@ class SeparatedValues:
     @cached_property
     def _is_plain(self) -> bool:
         """Whether the file is tab-separated and all lines have the same number of columns."""
-        if self.separator != "\t":
-            return False
+        if self.separator != "\t" or self.on_bad_line:
+            return self.separator == "\t"
         read = pa.csv.ReadOptions(autogenerate_column_names=True)
         try:
             with self._reader(read, {"f0": pa.binary()}, quoted=False, only=["f0"]) as reader:
@@ -176,14 +187,22 @@ class SeparatedValues:
         *,
         quoted: bool,
         only: Sequence[str] = (),
+        told: OnBadLine | None = None,
     ) -> Iterator[pa.csv.CSVStreamingReader]:
         convert = pa.csv.ConvertOptions(
             column_types=types, include_columns=list(only), strings_can_be_null=False
         )
+
+        def skip(row: pa.csv.InvalidRow) -> str:
+            if told is not None:
+                told(row.number, "it has another number of values than the first line")
+            return "skip"
+
         parse = pa.csv.ParseOptions(
             delimiter=self.separator,
             quote_char='"' if quoted else False,
             newlines_in_values=quoted,
+            invalid_row_handler=skip if self.on_bad_line else None,
         )
         with (
             arrow_errors(self.path, self.encoding),
@@ -254,9 +273,9 @@ def are_names(columns: Sequence[ColumnName]) -> TypeGuard[Sequence[str]]:
 
 
 def column_list(names: Sequence[ColumnName]) -> str:
-    """Names for a message, with long ones cut."""
+    """Names for a message, with long ones, and long lists, cut."""
     cut = (f"{n[:_SHOWN]}..." if isinstance(n, str) and len(n) > _SHOWN else n for n in names)
-    return ", ".join(map(repr, cut))
+    return listed([*map(repr, cut)], _MOST_SHOWN)
 
 
 class _UnevenError(InputError):

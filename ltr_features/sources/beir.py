@@ -54,7 +54,7 @@ def read_beir(
         judged.add_rows(path, judgement_rows(path))
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
-        raise InputError(f"{folder}: no query has a judgement")
+        raise judged.none_left(folder)
     return Collection(
         name=name or folder.resolve().name,
         document_ids=list(document_row),

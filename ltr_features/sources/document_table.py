@@ -14,12 +14,14 @@ from ltr_features.sources.files import DOCUMENT_COLUMNS
 from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
+    absent_keys,
     add_usual,
     columns_in_words,
     rows,
     table_columns,
 )
 from ltr_features.text.collection import FIELDS
+from ltr_features.text.markup import without_markup
 from ltr_features.text.stored_texts import DocumentTexts
 
 
@@ -46,6 +48,7 @@ def read_documents(
     option: str = "document_columns.",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     encoding: str = "utf-8",
+    markup: Literal["keep", "strip"] = "keep",
 ) -> DocumentTable:
     """Read the documents of a table; see :func:`~.table.read_table` for other parameters and for
     errors.
@@ -59,6 +62,8 @@ def read_documents(
     """
     if on_other_text not in ("raise", "first", "last"):
         raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
+    if markup not in ("keep", "strip"):
+        raise InputError(f"markup must be 'keep' or 'strip', got {markup!r}")
     given = dict(columns or {})
     facts: dict[str, str | int] = {}
     header = table_columns(path, encoding)
@@ -79,7 +84,13 @@ def read_documents(
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
         facts["columns of documents left out"] = _left_out(unused, kept, field, option)
-    ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding)
+    if absent := absent_keys(path, wanted[1:], encoding):
+        facts["absent keys of documents, taken as empty"] = ", ".join(
+            f"{column!r} in {share}" for column, share in absent.items()
+        )
+    if markup == "strip":
+        facts["HTML in documents"] = "stripped"
+    ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding, markup)
     return DocumentTable(ids, texts, {**facts, **repeated})
 
 
@@ -89,6 +100,7 @@ def _distinct(
     columns: Mapping[str, Sequence[ColumnName]],
     on_other_text: str,
     encoding: str,
+    markup: str,
 ) -> tuple[list[str], dict[str, Sequence[str]], dict[str, int]]:
     """Distinct ids, their texts by field, and the numbers of rows with a repeated id.
 
@@ -100,7 +112,7 @@ def _distinct(
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
-    for number, (document, *values) in rows(path, wanted, encoding=encoding):
+    for number, (document, *values) in rows(path, wanted, encoding=encoding, optional=wanted[1:]):
         if not document:
             raise InputError(f"{path}, line {number}: the document id is empty")
         rest = iter(values)
@@ -108,6 +120,8 @@ def _distinct(
             field: " ".join(filter(None, (next(rest) for _ in group)))
             for field, group in columns.items()
         }
+        if markup == "strip":
+            found |= {field: without_markup(found[field]) for field in found if field != "url"}
         hashed = [hash(text) for text in found.values()]
         known = hashes.get(document)
         if known == hashed:
@@ -121,8 +135,8 @@ def _distinct(
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
             raise InputError(
                 f"{path}, line {number}: document {document!r} has another {field} here than "
-                "before; correct it, or say which text counts by the option on_other_text: first "
-                "or last"
+                "before; correct it, or say which text counts: on_other_text=first or last "
+                "(pipeline add: --on-other-text)"
             )
         n_other += 1
         if on_other_text == "last":

@@ -74,19 +74,23 @@ def judgement_rows(
 
     Args:
         path: a table (such as BEIR's) or a frame; or TREC's lines ``qid iteration docno grade``.
-        columns: columns of a table that do not have usual names, by key. The key ``text`` adds the
-            query's text; if ``query`` is not given then, it replaces the id.
+        columns: columns of a table that do not have usual names, by key; None if there is no
+            option for them. The key ``text`` adds the query's text; if ``query`` is not given then,
+            it replaces the id.
         encoding: encoding of tables that are not UTF-8.
 
     Raises:
-        InputError: the file cannot be read, or a column is missing.
+        InputError: the file cannot be read, a column is missing, or an id is empty.
     """
-    path, given = table_of(path), dict(columns or {})
-    usual = dict(JUDGEMENT_COLUMNS)
-    if "text" in given and "query" not in given:
+    path, usual = table_of(path), dict(JUDGEMENT_COLUMNS)
+    if columns and "text" in columns and "query" not in columns:
         del usual["query"]
-    if (found := named_rows(path, given, usual, "judgement_columns", encoding)) is not None:
-        yield from found
+    found = named_rows(path, columns, usual, "judgement_columns", encoding)
+    if found is not None:
+        for number, row in found:
+            if empty := [key for key in ("query", "document") if not row.get(key, "text")]:
+                raise InputError(f"{path}, line {number}: the {empty[0]} id is empty")
+            yield number, row
         return
     for number, (query, document, grade) in qrels_lines(str(path)):
         yield number, {"query": query, "document": document, "grade": grade}
@@ -157,15 +161,15 @@ def read_queries(
         path: a table (such as BEIR's ``queries.jsonl``) or a frame; TREC topics (``<top>``, or in
             XML); or a query per line: id, colon or tab, text.
         fields: parts of a topic that make up the query: "title", "desc", "narr".
-        columns: the columns ``id`` and ``text`` of a table, if they do not have usual names.
+        columns: the columns ``id`` and ``text`` of a table, if they do not have usual names; None
+            if there is no option for them.
         encoding: encoding of tables that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty or not unique.
     """
-    path, given = table_of(path), dict(columns or {})
-    usual = {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
-    found = named_rows(path, given, usual, "query_columns", encoding)
+    path, usual = table_of(path), {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
+    found = named_rows(path, columns, usual, "query_columns", encoding)
     if found is None:
         return dict(read_topics(str(path), fields))
     texts: dict[str, str] = {}
@@ -205,7 +209,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
         )
     return {
         document: _shown(*texts)
-        for _, (document, *texts) in rows(path, chosen, optional=True)
+        for _, (document, *texts) in rows(path, chosen, optional=chosen[1:])
         if document in wanted
     }
 

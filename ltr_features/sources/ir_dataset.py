@@ -69,7 +69,7 @@ def read_ir_dataset(
         judged.add(f"ir_datasets {dataset!r}", number, query, document, str(grade))
     query_ids = [query for query in queries if keep_unjudged or query in judged]
     if not query_ids:
-        raise InputError(f"ir_datasets {dataset!r}: no query has a judgement")
+        raise judged.none_left(f"ir_datasets {dataset!r}")
     return Collection(
         name=dataset.replace("/", "-"),
         document_ids=ids,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
 from letor.errors import InputError
 from letor.trec import whole_number
-from ltr_features.text.collection import Judgements
+from ltr_features.text.collection import Judgements, examples
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
 _LARGEST = 1 << 24
@@ -47,8 +48,8 @@ def other_grade(where: str, query: str, document: str, before: int, now: int) ->
     """The message for a pair with two different grades; ``where`` names file and line."""
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
-        f"{now}; keep one of the lines, or when indexing a table, say which grade counts by "
-        "the option on_other_grade: highest or lowest"
+        f"{now}; keep one of the lines, or when indexing a table, say which grade counts: "
+        "on_other_grade=highest or lowest"
     )
 
 
@@ -71,7 +72,7 @@ class JudgedPairs:
 
     def __init__(
         self,
-        queries: Container[str],
+        queries: Collection[str],
         documents: Mapping[str, int],
         on_unknown: str = "raise",
         on_other_grade: str = "raise",
@@ -87,6 +88,7 @@ class JudgedPairs:
         self._of_two, self._rule = _OF_TWO_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
         self.n_skipped = self._n_other = 0
+        self._first_skipped = ""
 
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
@@ -105,13 +107,14 @@ class JudgedPairs:
         value = whole_grade(where, grade)
         row = self._documents.get(document, -1)
         if row < 0 or query not in self._queries:
+            what = f"document {document!r}" if row < 0 else f"query {query!r}"
             if self._skip:
                 self.n_skipped += 1
+                self._first_skipped = self._first_skipped or f"{where} has {what}"
                 return
-            what = f"document {document!r}" if row < 0 else f"query {query!r}"
             raise InputError(
-                f"{where}: there is no {what} in the collection; add it, remove the line, or read "
-                "with on_unknown='skip'"
+                f"{where}: there is no {what} in the collection; add it, remove the line, or skip "
+                "such lines by the option on_unknown=skip"
             )
         known = self._grades.setdefault(query, {})
         before = known.setdefault(row, value)
@@ -132,6 +135,19 @@ class JudgedPairs:
     def __contains__(self, query: object) -> bool:
         """Whether the query has a judgement."""
         return query in self._grades
+
+    def none_left(self, where: Origin) -> InputError:
+        """The error for a collection without judged queries; ``where`` names the judgements."""
+        if not self.n_skipped:
+            return InputError(f"{where}: no query has a judgement")
+        queries, documents = (
+            examples([*islice(known, 4)]) for known in (self._queries, self._documents)
+        )
+        return InputError(
+            f"{where}: all {self.n_skipped:,} judgements were skipped: {self._first_skipped}, but "
+            f"the collection has the queries {queries} and the documents {documents}; do both use "
+            "the same ids?"
+        )
 
     @property
     def facts(self) -> dict[str, int]:

@@ -87,7 +87,7 @@ def join_letor(
             raise InputError(
                 f"{len(lost)} of {len(data)} rows have no text in collection "
                 f"{collection.name!r}: row {row + 1} names {what}, which it does not have; add the "
-                "texts, or give such rows 0 with on_missing='zero'"
+                "texts, or give such rows 0: --on-missing zero (on_missing='zero')"
             )
     rows = np.flatnonzero(found)
     return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data))

@@ -44,6 +44,7 @@ def read_table(
     query_columns: Mapping[str, ColumnName] | None = None,
     grades: Mapping[str, int] | None = None,
     grade_thresholds: Sequence[float] | None = None,
+    markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
     on_other_grade: Literal["raise", "highest", "lowest"] = "raise",
     encoding: str = "utf-8",
@@ -75,6 +76,8 @@ def read_table(
         grades: integers for values that are not, for example ``{"Exact": 3, "None": 0}``.
         grade_thresholds: ascending thresholds for numbers that are not integers; the grade is the
             number of thresholds reached. With ``[2.33, 2.67]`` 2 is 0, 2.33 is 1, 3 is 2.
+        markup: "strip" takes the text of documents that are HTML: tags, comments, scripts and
+            styles are left out, and ``&eacute;`` is a character; urls stay as they are.
         on_other_text: for a document id that comes again with other texts: "raise", or take the
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
@@ -109,11 +112,12 @@ def read_table(
         other_columns=list(of_judgements.values()),
         on_other_text=on_other_text,
         encoding=encoding,
+        markup=markup,
     )
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     n_spelled = 0
     if queries is not None:
-        texts = read_queries(queries, columns=query_columns, encoding=encoding)
+        texts = read_queries(queries, columns=query_columns or {}, encoding=encoding)
     else:
         texts, n_spelled = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
@@ -130,7 +134,7 @@ def read_table(
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
-        raise InputError(f"{judgements}: no query has a judgement")
+        raise judged.none_left(str(judgements))
     return Collection(
         name=name or documents.name.split(".")[0],
         document_ids=table.ids,
@@ -189,7 +193,7 @@ def _find_query_columns(
     if "text" not in given:
         raise InputError(
             f"{path}: no query texts: name a table of queries, or the column of the judgements "
-            f"that holds them (judgement_columns = {{text = ...}})"
+            "that holds them (judgement_columns.text=...)"
             + (f"; the columns are {column_list(names)}" if names else "")
         )
     return added

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +27,17 @@ from ltr_features.sources.arrow_tables import (
     column_list,
     parquet_batches,
     parquet_names,
+    present,
 )
-from ltr_features.text.records import COMPRESSED, json_lines, text_value
+from ltr_features.text.records import (
+    COMPRESSED,
+    OnBadLine,
+    check_keys,
+    flat,
+    json_lines,
+    reason_of,
+    text_value,
+)
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _SUFFIXES = (".csv", ".tsv", *_JSON, ".parquet")
@@ -91,20 +102,62 @@ def is_table(path: Path | Frame) -> bool:
     return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
 
 
-def table_columns(path: Path | Frame, encoding: str = "utf-8") -> list[str]:
-    """The names of a table's columns, from its beginning; for JSON lines, the first line's keys.
+def table_columns(
+    path: Path | Frame, encoding: str = "utf-8", *, lenient: bool = False
+) -> list[str]:
+    """The names of a table's columns; for JSON lines the keys of all objects, in order of first
+    appearance, with those of nested objects as ``outer.inner``. ``lenient``: whether damaged lines
+    are ignored.
 
     Raises:
-        InputError: see :func:`blocks`.
+        InputError: there are none, as the table is empty; see also :func:`blocks`.
     """
     if isinstance(path, Frame):
-        return list(path.table.column_names)
-    kind = table_format(path)
-    if kind == ".jsonl":
-        return next((list(record) for _, record in json_lines(path, (), encoding)), [])
-    if kind == ".parquet":
-        return parquet_names(path)
-    return SeparatedValues(path, kind, encoding).names
+        names = list(path.table.column_names)
+    elif (kind := table_format(path)) == ".jsonl":
+        names = list(_keys(path, encoding, lenient).n_with)
+    elif kind == ".parquet":
+        names = parquet_names(path)
+    else:
+        names = SeparatedValues(path, kind, encoding, _ignore if lenient else None).names
+    if not names:
+        raise InputError(f"{path}: the table is empty")
+    return names
+
+
+def absent_keys(
+    path: Path | Frame, columns: Sequence[ColumnName], encoding: str = "utf-8"
+) -> dict[ColumnName, str]:
+    """For columns of JSON lines that some objects lack, how many: "1,203 of 3,000 objects"; empty
+    for other tables."""
+    if isinstance(path, Frame) or table_format(path) != ".jsonl":
+        return {}
+    keys = _keys(path, encoding)
+    lost = {column: keys.n - keys.n_with[str(column)] for column in columns}
+    return {column: f"{n:,} of {keys.n:,} objects" for column, n in lost.items() if n}
+
+
+class _Keys(NamedTuple):
+    """Keys of JSON lines: how many objects have each, and the number of objects."""
+
+    n_with: Counter[str]
+    n: int
+
+
+def _keys(path: Path, encoding: str, lenient: bool = False) -> _Keys:
+    found = os.stat(present(path))
+    return _counted_keys(path, encoding, lenient, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@lru_cache(maxsize=16)  # commands ask several times, and a million documents take seconds
+def _counted_keys(path: Path, encoding: str, lenient: bool, version: tuple[int, ...]) -> _Keys:
+    """The keys of one version of a file."""
+    n_with: Counter[str] = Counter()
+    n = 0
+    for _, record in json_lines(path, (), encoding, on_bad_line=_ignore if lenient else None):
+        n_with.update(flat(record).keys())
+        n += 1
+    return _Keys(n_with, n)
 
 
 def blocks(
@@ -112,7 +165,8 @@ def blocks(
     columns: Sequence[ColumnName],
     *,
     encoding: str = "utf-8",
-    optional: bool = False,
+    optional: Sequence[ColumnName] = (),
+    on_bad_line: OnBadLine | None = None,
 ) -> Iterator[Block]:
     """Yield columns of a file in blocks of rows; values of CSV, TSV and JSON lines are text.
 
@@ -120,7 +174,12 @@ def blocks(
         path: the table.
         columns: names, or numbers throughout for CSV and TSV without a header line.
         encoding: encoding of text files that are not UTF-8.
-        optional: whether keys that a JSON object lacks count as ``""``.
+        optional: columns whose keys a JSON object may lack; they count as ``""`` there.
+
+        on_bad_line: called with the number of each line that has another number of values, or is
+            no JSON object with texts and numbers, and with the reason. Such lines are left out,
+            keys may be absent anywhere, and in TSV quotes are ordinary characters. None: such a
+            line is an error.
 
     Raises:
         InputError: no such file, another suffix, a missing column, or a damaged file; the message
@@ -128,24 +187,47 @@ def blocks(
     """
     check_encoding(encoding)
     names, first = list(dict.fromkeys(columns)), 1
+    skipped: list[int] = []
     if isinstance(path, Path) and (kind := table_format(path)) in (".csv", ".tsv"):
         first = 2 if are_names(names) else 1
-        batches = SeparatedValues(path, kind, encoding).batches(names)
+        left_out = on_bad_line and _noting(skipped, on_bad_line)
+        batches = SeparatedValues(path, kind, encoding, left_out).batches(names)
     elif not are_names(names):
         raise InputError(f"{path}: column {names[0]}: columns have numbers only in CSV and TSV")
     elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
         batches = iter(path.table.select(names).to_batches())
     elif kind == ".jsonl":
-        yield from _json_blocks(path, names, encoding, optional)
+        keys = table_columns(path, encoding, lenient=on_bad_line is not None)
+        nested = any("." in key for key in keys)
+        hint = "; keys of nested objects are named outer.inner" if nested else ""
+        check_columns(path, keys, names, hint)
+        needed = [name for name in names if name not in optional and on_bad_line is None]
+        yield from _json_blocks(path, names, needed, encoding, on_bad_line)
         return
     else:
         batches = parquet_batches(path, names)
     for batch in batches:
         line = np.arange(first, first + batch.num_rows, dtype=np.int64)
         first += batch.num_rows
+        before = np.array(skipped, np.int64) - np.arange(len(skipped))  # lines that were read
+        line += np.searchsorted(before, line, side="right")
         if batch.num_rows:
             yield Block(path, line, {name: batch.column(str(name)) for name in names})
+
+
+def _ignore(number: int, reason: str) -> None:
+    """For lines that another reader tells of."""
+
+
+def _noting(numbers: list[int], on_bad_line: OnBadLine) -> OnBadLine:
+    """A function that also adds the line's number to a list."""
+
+    def note(number: int, reason: str) -> None:
+        numbers.append(number)
+        on_bad_line(number, reason)
+
+    return note
 
 
 def rows(
@@ -167,7 +249,7 @@ def rows(
 
 def named_rows(
     path: Path | Frame,
-    given: Mapping[str, ColumnName],
+    given: Mapping[str, ColumnName] | None,
     usual: Mapping[str, Sequence[str]],
     option: str,
     encoding: str = "utf-8",
@@ -177,13 +259,15 @@ def named_rows(
 
     Args:
         path: the file.
-        given: columns by key. usual: for each key, usual names of its column.
+        given: columns by key; None if the caller has no option for them.
+        usual: for each key, usual names of its column.
         option: name of the parameter ``given``, for messages.
 
     Raises:
         InputError: a column is neither given nor has a usual name; see also :func:`rows`.
     """
-    unknown = sorted(set(given) - {*usual, "text"})
+    wanted = dict(given or {})
+    unknown = sorted(set(wanted) - {*usual, "text"})
     if unknown:
         raise InputError(f"{option}: {', '.join(unknown)} unknown; use {', '.join(usual)}")
     if not is_table(path):
@@ -191,14 +275,15 @@ def named_rows(
             raise InputError(f"{option}: {path} is not a table and has no columns")
         return None
     names = table_columns(path, encoding)
-    wanted = dict(given)
     add_usual(wanted, names, usual)
     if lost := [key for key in usual if key not in wanted]:
         if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
+        known = " or ".join(usual[lost[0]])
         raise InputError(
             f"{path}: the columns are {column_list(names)}; none has a usual name for "
-            f"{' or '.join(lost)}: name it by {option}"
+            f"{' or '.join(lost)}: "
+            + (f"call it {known}" if given is None else f"name it, {option}.{lost[0]}=...")
         )
     return (
         (number, dict(zip(wanted, values, strict=True)))
@@ -248,16 +333,38 @@ def plain_name(name: str) -> str:
 
 
 def _json_blocks(
-    path: Path, names: Sequence[str], encoding: str, optional: bool
+    path: Path,
+    names: Sequence[str],
+    needed: Sequence[str],
+    encoding: str,
+    on_bad_line: OnBadLine | None,
 ) -> Iterator[Block]:
-    rows = (
-        (number, *(text_value(path, number, record, name) for name in names))
-        for number, record in json_lines(path, () if optional else names, encoding)
-    )
+    rows = _json_rows(path, names, needed, encoding, on_bad_line)
     while chunk := list(islice(rows, _JSON_LINES)):
         lines, *values = zip(*chunk, strict=True)
         columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
         yield Block(path, np.array(lines, np.int64), columns)
+
+
+def _json_rows(
+    path: Path,
+    names: Sequence[str],
+    needed: Sequence[str],
+    encoding: str,
+    on_bad_line: OnBadLine | None,
+) -> Iterator[tuple[Any, ...]]:
+    """The line and the values of each object."""
+    for number, nested in json_lines(path, (), encoding, on_bad_line=on_bad_line):
+        record = flat(nested)
+        check_keys(path, number, record, needed)
+        try:
+            values = [text_value(path, number, record, name) for name in names]
+        except InputError as error:
+            if on_bad_line is None:
+                raise
+            on_bad_line(number, reason_of(error))
+            continue
+        yield number, *values
 
 
 def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64]]:

@@ -66,7 +66,7 @@ def read_trec(
     judged.add_rows(qrels, judgement_rows(qrels))
     query_ids = [query for query in queries if keep_unjudged or query in judged]
     if not query_ids:
-        raise InputError(f"{qrels}: judges none of the {len(queries)} topics of {topics}")
+        raise judged.none_left(qrels)
     return Collection(
         name=name,
         document_ids=list(rows),

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,11 +22,14 @@ from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
+from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 #: Former keys of files and settings, and their present names.
 FORMER_KEYS = {"stream": "field"}
+#: Number of documents that are searched for HTML, and the share with it that is worth a remark.
+_SEARCHED, _MUCH_HTML = 1_000, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,8 +280,8 @@ class Collection:
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column of the collection, sentences without a full stop: that
-        queries were drawn from texts that counts, vectors and models have seen, and that queries
-        have the same text."""
+        queries were drawn from texts that counts, vectors and models have seen, that documents
+        contain HTML, and that queries have the same text."""
         found = []
         n = 0 if self.query_sources is None else int((self.query_sources >= 0).sum())
         if n:
@@ -285,6 +290,12 @@ class Collection:
                 "models that learn from its texts have seen their words together, so the gain of "
                 "such columns is overstated; draw queries from texts outside the collection"
             )
+        if self._html_share >= _MUCH_HTML:
+            found.append(
+                f"{100 * self._html_share:.0f} % of the documents contain HTML, whose tags and "
+                "character references are counted as words: strip them, by the option markup=strip "
+                "of the sources table and clicks, or before indexing"
+            )
         labels = self.kept_together()
         if labels is not None:
             found.append(
@@ -292,6 +303,13 @@ class Collection:
                 "time"
             )
         return found
+
+    @cached_property
+    def _html_share(self) -> float:
+        """The share of documents that contain HTML, among some spread over the collection."""
+        rows = np.unique(np.linspace(0, self.n_documents - 1, _SEARCHED).astype(np.int64))
+        texts = [ids_of(rows, of) for name, of in self.fields.items() if name != "url"]
+        return html_share(zip(*texts, strict=True))
 
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
@@ -312,6 +330,19 @@ def normalised(query: str) -> str:
     """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
     spaces within merged."""
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
+
+
+def ids_of_texts(texts: Iterable[str]) -> list[str]:
+    """An id for each of some distinct query texts, the same in every collection: q (so that no
+    program takes it for a number) and 16 hexadecimal digits of its SHA-256.
+
+    Raises:
+        InputError: two texts have the same id (by chance, one in a million for 6 million texts).
+    """
+    ids = [f"q{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}" for text in texts]
+    if len(set(ids)) < len(ids):
+        raise InputError("two query texts happen to have the same id; give queries ids of your own")
+    return ids
 
 
 def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:

@@ -120,7 +120,9 @@ def load_collection(folder: str | os.PathLike[str]) -> Collection:
 
 
 def _load(folder: Path) -> Collection:
-    path = folder / "collection.json"
+    path, inner = folder / "collection.json", folder / "collection"
+    if not path.exists() and (inner / "collection.json").exists():
+        raise InputError(f"{folder} is a workspace; the folder of its collection is {inner}")
     text = "\n".join(line for _, line in text_lines(path))
     header = parse_object(path, 1, text, ("name", "description"))
     ids, fields = open_documents(folder) or _documents(folder / "corpus.jsonl")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,12 @@ from letor.mapped import GrowingArray
 from ltr_features.text.collection import Finder
 
 _LINES = 2**18  # read at a time
+_MOST_LEVELS = 8  # of nested objects; deeper ones are none of a table
 _NEXT = re.compile(r"\s*,?\s*")
 _END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
+#: Called with the number of a line that is left out, and the reason.
+OnBadLine: TypeAlias = Callable[[int, str], None]
 #: Suffixes that may be added to a file's plain name.
 COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
@@ -40,10 +43,18 @@ def find_file(folder: Path, name: str) -> Path:
 
 
 def json_lines(
-    path: Path, needed: Sequence[str] = (), encoding: str = "utf-8"
+    path: Path,
+    needed: Sequence[str] = (),
+    encoding: str = "utf-8",
+    *,
+    on_bad_line: OnBadLine | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, JSON object with the ``needed`` keys) of each line that is not blank, or
     of each element of a list of objects, for which the file's text is held in memory.
+
+    Args:
+        on_bad_line: called with the number of each line that is not such an object, and the reason;
+            such lines, but no elements of lists, are left out. None: such a line is an error.
 
     Raises:
         InputError: as for :func:`~letor.compression.text_lines`; a line or an element of the list
@@ -57,8 +68,21 @@ def json_lines(
         yield from _listed(path, text, needed)
         return
     for number, line in chain([first], lines):
-        if line and not line.isspace():
-            yield number, parse_object(path, number, line, needed)
+        if not line or line.isspace():
+            continue
+        try:
+            record = parse_object(path, number, line, needed)
+        except InputError as error:
+            if on_bad_line is None:
+                raise
+            on_bad_line(number, reason_of(error))
+            continue
+        yield number, record
+
+
+def reason_of(error: InputError) -> str:
+    """What is wrong with a line, without the file, the line and what to do."""
+    return re.sub(r"^.*, line \d+: ", "", str(error)).partition(";")[0]
 
 
 def _listed(path: Path, text: str, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -89,10 +113,29 @@ def _checked(path: Path, number: int, record: Any, needed: Sequence[str]) -> dic
             f"{path}, line {number}: not a JSON object; "
             "each line must be one, or the file a list of them"
         )
+    check_keys(path, number, record, needed)
+    return record
+
+
+def check_keys(path: Path, number: int, record: Mapping[str, Any], needed: Sequence[str]) -> None:
+    """Raise InputError if a JSON object lacks a needed key."""
     missing = [key for key in needed if key not in record]
     if missing:
         raise InputError(f"{path}, line {number}: {', '.join(missing)} is missing")
-    return record
+
+
+def flat(record: Mapping[str, Any], levels: int = _MOST_LEVELS) -> Mapping[str, Any]:
+    """A JSON object without nested ones: ``{"text": {"html": "x"}}`` becomes ``{"text.html":
+    "x"}``."""
+    if not levels or not any(isinstance(value, dict) for value in record.values()):
+        return record
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            found |= {f"{key}.{inner}": v for inner, v in flat(value, levels - 1).items()}
+        else:
+            found[key] = value
+    return found
 
 
 def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
@@ -103,9 +146,8 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
     """
     value = record.get(key)
     if isinstance(value, (list, dict)):
-        raise InputError(
-            f"{path}, line {number}: {key} is a JSON {type(value).__name__}, expected text"
-        )
+        kind = "list" if isinstance(value, list) else "object"
+        raise InputError(f"{path}, line {number}: {key} is a JSON {kind}, expected text")
     text = "" if value is None else str(value)
     try:
         text.encode()

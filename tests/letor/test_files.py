@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json, save_array
+from letor.files import atomic_path, check_output, read_json, save_array
 from ltr_base.machine import process_of
 
 
@@ -60,6 +60,48 @@ def test_files_never_replace_folders_nor_folders_files(tmp_path):
     ):
         pass
     assert sorted(os.listdir(tmp_path)) == ["notes", "thesis"]
+
+
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    (tmp_path / "real").mkdir()
+    for name in ("there.txt", "new.txt"):
+        (tmp_path / name).symlink_to(Path("real") / name)
+        (tmp_path / "real" / "there.txt").write_text("old")
+        with atomic_path(tmp_path / name) as partial:
+            partial.write_text("text")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / "real" / name).read_text() == "text"
+    (tmp_path / "folder").symlink_to("real")
+    with atomic_path(tmp_path / "folder", kind="folder") as partial:
+        partial.mkdir()
+        (partial / "only").touch()
+    assert (tmp_path / "folder").is_symlink()
+    assert os.listdir(tmp_path / "real") == ["only"]
+
+
+def test_what_cannot_be_replaced_is_refused_and_stays(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    for name in ("pipe", "to-pipe", "circle"):
+        with pytest.raises(InputError, match=f"{name} is a device, a pipe or a circle of links"):
+            check_output(tmp_path / name)
+        assert os.path.lexists(tmp_path / name)
+    (tmp_path / "notes").touch()
+    with pytest.raises(InputError, match=r"notes/x: .*/notes is a file, not a folder"):
+        check_output(tmp_path / "notes" / "x")
+
+
+def test_an_output_is_no_input_and_holds_none(tmp_path):
+    (tmp_path / "rows.txt").touch()
+    (tmp_path / "link").symlink_to("rows.txt")
+    inputs = [tmp_path / "other.txt", tmp_path / "rows.txt"]
+    for name in ("rows.txt", "link"):
+        with pytest.raises(InputError, match=f"{name} is the input itself; name another file"):
+            check_output(tmp_path / name, inputs=inputs)
+    with pytest.raises(InputError, match=r"holds the input .*other.txt; name another folder"):
+        check_output(tmp_path, inputs=inputs, kind="folder")
+    check_output(tmp_path / "new.txt", inputs=inputs)
 
 
 def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):

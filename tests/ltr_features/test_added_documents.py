@@ -339,7 +339,7 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
     text, docnos = collection.query_texts[3], ["d3", "d4", "copy", "odd", "last"]
     np.testing.assert_array_equal(again.score(text, docnos), wanted.score(text, docnos))
     table.write_text("sku,text,hue\nnew,common1,x\nnew,common2,y\n")
-    assert "option on_other_text" in refused("pipeline", "add", tmp_path / "p", table)
+    assert "pipeline add: --on-other-text)" in refused("pipeline", "add", tmp_path / "p", table)
     said = done("pipeline", "add", tmp_path / "p", table, "--on-other-text", "first")
     assert "rows of documents that were there, with other texts; the first taken: 1" in said
     assert """left out: 'hue'; to read 'hue' too, name all columns: --column body='["te""" in said

@@ -230,6 +230,11 @@ def test_bad_requests_are_named(workspace, tmp_path):
         "index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w"
     )
     assert (tmp_path / "w" / "mine").read_text() == "precious"
+    assert f"is a workspace; the folder of its collection is {workspace / 'collection'}" in refused(
+        "index", "collection", f"folder={workspace}", "--out", tmp_path / "x"
+    )
+    assert "is a workspace, not a saved pipeline; make one in" in refused("serve", workspace)
+    assert "holds no saved pipeline" in refused("serve", tmp_path)
     assert "is a file; a workspace is a folder" in refused(
         "index", "beir", "folder=absent", "--out", tmp_path / "w" / "mine"
     )
@@ -246,6 +251,33 @@ def test_bad_requests_are_named(workspace, tmp_path):
     )
     assert "is not a saved ranker" in refused("rank", "score", tmp_path, file)
     assert list(tmp_path.glob("x*")) == []
+
+
+def test_no_command_replaces_its_input_and_each_tells_what_it_replaced(workspace, tmp_path):
+    rows, ranker = tmp_path / "rows.txt", tmp_path / "ranker"
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", rows)
+    train = ("rank", "train", rows, "--ranker", "coordinate-ascent", "--param", "n_restarts=1")
+    done(*train, "--out", ranker)
+    commands = [
+        ("rank", "score", ranker, rows),
+        ("columns", "append", rows, "--workspace", workspace, "--family", "scores"),
+        ("clicks", "simulate", rows, "--column", "vsm"),
+        ("convert", rows),
+    ]
+    before = rows.read_bytes()
+    for command in commands:
+        out = (rows,) if command[0] == "convert" else ("--out", rows)
+        assert f"{rows} is the input itself; name another" in refused(*command, *out)
+    assert f"{rows} is the input itself" in refused(*commands[0], "--run", rows)
+    assert rows.read_bytes() == before
+    scores = tmp_path / "scores.txt"
+    for command, out in ((train, ranker), (commands[0], scores)):
+        for _ in range(2):
+            told = run(*command, "--out", out).stderr
+        assert f"note: the former {out} is replaced" in told
+    index = ("index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w")
+    assert "replaced" not in run(*index).stderr
+    assert f"note: the former {tmp_path / 'w'} is replaced" in run(*index).stderr
 
 
 def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_write(workspace):
@@ -410,7 +442,9 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
     assert rows.column_names == read_rows(both).column_names
     assert rows.column_names == [*read_rows(first).column_names, "vsm"]
     assert rows.provenance["vsm"]["family"] == "vsm"
-    assert "has a column vsm already" in refused("columns", "append", second, *append)
+    assert "has a column vsm already" in refused(
+        "columns", "append", second, *append[:-1], tmp_path / "third.txt"
+    )
     assert read_rows(second).column_names == rows.column_names  # neither file was touched
     plain.write_bytes(first.read_bytes())  # no names beside it
     done("columns", "append", plain, *append)

@@ -295,7 +295,10 @@ def test_compare_takes_every_form(folder, i):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: name it by"),
+        ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: call it grade"),
+        ("a.jsonl", '{"qid": "q1", "docno": "d0", "grade": 1}\n{"qid": "q1", "docno": "d1"}\n',
+         r"a\.jsonl, line 2: grade is missing"),
+        ("a.jsonl", '{"qid": null, "docno": "d0", "grade": 1}\n', r"line 1: the query id is empty"),
         ("a.csv", "qid,docno,grade\nq1,d0,x\n", r"a\.csv, line 2: grade 'x' is not an integer"),
         ("a.csv", "qid,docno,grade\nq1,d0,1.5\n", r"a\.csv, line 2: grade '1.5' is not an int"),
         ("a.csv", "qid,docno,grade\nq1,d0,inf\n", r"a\.csv, line 2: grade 'inf' is not an int"),

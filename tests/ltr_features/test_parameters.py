@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +23,8 @@ def reader(
     keep: bool = False,
     mode: Literal["a", "b"] = "a",
     seed: int = 0,
+    gain: Literal["exponential", "linear"] | Sequence[float] = "linear",
+    cuts: Sequence[str | float | date] = (),
     rest: Any = None,
 ) -> None:
     """What is called."""
@@ -32,6 +35,7 @@ def reader(
     [
         {"folder": "x", "splits": ["a"], "grades": {"Exact": 2}, "share": 1, "keep": True},
         {"folder": Path("x"), "splits": None, "grades": None, "mode": "b", "seed": 3},
+        {"gain": [0, 1.5], "cuts": ["a", 3, date(2026, 7, 1)]},
         {"rest": object(), "unknown": 3, "splits": ("a", "b")},
     ],
 )
@@ -71,10 +75,13 @@ def test_whole_numbers_of_families_have_ranges(family, options):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"splits": "test"}, "reader: splits must be a list of text, .*got 'test'"),
+        ({"splits": "test"}, "reader: splits must be a list of texts, .*got 'test'"),
         ({"splits": [1]}, "splits must be a list"),
         ({"folder": 3}, "folder must be text or a path, got 3; write text in quotes: '\"3\"'"),
-        ({"grades": 3}, "grades must be a table whose values are a whole number"),
+        ({"grades": 3}, "grades must be a table whose values are whole numbers"),
+        ({"gain": "no"}, r"gain must be 'exponential' or 'linear' or a list of numbers, \[1, 2\]"),
+        ({"cuts": 3}, r'cuts must be a list of texts or numbers or dates, \["a", "b"\], got 3'),
+        ({"cuts": [None]}, "cuts must be a list of texts or numbers or dates"),
         ({"grades": {"Exact": "x"}}, "grades must be a table"),
         ({"share": "abc"}, "share must be a number, got 'abc'"),
         ({"seed": 1.5}, "seed must be a whole number, got 1.5"),

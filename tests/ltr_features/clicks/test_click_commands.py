@@ -103,7 +103,7 @@ def test_the_same_log_gives_the_same_bytes(log, tmp_path):
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
     output = said("clicks", "judge", log, "--out", tmp_path / "a", "--model", "ctr")
-    assert f"note: the judgements that were in {tmp_path / 'a'} are replaced" in output
+    assert f"note: the former {tmp_path / 'a'} is replaced" in output
     facts = json.loads((tmp_path / "a" / "clicks.json").read_text())
     assert facts["model"] == "ctr"
     (file,) = facts["files"]
@@ -268,6 +268,48 @@ def test_the_source_makes_a_collection(log, rows, tmp_path):
     assert collection.description["click model"] == "pbm"
 
 
+def test_a_query_has_the_same_id_in_every_log_and_the_judged_are_counted(tmp_path):
+    (tmp_path / "documents.csv").write_text("id,text\na,sea\nb,wood\n")
+    found = {}
+    for name, queries in (("first", ["Red  shoes", "rare", "hat"]), ("second", ["hat", "coat"])):
+        lines = ["session,query,document,position,clicked"]
+        for query in queries:
+            for i in range(1 if query == "rare" else 40):
+                lines += [f"{query}{i},{query},{d},{k + 1},{(i + k) % 3 // 2}"
+                          for k, d in enumerate("ab"[:: 1 - i % 2 * 2])]  # fmt: skip
+        log = tmp_path / f"{name}.csv"
+        log.write_text("\n".join(lines))
+        read = read_collection("clicks", log=str(log), documents=str(tmp_path / "documents.csv"))
+        found[name] = dict(zip(read.query_texts, read.query_ids, strict=True))
+        said("clicks", "judge", log, "--out", tmp_path / name)
+        judged = pd.read_csv(tmp_path / name / "queries.tsv", sep="\t")
+        assert (
+            found[name].items() <= dict(zip(judged["text"], judged["query"], strict=True)).items()
+        )
+        told = read.description
+        assert (told["queries"], told["queries without judgement, left out"]) == (
+            2, len(queries) - 2
+        )  # fmt: skip
+    assert found["first"]["hat"] == found["second"]["hat"]
+    assert found["first"]["red shoes"] == "q" + sha256(b"red shoes").hexdigest()[:16]
+    assert set(found["second"]) == {"hat", "coat"}
+
+
+def test_commands_and_the_source_leave_out_bad_rows(log, rows, tmp_path):
+    bad = tmp_path / "bad.tsv"
+    bad.write_text(log.read_text() + "20001\tq\td1\t\t0\n20001\tq\td")
+    judge = ("clicks", "judge", bad, "--out", tmp_path / "judged")
+    assert "bad.tsv, line 200003: 3 values, the first line has 5" in refused(*judge)
+    output = said(*judge, "--on-bad-row", "skip")
+    assert f"bad rows, left out, position is missing: 1, the first in {bad}, line 200002" in output
+    assert "it has another number of values than the first line: 1, the first in" in output
+    documents = pd.DataFrame({"id": rows.document_ids, "text": "sea"})
+    documents.to_csv(tmp_path / "documents.csv", index=False)
+    given = {"log": str(bad), "documents": str(tmp_path / "documents.csv")}
+    read = read_collection("clicks", **given, on_bad_row="skip")
+    assert len(read.description["log"]["bad rows, left out"]) == 2
+
+
 def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     text = "id,text\n" + "".join(f"{d},x\n" for d in rows.document_ids[:100])
     (tmp_path / "documents.csv").write_text(text)
@@ -281,7 +323,7 @@ def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     with pytest.raises(InputError, match="queries need their texts"):
         read_collection("clicks", **options, rules={"queries": "id"})
     (tmp_path / "documents.csv").write_text(text + f"{rows.document_ids[0]},y\n")
-    with pytest.raises(InputError, match="by the option on_other_text"):
+    with pytest.raises(InputError, match="which text counts: on_other_text=first"):
         read_collection("clicks", **options, on_unknown="skip")
     collection = read_collection("clicks", **options, on_unknown="skip", on_other_text="last")
     assert collection.fields["body"][0] == "y"

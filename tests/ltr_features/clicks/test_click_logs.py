@@ -151,6 +151,100 @@ def test_a_page_seen_again_counts_once_if_it_is_reloaded(tmp_path):
     assert log.description["duplicate rows of a page, counted once"] == 2
 
 
+def test_another_look_at_a_query_is_another_page(tmp_path):
+    rows = [
+        *page("s", "q", ["a", "b", "c"], ["a"]),
+        *page("s", "q", ["a", "c"]),
+        *page("s", "q", ["d", "b"], ["b"]),
+    ]
+    path = write_rows(tmp_path / "x.tsv", [rows[0], *rows])  # the first row twice
+    log = read_click_rows(path)
+    assert as_counts(log) == {
+        ("q", "a", 0): (2, 1), ("q", "b", 1): (2, 1), ("q", "c", 2): (1, 0), ("q", "c", 1): (1, 0),
+        ("q", "d", 0): (1, 0),
+    }  # fmt: skip
+    assert log.description["pages of the session and query of the page before"] == 2
+    assert log.description["duplicate rows of a page, counted once"] == 1
+    with pytest.raises(InputError, match="all left out"):  # it counts them
+        read_click_rows(path, rules=LogRules(max_pages=2))
+
+
+@pytest.mark.parametrize(("later", "n_pages"), [(60, 1), (3600, 2)])
+def test_the_same_results_half_an_hour_later_are_another_page(tmp_path, later, n_pages):
+    look = page("s", "q", ["a", "b"], ["a"])
+    rows = [(*row, SECONDS[0] + i) for i, row in enumerate(look)]
+    rows += [(*row[:-1], row[-1] + later) for row in rows]
+    path = write_rows(tmp_path / "x.tsv", rows, (*HEADER, "when"))
+    assert read_click_rows(path).n_pages == 1
+    assert read_click_rows(path, columns={"time": "when"}).n_pages == n_pages
+
+
+@pytest.mark.parametrize(
+    ("first", "remark"), [(1, "100 % of the pages have a single row"), (2, "below the first")]
+)
+def test_fragments_of_pages_are_told_of(tmp_path, first, remark):
+    looks = [page(f"s{i}", "q", ["a", "b", "c"], ["a"]) for i in range(20)]
+    rows = [row for look in looks for row in look]
+    assert read_click_rows(write_rows(tmp_path / "x.tsv", rows)).remarks == []
+    cut = [(f"{s}-{k // 2}", q, d, k + first, c) for k, (s, q, d, _, c) in enumerate(rows)]
+    if first == 1:
+        cut = [(f"row {i}", *row[1:]) for i, row in enumerate(rows)]
+    else:
+        cut = [(s, q, d, k + 1, c) for s, q, d, k, c in rows]
+    (told,) = read_click_rows(
+        write_rows(tmp_path / "y.tsv", cut), rules=LogRules(first_position=1)
+    ).remarks
+    assert remark in told
+
+
+GOOD = [row for i in range(60) for row in page(f"s{i}", "q", ["a", "b"], ["a"])]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet"])
+def test_bad_rows_are_left_out_and_counted_by_reason(tmp_path, suffix):
+    rows = [*GOOD[:3], ("s1", "", "b", 2, 0), *GOOD[3:], (None, "q", "a", 1, 0)]
+    rows += [("s", "q", "a", None, 0), ("s", "q", "a", None, 0)]
+    path = write_rows(tmp_path / f"x{suffix}", rows)
+    header = int(suffix in (".tsv", ".csv"))
+    reasons = {
+        "query is missing": f"1, the first in {path}, line {4 + header}",
+        "session is missing": f"1, the first in {path}, line {122 + header}",
+        "position is missing": f"2, the first in {path}, line {123 + header}",
+    }
+    if suffix != ".parquet":  # a line that was cut off, and the last one
+        lines = path.read_text().splitlines()
+        lines[10] = lines[10][:7]
+        path.write_text("\n".join(lines))
+        what = "not a JSON object"
+        if header:
+            what = "it has another number of values than the first line"
+        reasons = {what: f"1, the first in {path}, line 11", **reasons}
+    with pytest.raises(InputError):
+        read_click_rows(path)
+    log = read_click_rows(path, on_bad_row="skip")
+    n = len(GOOD) - (suffix != ".parquet")
+    assert (log.description["rows"], int(log.shown.sum())) == (n, n)
+    assert log.description["bad rows, left out"] == reasons
+
+
+def test_too_many_bad_rows_are_refused(tmp_path):
+    path = write_rows(tmp_path / "x.tsv", [*GOOD[:60], *[("s", "q", "a", None, 0)] * 4])
+    with pytest.raises(
+        InputError, match=r"4 of 64 rows .* more than 5 % \(position is missing: 4, "
+    ):
+        read_click_rows(path, on_bad_row="skip")
+    with pytest.raises(InputError, match="on_bad_row must be 'raise' or 'skip'"):
+        read_click_rows(path, on_bad_row="drop")
+    header = ("query", "document", "position", "shown", "clicked")
+    counts = write_rows(
+        tmp_path / "c.tsv", [("q", "a", 1, 9, 3)] * 20 + [("q", "a", 1, 2, 3)], header
+    )
+    log = read_click_counts(counts, on_bad_row="skip")
+    assert as_counts(log) == {("q", "a", 0): (180, 60)}
+    told = {"more clicks than showings": f"1, the first in {counts}, line 22"}
+    assert log.description["bad rows, left out"] == told
+
+
 def test_a_session_that_comes_back_to_a_query_sees_a_new_page(tmp_path):
     rows = [*page("s", "q", ["a", "b"]), *page("s", "p", ["a"]), *page("s", "q", ["a", "b"], "b")]
     assert read_click_rows(write_rows(tmp_path / "x.tsv", rows)).n_pages == 3
@@ -179,10 +273,12 @@ def test_true_and_false_are_clicks(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 1, 0)], "line 3: another document at the"),
-        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", "x", 0)], "line 3: position is not a whole"),
-        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 2, "maybe")], "line 3: clicked is neither"),
-        ([("s", SECRET, "a", 1, -1)], "line 2: clicked is neither"),
+        ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", "x", 0)], "line 3: position is 'x', not a"),
+        (
+            [("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 2, "maybe")],
+            "line 3: clicked is 'maybe', ne",
+        ),
+        ([("s", SECRET, "a", 1, -1)], "line 2: clicked is '-1', neither"),
         ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", None, 1)], "line 3: position is missing"),
         ([("s", SECRET, "a", 7, 0)], "line 2: the least position of the log is 7"),
         ([("s", SECRET, "a", 1, 0), ("s", SECRET, "b", 1002, 0)], "line 3: position 1002 is beyon"),
@@ -257,7 +353,9 @@ def test_columns_are_found_by_their_usual_names(tmp_path, suffix):
 
 def test_missing_columns_and_names_are_told(tmp_path):
     unusual = write_rows(tmp_path / "y.csv", ROWS, ("visit", "query", "doc", "rank", "click"))
-    with pytest.raises(InputError, match="has a usual name for document, session: name it, docum"):
+    with pytest.raises(
+        InputError, match=r"name for document, session: name it .* columns.document="
+    ):
         read_click_rows(unusual)
     path = write_rows(tmp_path / "x.tsv", ROWS)
     with pytest.raises(InputError, match="no column rank"):
@@ -311,7 +409,7 @@ def test_time_chooses_pages_whatever_their_order(tmp_path):
     with pytest.raises(InputError, match="since and until need times"):
         read_click_rows(path, columns={"session": ""}, rules=LogRules(since=3))
     bad = write_rows(tmp_path / "y.tsv", [("noon", "q", "a", 1, 0)], header)
-    with pytest.raises(InputError, match="line 2: time is neither"):
+    with pytest.raises(InputError, match="line 2: time is 'noon', neither"):
         read_click_rows(bad, columns=columns)
 
 
@@ -440,8 +538,8 @@ def test_counts_are_added(tmp_path):
     ("row", "message"),
     [
         ((SECRET, "a", 1, 3, 4), "line 2: 4 clicks on a result that was shown 3 times"),
-        ((SECRET, "a", 1, -3, 0), "line 2: shown is not a whole number"),
-        ((SECRET, "a", 1, 3, 0.5), "line 2: clicked is not a whole number"),
+        ((SECRET, "a", 1, -3, 0), "line 2: shown is '-3', not a whole number"),
+        ((SECRET, "a", 1, 3, 0.5), "line 2: clicked is '0.5', not a whole number"),
     ],
 )
 def test_bad_counts_are_refused(tmp_path, row, message):

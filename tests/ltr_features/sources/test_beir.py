@@ -98,7 +98,7 @@ def test_unknown_ids_are_refused_or_counted(tmp_path):
             b'{"_id": "q1", "text": "a"}\n' * 2,
             "line 2: query id 'q1' occurs twice",
         ),
-        ("queries.jsonl", b'{"_id": "q1"}\n', "line 1: text is missing"),
+        ("queries.jsonl", b'{"_id": "q1"}\n', r"queries\.jsonl: no column text; it has '_id'"),
         ("qrels/test.tsv", b"q1\td1\n", ":1: 2 fields instead of 4"),
         ("qrels/test.tsv", b"q1\td1\tx\n", "line 1: grade 'x' is not an integer"),
         ("qrels/test.tsv", b"q1\td1\t1\nq1\td1\t2\n", "line 2: .* were judged 1 before, now 2"),

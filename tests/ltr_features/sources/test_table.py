@@ -16,6 +16,7 @@ from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
 from ltr_features.text import stored_texts
+from ltr_features.text.markup import html_share, without_markup
 
 PRODUCTS = pd.DataFrame(
     {
@@ -127,8 +128,11 @@ def test_wrong_options_are_named(tmp_path, changes, message):
         ("p.csv", "sku,name\n1\n", "line 2: 1 values, the first line has 2, with a ',' between"),
         ("p.csv", "sku,name\n", "no documents"),
         ("p.csv", "sku,sku,name\n1,2,a\n", "two columns are called sku; rename one"),
-        ("p.jsonl", '{"sku": "1"}\n', "line 1: name is missing"),
-        ("p.json", '\n[\n{"sku": "1",\n"name": "a"},\n{"sku": "2"}]', "line 5: name is missing"),
+        ("p.jsonl", '{"sku": "1"}\n', r"p\.jsonl: no column name; it has 'sku'$"),
+        ("p.jsonl", '{"sku": "1", "name": {"en": "a"}}\n', r"'sku', 'name\.en'; keys of nested ob"),
+        ("p.jsonl", '{"sku": "1", "name": ["a"]}\n', "line 1: name is a JSON list, expected text"),
+        ("p.jsonl", '{"sku": "1", "name": "a"}\n{"name": "a"}\n', "line 2: sku is missing"),
+        ("p.json", '\n[\n{"sku": "1",\n"name": "a"},\n{"name": "2"}]', "line 5: sku is missing"),
         ("p.json", '[{"sku": "1", "name": "a"},\n2]', "line 2: not a JSON object"),
         ("p.json", '[{"sku": "1", "name": "a"},\n', "line 1: not a JSON object"),
         ("p.json", '[{"sku": "1", "name": "a"}]\n[]', "line 1: not a JSON object"),
@@ -137,7 +141,8 @@ def test_wrong_options_are_named(tmp_path, changes, message):
             '{"products": [\n',
             "line 1: not a JSON object; .* or the file a list",
         ),
-        ("p.json", "[]", "no documents"),
+        ("p.json", "[]", r"p\.json: the table is empty"),
+        ("p.jsonl", "", r"p\.jsonl: the table is empty"),
         ("p.parquet", "no table", "cannot be read as a table"),
         ("p.xls", "", r"the name must end in \.csv, .*save a spreadsheet as \.csv"),
     ],
@@ -152,6 +157,72 @@ def test_bad_tables_are_named(tmp_path, name, content, message):
             judgement_columns=JUDGED,
             grades=GRADES,
         )
+
+
+def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
+    products = [
+        {"id": "1", "title": "Shoe"},
+        {"id": "2", "text": {"en": "a hat", "de": "ein Hut"}, "title": "Hat", "body": "felt"},
+        {"id": "3", "body": None, "title": "Cap"},
+        {"id": "4", "body": "wool"},
+    ]
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(json.dumps(product) + "\n" for product in products))
+    read = read_documents(path)
+    assert read.fields == {
+        "title": ["Shoe", "Hat", "Cap", ""],
+        "body": ["", "felt", "", "wool"],
+    }
+    absent = "absent keys of documents, taken as empty"
+    assert read.facts[absent] == "'body' in 1 of 4 objects, 'title' in 1 of 4 objects"
+    assert read.facts["columns of documents left out"].startswith("'text.en', 'text.de'; to read")
+    read = read_documents(path, {"id": "id", "body": "text.en"})
+    assert read.fields == {"body": ["", "a hat", "", ""]}
+    assert read.facts[absent] == "'text.en' in 3 of 4 objects"
+
+
+HTML = [
+    ('<p>Caf&eacute; <a href="/a">au</a> lait</p>', "Café au lait"),
+    ("a &lt;b&gt; <!-- <p> --> <br/>c &amp;eacute;", "a <b> c &eacute;"),
+    ("<STYLE>p {}</style>x<script>if (a<b) y = '<p>'</Script >z", "x z"),
+    ("1 < 2, x <- y, i<3 & j>4", "1 < 2, x <- y, i<3 & j>4"),
+    ("open <script>lost", "open"),
+    ("open <!-- lost", "open"),
+    ("cut off <a href='x", "cut off <a href='x"),
+]
+
+
+def test_html_is_told_of_and_stripped(tmp_path):
+    products = pd.DataFrame({"id": range(len(HTML)), "text": [html for html, _ in HTML]})
+    path = save(products.assign(url="/a?b&amp;copy=1"), tmp_path / "p.csv")
+    ratings = pd.DataFrame({"query_text": ["coffee"], "docno": ["1"], "grade": [1]})
+    kept = read_table(path, ratings)
+    assert kept.fields["body"] == list(products["text"])
+    assert kept.remarks[0].startswith("57 % of the documents contain HTML, whose tags")
+    stripped = read_table(path, ratings, markup="strip")
+    assert stripped.fields["body"] == [text for _, text in HTML]
+    assert stripped.fields["url"] == ["/a?b&amp;copy=1"] * len(HTML)
+    assert stripped.description["HTML in documents"] == "stripped"
+    with pytest.raises(InputError, match="markup must be 'keep' or 'strip'"):
+        read_table(path, ratings, markup="drop")
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<a ", "<!--", "<script>", '<a b="', "<a/", "&", "&#", "<!"]
+)
+def test_html_that_never_ends_takes_no_time(piece):
+    for text in (piece * 100_000, piece + "x" * 100_000):
+        assert len(without_markup(text)) <= len(text)
+        html_share([[text]])
+
+
+def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_path):
+    ratings = save(RATINGS.assign(sku=["p7", "p8", "p8"]), tmp_path / "r.csv")
+    given = {"document_columns": COLUMNS, "judgement_columns": JUDGED, "grades": GRADES}
+    with pytest.raises(
+        InputError, match=r"all 3 .* line 2 has document 'p7', but .* '007', '8', '9';"
+    ):
+        read_table(PRODUCTS, ratings, **given, on_unknown="skip")
 
 
 def test_spellings_of_a_query_without_an_id_are_one_query(tmp_path):
@@ -363,7 +434,7 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
     one_table.loc[2, "product_title"] = "Shoe"
     path = save(one_table, tmp_path / "ratings.csv")
     with pytest.raises(
-        InputError, match=r"line 4: document '7' has another title.*on_other_text: f"
+        InputError, match=r"line 4: document '7' has another title.*on_other_text=f"
     ):
         read_table(path, **ONE_TABLE)
     for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
