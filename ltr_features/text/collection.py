@@ -160,7 +160,11 @@ class Collection:
                     f"collection {self.name!r}: field {name!r} has {len(texts)} texts for "
                     f"{len(self.document_ids)} documents"
                 )
-            self._check_texts(f"field {name!r}", texts)
+            if isinstance(texts, str):
+                raise InputError(
+                    f"collection {self.name!r}: field {name!r} must be a list of texts, got the "
+                    f"text {texts!r}"
+                )
         self._check_ids("document", self.document_ids)
         self._check_queries()
         _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
@@ -225,18 +229,11 @@ class Collection:
                 f"{len(self.query_texts)} query texts"
             )
         self._check_ids("query", self.query_ids)
-        self._check_texts("query_texts", self.query_texts)
-
-    def _check_texts(self, what: str, texts: Sequence[str]) -> None:
-        if isinstance(texts, StoredTexts):
-            return
-        odd = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
-        if isinstance(texts, str) or odd is not None:
-            found = texts if odd is None else texts[odd]
-            raise InputError(
-                f'collection {self.name!r}: {what} must be a list of texts, "" where there is '
-                f"none, got {found!r}" + ("" if odd is None else f" in row {odd}")
-            )
+        for query, text in zip(self.query_ids, self.query_texts, strict=True):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"collection {self.name!r}: the text of query {query!r} is {text!r}, not text"
+                )
 
     def _check_grades(self) -> None:
         judged = self.judgements
