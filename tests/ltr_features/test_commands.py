@@ -233,7 +233,7 @@ def test_bad_requests_are_named(workspace, tmp_path):
     assert f"is a workspace; the folder of its collection is {workspace / 'collection'}" in refused(
         "index", "collection", f"folder={workspace}", "--out", tmp_path / "x"
     )
-    assert "is a workspace, not a saved pipeline; make one in" in refused("serve", workspace)
+    assert "is a workspace, not a saved pipeline; make one of" in refused("serve", workspace)
     assert "holds no saved pipeline" in refused("serve", tmp_path)
     assert "is a file; a workspace is a folder" in refused(
         "index", "beir", "folder=absent", "--out", tmp_path / "w" / "mine"
