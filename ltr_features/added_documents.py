@@ -233,6 +233,9 @@ class Documents:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __contains__(self, docno: object) -> bool:
+        return docno in self._rows
+
     def rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
         """int64 [n]: rows of documents by id; added documents come after all others.
 

@@ -303,6 +303,14 @@ class FeatureBuilder:
         """Number of documents, including added ones."""
         return len(self._documents)
 
+    def unknown_documents(self, docnos: Sequence[str]) -> list[str]:
+        """Those of the ids that no document has, in the order given.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+        """
+        return [docno for docno in docnos if docno not in self._documents]
+
     def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
         """int64 [n]: rows of documents by id; added documents come after all others.
 

@@ -3,7 +3,8 @@
 ``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
 "documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
 ``GET /health`` answers ``{"status": "ok", "documents": n}``. A bad request is answered with
-``{"error": ...}``. There is no encryption and no authentication.
+``{"error": ...}``, but with ``"on_unknown": "skip"`` documents that the pipeline does not have are
+left out and answered as ``"unknown": [...]``. There is no encryption and no authentication.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ltr_features.scoring import ScoringPipeline
 
 #: Largest number of bytes in a request's body, characters in a query, documents in a request.
 MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 10_000, 10_000
+_KEYS = ("query", "k", "documents", "on_unknown")
 
 
 class ScoringServer(ThreadingHTTPServer):
@@ -121,8 +123,8 @@ def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
     if not isinstance(request, dict):
         raise InputError(f"the request must be an object with a query, got {_shown(request)}")
     for key in request:
-        if key not in ("query", "k", "documents"):
-            raise InputError(f"no such key {key!r}; {nearest(key, ('query', 'k', 'documents'))}")
+        if key not in _KEYS:
+            raise InputError(f"no such key {key!r}; {nearest(key, _KEYS)}")
     query, documents = request.get("query"), request.get("documents")
     k = request.get("k", 10 if documents is None else MOST_DOCUMENTS)
     if not isinstance(query, str) or len(query) > MOST_CHARACTERS:
@@ -137,11 +139,20 @@ def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
         or not all(isinstance(document, str) for document in documents)
     ):
         raise InputError(
-            f"documents must be a list of at most {MOST_DOCUMENTS:,} ids, got {_shown(documents)}"
+            f"documents must be a list of at most {MOST_DOCUMENTS:,} ids, each a text, got "
+            f"{_shown(documents)}"
         )
+    on_unknown = request.get("on_unknown", "raise")
+    if on_unknown not in ("raise", "skip"):
+        raise InputError(f'on_unknown must be "raise" or "skip", got {_shown(on_unknown)}')
+    answer = {}
+    if documents is not None and on_unknown == "skip":
+        answer["unknown"] = pipeline.features.unknown_documents(documents)
+        unknown = set(answer["unknown"])
+        documents = [document for document in documents if document not in unknown]
     best = pipeline.rank(query, k, docnos=documents)
     pairs = zip(best["docno"], best["score"].tolist(), strict=True)
-    return {"documents": [{"id": docno, "score": score} for docno, score in pairs]}
+    return {"documents": [{"id": docno, "score": score} for docno, score in pairs], **answer}
 
 
 def _shown(value: Any) -> str:

@@ -95,7 +95,9 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
         ({"query": "x", "k": 10**400}, "k must be a whole number"),
         (b'{"query": "x", "k": NaN}', "got NaN"),
         (b'{"query": "x", "k": ' + b"9" * 5000 + b"}", "the request is not JSON"),
-        ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents"),
+        ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents, on_unknown"),
+        ({"query": "x", "on_unknown": "drop"}, 'on_unknown must be "raise" or "skip", got "drop"'),
+        ({"query": "x", "documents": [7]}, "ids, each a text, got [7]"),
         ({"query": "x", "document": []}, "no such key 'document'; did you mean 'documents'?"),
         ({"query": "x", "documents": "d1"}, 'must be a list of at most 10,000 ids, got "d1"'),
         ({"query": "x", "documents": ["d1", None]}, 'got ["d1", null]'),
@@ -110,6 +112,22 @@ def test_a_bad_request_is_answered_with_what_was_found(server, body, message):
     assert message in found["error"]
     assert len(found["error"]) < 300
     assert ask(server, "GET", "/health")[0] == 200
+
+
+def test_unknown_documents_can_be_left_out_and_are_told(server):
+    """A product added a minute ago does not take the page down."""
+    request = {"query": "topic1word1", "documents": ["d1", "d999", "d7", "d998"]}
+    status, found = ask(server, "POST", "/rank", {**request, "on_unknown": "skip"})
+    assert status == 200
+    assert found["unknown"] == ["d999", "d998"]
+    assert (
+        found["documents"]
+        == ask(server, "POST", "/rank", {"query": "topic1word1", "documents": ["d1", "d7"]})[1][
+            "documents"
+        ]
+    )
+    nothing = {"query": "x", "documents": ["d999"], "on_unknown": "skip"}
+    assert ask(server, "POST", "/rank", nothing) == (200, {"documents": [], "unknown": ["d999"]})
 
 
 def raw(server, data):
