@@ -304,7 +304,7 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
     for save in (pipeline.save, pipeline.features.save):
         with pytest.raises(InputError, match="is not empty"):
             save(tmp_path / "mine")
-    with pytest.raises(InputError, match="holds no saved features"):
+    with pytest.raises(InputError, match="holds no saved pipeline"):
         ScoringPipeline.load(tmp_path / "mine")
 
 

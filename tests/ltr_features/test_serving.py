@@ -99,7 +99,7 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
         ({"query": "x", "on_unknown": "drop"}, 'on_unknown must be "raise" or "skip", got "drop"'),
         ({"query": "x", "documents": [7]}, "ids, each a text, got [7]"),
         ({"query": "x", "document": []}, "no such key 'document'; did you mean 'documents'?"),
-        ({"query": "x", "documents": "d1"}, 'must be a list of at most 10,000 ids, got "d1"'),
+        ({"query": "x", "documents": "d1"}, 'a list of at most 10,000 ids, each a text, got "d1"'),
         ({"query": "x", "documents": ["d1", None]}, 'got ["d1", null]'),
         ({"query": "x", "documents": [["d1"]]}, "documents must be a list"),
         ({"query": "x", "documents": ["d1"] * (MOST_DOCUMENTS + 1)}, "documents must be a list"),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from letor.measures import parse_measure
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
@@ -25,6 +25,8 @@ from ltr_features.studies.statistics.significance import TestSettings, compare
 _KEYS = ["scheme", "fold", "ranker"]
 #: A larger difference between the best and the worst order of equal scores is worth a remark.
 TIED = 0.01
+_NAMED = 3
+"""Number of rankers that the verdict names of those that are better, or worse."""
 _MARKS = {"gain": "▲", "loss": "▼", "unsure": ""}
 
 
@@ -211,7 +213,7 @@ def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
     ):
         certain = table[table["significant"].astype(bool)]
         parts = [
-            f"{', '.join(rows['system'])} significantly {word}"
+            f"{_with_differences(rows)} significantly {word}"
             for word, rows in (
                 ("better", certain[certain["difference"] > 0]),
                 ("worse", certain[certain["difference"] < 0]),
@@ -221,6 +223,12 @@ def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
         found = " and ".join(parts) or "no other ranker significantly better or worse"
         sentences.append(f"{str(scheme).capitalize()}, {measure}: {found} than {config.baseline}.")
     return " ".join(sentences)
+
+
+def _with_differences(rows: pd.DataFrame) -> str:
+    """The systems of some comparisons, each with its difference."""
+    pairs = zip(rows["system"], rows["difference"], strict=True)
+    return listed([f"{name} ({signed(difference)})" for name, difference in pairs], _NAMED)
 
 
 def _remarks(

@@ -18,7 +18,7 @@ def runs(tmp_path):
     for number in range(10):
         good = number % 2
         lines = (
-            f"q{i} Q0 d{(i + j) % 30} {j + 1} {9 - j if good else j} t\n"
+            f"q{i} Q0 d{(i + j) % 30} {j + 1 if good else 3 - j} {9 - j if good else j} t\n"
             for i in range(30)
             for j in range(3)
         )

@@ -42,7 +42,7 @@ class Fits(Study):
     def report(self):
         raise NotImplementedError
 
-    def _write(self, folder):
+    def _write(self, folder, **_):
         (folder / "report.html").write_text("")
 
 
