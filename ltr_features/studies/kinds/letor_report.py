@@ -220,8 +220,10 @@ def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
             )
             if len(rows)
         ]
-        found = " and ".join(parts) or "no other ranker significantly better or worse"
-        sentences.append(f"{str(scheme).capitalize()}, {measure}: {found} than {config.baseline}.")
+        found = f"no ranker differs significantly from {config.baseline}"
+        if parts:
+            found = f"{' and '.join(parts)} than {config.baseline}"
+        sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")
     return " ".join(sentences)
 
 
