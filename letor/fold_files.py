@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,32 +58,37 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
 def fold_parts(folder: Path) -> dict[str, dict[str, Path | None]]:
     """The files of ``Fold1``, ``Fold2``, ... in a folder, by the fold's name and by "train",
     "validation" and "test"; None where one is missing. No folds if there is no such folder."""
-    homes = [home for home in _numbered(folder, _FOLD) if home.is_dir()]
-    found = {home.name.capitalize(): home for home in homes}
-    last = int(homes[-1].name[len("Fold") :]) if homes else 0
+    homes = _homes(folder)
     return {
-        name: {part: _part_file(found[name], part) if name in found else None for part in _PARTS}
-        for name in (f"Fold{number}" for number in range(1, last + 1))
+        f"Fold{n}": {part: _part_file(homes[n], part) if n in homes else None for part in _PARTS}
+        for n in range(1, max(homes, default=0) + 1)
     }
+
+
+def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
+    """How a folder holds folds: as parts ``S1.txt``, ..., as folders ``Fold1``, ..., as the files
+    of a single fold; or "" if it holds none."""
+    if len(_numbered(folder, _S)) >= 3:
+        return "parts"
+    if _homes(folder):
+        return "folds"
+    return "fold" if _part_file(folder, "train") is not None else ""
 
 
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
-    parts = _numbered(folder, _S)
-    if len(parts) >= 3:
-        _check_gaps(parts, _S)
-        return _read_parts(parts, options)
-    homes = [p for p in _numbered(folder, _FOLD) if p.is_dir()]
-    _check_gaps(homes, _FOLD)
-    if not homes and _part_file(folder, "train") is not None:
-        homes = [folder]
-    if not homes:
-        raise InputError(
-            f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, "
-            "... with train.txt, vali.txt and test.txt"
-        )
-    return _read_fold_folders(homes, options)
+    found = layout(folder)
+    if found == "parts":
+        return _read_parts(_without_gap(_numbered(folder, _S)), options)
+    if found == "folds":
+        return _read_fold_folders(_without_gap(_homes(folder)), options)
+    if found == "fold":
+        return _read_fold_folders([folder], options)
+    raise InputError(
+        f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, ... "
+        "with train.txt, vali.txt and test.txt"
+    )
 
 
 def concatenate(parts: Sequence[RankingData]) -> RankingData:
@@ -227,24 +232,33 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
             )
 
 
-def _numbered(folder: Path, pattern: str) -> list[Path]:
-    """Entries of a folder whose names match, ordered by number."""
+def _homes(folder: Path) -> dict[int, Path]:
+    """The folders of folds, by number."""
+    return {n: home for n, home in _numbered(folder, _FOLD).items() if home.is_dir()}
+
+
+def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
+    """Entries of a folder whose names match, by number, in its order."""
     found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
-    return [p for _, p in sorted((int(match[1]), p) for match, p in found if match)]
+    return dict(sorted((int(match[1]), p) for match, p in found if match))
 
 
-def _check_gaps(paths: Sequence[Path], pattern: str) -> None:
-    """Raise InputError if a number between the first and the last is missing: folds would be
-    renumbered, and parts make other folds than the official ones."""
-    numbers = {int(re.fullmatch(pattern, path.name, re.IGNORECASE)[1]): path for path in paths}  # type: ignore[index]
-    missing = [n for n in range(1, max(numbers, default=0)) if n not in numbers]
+def _without_gap(numbered: dict[int, Path]) -> list[Path]:
+    """The entries in their order.
+
+    Raises:
+        InputError: a number from 1 to the last is missing: folds would be renumbered, and parts
+            make other folds than the official ones.
+    """
+    paths = list(numbered.values())
+    missing = [n for n in range(1, max(numbered)) if n not in numbered]
     if missing:
-        path = next(iter(numbers.values()))
-        names = ", ".join(re.sub(r"\d+", str(n), path.name, count=1) for n in missing)
+        names = ", ".join(re.sub(r"\d+", str(n), paths[0].name, count=1) for n in missing)
         raise InputError(
-            f"{path.parent}: {names} is missing, while {paths[-1].name} is there: add it, or "
+            f"{paths[0].parent}: {names} is missing, while {paths[-1].name} is there: add it, or "
             "number the others from 1 without a gap"
         )
+    return paths
 
 
 def _part_file(home: Path, part: str) -> Path | None:

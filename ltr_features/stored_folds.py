@@ -34,7 +34,6 @@ def write_folds(
     *,
     missing: Missing,
     memory: int,
-    by_group: bool | None = None,
     on_progress: Callable[[str, Any], None] | None = None,
     fit: FitAll | None = None,
 ) -> Iterator[FoldTable]:
@@ -50,7 +49,7 @@ def write_folds(
         memory: approximate number of bytes for the rows that are scored at a time. What models
             hold about the documents comes on top, and 16 bytes per row if models learn from the
             candidates.
-        by_group, on_progress, fit: see :func:`~.feature_table.learned_columns`.
+        on_progress, fit: see :func:`~.feature_table.learned_columns`.
 
     Yields:
         Each fold, after its parts are written.
@@ -62,7 +61,7 @@ def write_folds(
     table, pairs = _stored(context.collection, folder / ALL_ROWS, missing, memory)
     made = learned_columns(
         context, table, columns, folds,
-        pairs=pairs, folder=folder / "models", by_group=by_group, memory=memory,
+        pairs=pairs, folder=folder / "models", memory=memory,
         on_progress=on_progress, fit=fit,
     )  # fmt: skip
     for fold in made:

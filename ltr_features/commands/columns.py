@@ -227,9 +227,9 @@ def columns_build(
             beside = PartFolder(rows.with_name(rows.name + ".blocks"))
             store = beside if parts is None else part_store(parts, rows)
             cluster = blocks_on(scheduler, workspace.resolve(), store) if scheduler else None
-            files.write_blocks(build, memory=n_bytes, by_group=by_group, cluster=cluster, fit=fit)
+            files.write_blocks(build, memory=n_bytes, cluster=cluster, fit=fit)
         else:
-            files.write_table(build, by_group=by_group, fit=fit)
+            files.write_table(build, fit=fit)
         if split:
             files.write_settings(build, workspace, rules)
     tell_replaced(replaced)

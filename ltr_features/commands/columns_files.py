@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,6 +61,7 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
 
     found = {
         "workspace": os.path.relpath(workspace, build.out),
+        "sha256": _digest(workspace),
         "split": dict(split),
         "candidates": build.candidates,
         **columns_to_json(build.families, build.recipes),
@@ -72,7 +74,8 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     """How the folds in a folder were made.
 
     Raises:
-        InputError: the folder has no folds of ``columns build``, or their workspace is gone.
+        InputError: the folder has no folds of ``columns build``, or their workspace is gone or was
+            made again of other texts.
     """
     from letor.errors import reading
     from letor.files import read_json
@@ -84,11 +87,24 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     with reading(path, "it says how `columns build` made folds: name their folder"):
         found = read_json(path)
         families, recipes = columns_from_json(found, path)
-        context = open_workspace(folder / found["workspace"], threads=threads)
+        workspace = folder / found["workspace"]
+        context = open_workspace(workspace, threads=threads)
+        if _digest(workspace) != found["sha256"]:
+            raise InputError(
+                f"{workspace} has changed since {folder} was built of it: build folds and train "
+                "the ranker again"
+            )
         split = split_queries(context.collection, **found["split"])
         return Build(
             context, found["candidates"], families, recipes, split, folder, Reporter(shown=False)
         )
+
+
+def _digest(workspace: Path) -> str:
+    """A digest of the digests of all files of a workspace."""
+    from letor.digests import DIGESTS
+
+    return sha256((workspace / DIGESTS).read_bytes()).hexdigest()
 
 
 def check_target(out: Path, *, folds: int, suffix: str) -> None:
@@ -168,7 +184,6 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
 def write_table(
     build: Build,
     *,
-    by_group: bool,
     fit: FitAll | None,
 ) -> None:
     """Build the table in memory and write its folds, or all rows as one text file."""
@@ -192,7 +207,7 @@ def write_table(
             )
         made = learned_columns(
             context, data, recipes, split,
-            folder=out / "models", by_group=by_group, on_progress=reporter.epoch, fit=fit,
+            folder=out / "models", on_progress=reporter.epoch, fit=fit,
         )  # fmt: skip
         for name, paths in cleared_parts(out, split, ".txt").items():
             with reporter.stage(name):
@@ -211,7 +226,6 @@ def write_blocks(
     build: Build,
     *,
     memory: int,
-    by_group: bool,
     cluster: AbstractContextManager[MakeBlocks] | None,
     fit: FitAll | None,
 ) -> None:
@@ -229,7 +243,7 @@ def write_blocks(
             )  # fmt: skip
         made = write_folds(
             context, recipes, split, out,
-            missing=written.missing, memory=memory, by_group=by_group,
+            missing=written.missing, memory=memory,
             on_progress=reporter.epoch, fit=fit,
         )  # fmt: skip
         for name in names:

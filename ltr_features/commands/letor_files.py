@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -140,10 +139,6 @@ def _print_measures(table: pd.DataFrame, coverage: str) -> None:
         typer.echo(f"{i}: {definition}")
 
 
-#: Name of a part of a data set whose folds are in LETOR's rotation.
-_PART = r"S\d+\..*"
-
-
 def validate(
     file: Annotated[
         Path,
@@ -165,11 +160,12 @@ def validate(
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import DIGESTS, changed_files
+    from letor.fold_files import layout
     from letor.lint import render
     from letor.lint import validate as check
 
     if file.is_dir():
-        if not (file / DIGESTS).exists() and _has(file, rf"{_PART}|Fold\d+|train.*"):
+        if not (file / DIGESTS).exists() and layout(file):
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
         changed = changed_files(file)
@@ -181,10 +177,6 @@ def validate(
     typer.echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
-
-
-def _has(folder: Path, pattern: str) -> bool:
-    return any(re.fullmatch(pattern, path.name, re.IGNORECASE) for path in folder.iterdir())
 
 
 def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
@@ -219,13 +211,13 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
 
 def _read_folds(folder: Path, homes: Sequence[Path], options: Mapping[str, Any]) -> list[Fold]:
     """The folds of a folder; with a note if they can only be read one by one."""
-    from letor.fold_files import read_folds
+    from letor.fold_files import layout, read_folds
 
     options = {"comments": False, **options}
     try:
         return read_folds(folder, **options)[1]
     except InputError as error:
-        if not homes or _has(folder, _PART):
+        if layout(folder) != "folds":
             raise
         folds = [fold for home in homes for fold in read_folds(home, **options)[1]]
         # Rows with columns of models that were trained in each fold differ between folds.

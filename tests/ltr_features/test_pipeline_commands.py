@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,24 @@ def test_a_pipeline_scores_as_the_ranker_scores_the_rows_of_its_fold(folds, tmp_
     assert len(pipeline.rank(next(iter(texts.values())), 60)) <= 30
 
 
+@pytest.mark.parametrize("options", ["--by-group", ""])
+def test_the_same_queries_are_held_out_together(tmp_path, options):
+    """Whether or not folds keep groups: no model is trained again."""
+    grouped = replace(topics(), query_groups=[str(q // 2) for q in range(24)])
+    make_workspace(grouped, tmp_path / "workspace")
+    run(
+        *f"columns build --workspace {tmp_path / 'workspace'} --model s2net --param "
+        f"s2net.max_epochs=1 --param s2net.rank=4 --folds 4 {options} --out "
+        f"{tmp_path / 'folds'}".split()
+    )
+    before = sorted(path.name for path in (tmp_path / "folds" / "models").rglob("*"))
+    train = tmp_path / "folds" / "Fold1" / "train.txt"
+    run("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "ranker")
+    pipeline = ("--ranker", tmp_path / "ranker", "--out", tmp_path / "service")
+    run("pipeline", "build", tmp_path / "folds", *pipeline)
+    assert sorted(path.name for path in (tmp_path / "folds" / "models").rglob("*")) == before
+
+
 def test_folds_and_workspace_may_move_together(workspace, tmp_path):
     shutil.copytree(workspace, tmp_path / "a" / "workspace")
     build = ("--family", "vsm", "--folds", 3, "--out", tmp_path / "a" / "folds")
@@ -67,6 +86,21 @@ def test_folds_and_workspace_may_move_together(workspace, tmp_path):
     pipeline = ("--ranker", tmp_path / "b" / "ranker", "--out", tmp_path / "service")
     run("pipeline", "build", tmp_path / "b" / "folds", *pipeline)
     assert ScoringPipeline.load(tmp_path / "service").ranker.name == "coordinate-ascent"
+
+
+def test_a_workspace_that_was_made_again_is_told(tmp_path):
+    """Its queries and documents need not be those that ranker and models were trained on."""
+    make_workspace(topics(), tmp_path / "workspace")
+    build = ("--family", "vsm", "--folds", 3, "--out", tmp_path / "folds")
+    run("columns", "build", "--workspace", tmp_path / "workspace", *build)
+    train = tmp_path / "folds" / "Fold1" / "train.txt"
+    run("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "ranker")
+    pipeline = ("--ranker", tmp_path / "ranker", "--out", tmp_path / "service")
+    make_workspace(topics(), tmp_path / "workspace")  # the same
+    run("pipeline", "build", tmp_path / "folds", *pipeline)
+    make_workspace(topics(50), tmp_path / "workspace")
+    message = refused("pipeline", "build", tmp_path / "folds", *pipeline)
+    assert "workspace has changed since" in message
 
 
 def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
