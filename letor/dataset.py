@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 #: Provenance note on columns that were computed elsewhere (scores, vectors, logged features).
 GIVEN = "given; not checked for leaks"
 
+#: The key of a column's provenance with what decides its values: text analysis, parameters, fold.
+#: Rankers record it and warn if rows to score were made with other settings.
+SETTINGS = "settings"
+
 
 @dataclass(frozen=True, eq=False)
 class RankingData:
@@ -44,7 +48,7 @@ class RankingData:
             ``b""`` where a row has none), or None. Both are object arrays, or ``StringArray``,
             which behaves like one and creates Python objects on demand.
         provenance: for each column name, what it was computed from (definition, model file, fold,
-            recipe hash); JSON-compatible. Columns without an entry have unknown origin.
+            :data:`SETTINGS`); JSON-compatible. Columns without an entry have unknown origin.
         missing: judged documents and queries that have no row, which measures count; None if they
             are unknown.
         positions: int64 [n], or None: position (0 = top) at which each row was shown to the users

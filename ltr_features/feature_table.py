@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.dataset import RankingData
+from letor.dataset import SETTINGS, RankingData
 from letor.errors import InputError
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
 from ltr_base.slices import slices
-from ltr_features.columns.base import ColumnFamily, ColumnSpec, check_distinct, computed
+from ltr_features.columns.base import ColumnFamily, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
@@ -149,31 +149,24 @@ def family_provenance(
     :func:`missing_values`."""
     provenance: dict[str, dict[str, Any]] = {}
     for family in families:
-        absent = family.absent(context)
+        absent, settings = family.absent(context), family.settings(context)
         for column in family.columns:
-            notes = column_notes(family, column, n_missing.get(column.name, 0), n)
-            if column.name in absent:
-                notes["absent"] = absent[column.name]
-            provenance[column.name] = notes
+            name, remarks = column.name, list(family.remarks)
+            notes = provenance[name] = {
+                "family": family.name,
+                "description": column.description,
+                "reference": column.reference,
+                "trained on": family.trained_on,
+                SETTINGS: settings,
+            }
+            if name in absent:
+                notes["absent"] = absent[name]
+            if n_missing.get(name):
+                notes[N_MISSING] = n_missing[name]
+                remarks.append(family.missing_remark(name, n_missing[name], n))
+            if remarks:
+                notes["remarks"] = remarks
     return provenance
-
-
-def column_notes(
-    family: ColumnFamily, column: ColumnSpec, n_missing: int, n: int
-) -> dict[str, Any]:
-    """Provenance of a family's column, which has a substitute in ``n_missing`` of ``n`` rows, as
-    files of columns record it."""
-    notes: dict[str, Any] = {
-        "family": family.name,
-        "description": column.description,
-        "reference": column.reference,
-        "trained on": family.trained_on,
-    }
-    remarks = list(family.remarks)
-    if n_missing:
-        notes[N_MISSING] = n_missing
-        remarks.append(family.missing_remark(column.name, n_missing, n))
-    return notes | ({"remarks": remarks} if remarks else {})
 
 
 def grades(collection: Collection, pairs: Pairs) -> NDArray[np.int64]:
@@ -321,6 +314,7 @@ def learned_columns(
                     some = Pairs(pairs.query[rows], pairs.document[rows])
                     values[rows, position] = fold_scores(of_fold, some, parts)
                 facts = column_facts(of_fold, values[:, position], pairs)
-                origin = {**column.recipe.provenance, "fold": fold.name}
-                provenance[column.recipe.name] = origin | facts
+                provenance[column.recipe.name] = (
+                    column.recipe.provenance_in(context, fold.name) | facts
+                )
             yield FoldTable(table, fold, [c.name for c in columns], values, provenance)

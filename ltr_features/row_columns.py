@@ -13,7 +13,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
-from ltr_features.feature_table import column_notes, missing_values
+from ltr_features.feature_table import family_provenance, missing_values
 from ltr_features.remarks import family_remarks
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.text.collection import Collection, Judgements
@@ -66,11 +66,7 @@ def columns_of_rows(
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([computed(family, context, join.pairs) for family in families])
     n_missing = missing_values(context, join.pairs, families)
-    provenance = {
-        column.name: column_notes(family, column, n_missing[column.name], len(join.pairs))
-        for family in families
-        for column in family.columns
-    }
+    provenance = family_provenance(context, families, n_missing, len(join.pairs))
     return RowColumns(
         join.spread(values),
         provenance,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from numbers import Integral
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.digests import write_digests
-from letor.errors import InputError, NotFittedError, reading
+from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.files import atomic_path
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
+from letor.rankers.rows import changed_settings
 from ltr_base.former import former_names
 from ltr_base.names import listed
 from ltr_features.columns.context import is_workspace
@@ -39,6 +41,9 @@ class ScoringPipeline:
         ranker: a fitted ranker. With a normaliser that looks at all candidates of a query
             ("minmax"), scores depend on the set of candidates, as they do in training.
 
+    Warns:
+        LetorWarning: the ranker was trained on columns of other settings than the builder's.
+
     Raises:
         NotFittedError: the ranker is not fitted.
         InputError: the ranker was trained on columns that the builder does not make.
@@ -46,6 +51,8 @@ class ScoringPipeline:
 
     def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
         self.check(features, ranker)
+        if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
+            warnings.warn(f"the pipeline: {remark}", LetorWarning, stacklevel=2)
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
     @staticmethod
@@ -176,3 +183,12 @@ class ScoringPipeline:
         load = load_ranker if ranker is None else ranker.load
         with reading(folder):
             return cls(features, load(folder / "ranker"))
+
+
+def _settings(features: FeatureBuilder) -> dict[str, dict[str, Any]]:
+    """What decides the values of a fitted builder's columns, by column name."""
+    return {
+        name: family.settings(features.context_)
+        for family in [*features.families, *features.fitted_]
+        for name in family.column_names
+    }

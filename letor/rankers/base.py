@@ -24,7 +24,13 @@ from letor.evaluation import Evaluator
 from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
-from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
+from letor.rankers.rows import (
+    changed_settings,
+    labelled_rows,
+    rows_to_score,
+    settings_of,
+    training_rows,
+)
 from ltr_base.names import counted, nearest
 
 FORMAT_VERSION = 1
@@ -53,6 +59,8 @@ class Ranker(BaseEstimator, ABC):
             values in memory.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
+        column_settings_: for columns of training rows that recorded it, what decided their values
+            (:data:`letor.dataset.SETTINGS`).
     """
 
     name: ClassVar[str]
@@ -63,6 +71,7 @@ class Ranker(BaseEstimator, ABC):
 
     feature_names_: list[str]
     normaliser_: Normaliser
+    column_settings_: dict[str, dict[str, Any]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, as they are now."""
@@ -102,7 +111,8 @@ class Ranker(BaseEstimator, ABC):
         stopping must have the same columns, in any order.
 
         Warns:
-            LetorWarning: the ranker learned nothing, see ``remarks``; or a column equals the label.
+            LetorWarning: the ranker learned nothing, see ``remarks``; a column equals the label; or
+                columns of the rows for early stopping were made with other settings.
 
         Raises:
             InputError: labels, columns or parameters cannot be used, or a frame has columns named
@@ -110,11 +120,15 @@ class Ranker(BaseEstimator, ABC):
         """
         self._check()
         train, valid = training_rows(X, y, qid, eval_set, eval_qid)
+        settings = settings_of(train)
+        if valid is not None:
+            _warn_of_changed(settings, valid, "validation rows")
         normaliser = get_normaliser(self.normalise).fit(train)
         self._fit(
             normaliser.transform(train), None if valid is None else normaliser.transform(valid)
         )
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
+        self.column_settings_ = settings
         for remark in self.remarks:
             warnings.warn(f"{self.name}: {remark}", LetorWarning, stacklevel=2)
         return self
@@ -143,6 +157,9 @@ class Ranker(BaseEstimator, ABC):
             qid: with an array or a frame, the query of each row: required if the normaliser uses
                 all rows of a query.
 
+        Warns:
+            LetorWarning: columns were made with other settings than those of the training rows.
+
         Raises:
             NotFittedError: the ranker is not fitted.
             InputError: a column is missing or was not in the training rows; or qid is missing; or
@@ -155,6 +172,7 @@ class Ranker(BaseEstimator, ABC):
                 "of each row, predict(X, qid=qid)"
             )
         data = rows_to_score(X, qid, self.feature_names_)
+        _warn_of_changed(self.column_settings_, data, "rows to score")
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
         scores = np.asarray(self._predict(self.normaliser_.transform(data)), dtype=np.float32)
@@ -193,6 +211,7 @@ class Ranker(BaseEstimator, ABC):
             "parameters": self.get_params(),
             "feature_names": self.feature_names_,
             "normaliser": self.normaliser_.state(),
+            "column_settings": self.column_settings_,
         }
         folder = Path(folder)
         if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker.json").exists():
@@ -229,6 +248,8 @@ class Ranker(BaseEstimator, ABC):
             ranker.feature_names_ = _strings(description["feature_names"])
             ranker._load(folder, description["fitted"])
             ranker.normaliser_ = normaliser_from_state(description["normaliser"])
+            settings = description.get("column_settings", {})  # absent until version 0.2
+            ranker.column_settings_ = {name: dict(of) for name, of in settings.items()}
         return ranker
 
     def feature_importance(self) -> pd.DataFrame:
@@ -289,6 +310,14 @@ class Ranker(BaseEstimator, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_"):
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")
+
+
+def _warn_of_changed(
+    settings: Mapping[str, Mapping[str, Any]], data: RankingData, what: str
+) -> None:
+    """Warn, two calls up, of columns made with other settings than those of the training rows."""
+    if (remark := changed_settings(settings, settings_of(data))) is not None:
+        warnings.warn(f"{what}: {remark}", LetorWarning, stacklevel=3)
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -122,6 +122,12 @@ class ColumnFamily(ABC):
         """The constructor's parameters by name."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    def settings(self, context: ColumnContext) -> dict[str, Any]:
+        """What decides the columns' values, for their provenance, see
+        :data:`letor.dataset.SETTINGS`."""
+        analysis = {"text analysis": str(context.index.analyzer)} if self.reads_texts else {}
+        return analysis | plain_settings(self.get_params())
+
     @property
     def column_names(self) -> list[str]:
         return [column.name for column in self.columns]
@@ -174,6 +180,16 @@ def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDAr
             "compute must return finite numbers"
         )
     return values
+
+
+def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that decide values and that JSON holds: numbers and texts. Folders, threads,
+    arrays and objects are left out."""
+    return {
+        name: value
+        for name, value in params.items()
+        if name not in ("folder", "threads") and isinstance(value, bool | int | float | str)
+    }
 
 
 def check_column_name(name: object) -> None:

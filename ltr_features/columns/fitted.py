@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Collection as IdCollection
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -71,6 +72,9 @@ class FittedColumn(ColumnFamily):
     @property
     def remarks(self) -> list[str]:
         return self.model.remarks
+
+    def settings(self, context: ColumnContext) -> dict[str, Any]:
+        return {"text analysis": str(context.index.analyzer)} | self.recipe.settings
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """Score the pairs: float32 [n, 1]. The documents' representations are computed once per

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from letor.dataset import SETTINGS
 from letor.errors import InputError
 from ltr_base.docstrings import summary
 from ltr_base.former import former_names
-from ltr_features.columns.base import ColumnSpec, check_column_name
+from ltr_features.columns.base import ColumnSpec, check_column_name, plain_settings
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.term_space import check_document_frequency
 from ltr_features.parameters import check_names, check_values
 from ltr_features.text.collection import FORMER_KEYS
@@ -191,14 +193,32 @@ class LearnedColumn:
         )
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the column's values besides texts and judgements."""
+        recipe = {
+            "model": self.kind.name,
+            "field": self.field,
+            "terms": self.terms,
+            "min_document_frequency": self.min_document_frequency,
+        }
+        return recipe | plain_settings(self.kind.default_params() | self.all_params)
+
+    @property
     def provenance(self) -> dict[str, str]:
-        """The provenance of the column in a LETOR file."""
+        """What the column is and what it is trained on, for files."""
         return {
             "family": self.name,
             "description": self.spec.description,
             "reference": self.spec.reference,
             "trained on": self._trained_on,
         }
+
+    def provenance_in(self, context: ColumnContext, fold: str) -> dict[str, Any]:
+        """The provenance of a fold's column in a LETOR file."""
+        origin = {"text analysis": str(context.index.analyzer)}
+        if self.looks_at_labels:
+            origin["fold"] = fold
+        return {**self.provenance, "fold": fold, SETTINGS: origin | self.settings}
 
     @property
     def _trained_on(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_features.commands.options import (
     Threads,
     check_outputs,
@@ -28,9 +28,13 @@ def pipeline_build(
         Path, typer.Option(help="Folder of the ranker that was trained on a fold's rows.")
     ],
     out: Annotated[Path, typer.Option(help="Folder of the pipeline.")],
-    fold: Annotated[str, typer.Option(help="The fold whose rows the ranker was trained on.")] = (
-        "Fold1"
-    ),
+    fold: Annotated[
+        str | None,
+        typer.Option(
+            help="The fold whose rows the ranker was trained on; by default the one that its "
+            "columns name, else Fold1."
+        ),
+    ] = None,
     threads: Threads = None,
 ) -> None:
     """Put a ranker and what computes its columns into one folder, which ranks documents for any
@@ -51,8 +55,15 @@ def pipeline_build(
     trained = load_ranker(ranker)
     build = read_settings(folds, threads)
     by_name = {one.name: one for one in build.split}
+    known = {of["fold"] for of in trained.column_settings_.values() if "fold" in of}
+    fold = fold or next(iter(known), "Fold1")
     if fold not in by_name:
         raise InputError(f"--fold: {folds} has no fold {fold!r}; {nearest(fold, by_name)}")
+    if known - {fold}:
+        raise InputError(
+            f"--fold: {ranker} was trained on rows of {listed(sorted(known), 5)}, not of {fold}; "
+            "leave the option out"
+        )
     builder = FeatureBuilder(
         build.families,
         build.recipes,

@@ -125,17 +125,11 @@ def rank_train(
 
     kind, params = get_ranker(ranker), settings_of(param or [], "param", ranker)
     check_call(kind, params, f"ranker {ranker!r}", "parameter")
-    if (
-        out.exists()
-        and not (out / "ranker.json").is_file()
-        and (out.is_file() or any(out.iterdir()))
-    ):
-        raise InputError(f"{out} exists and is not a ranker; name another folder")
+    _check_ranker_folder(out)
     replaced = check_outputs(out, inputs=[train, vali], kind="folder")
-    remark = None
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
-    for path in (train, vali):
-        if memory is not None and path is not None and path.suffix != ".parquet":
+    for path in filter(None, (train, vali)):
+        if memory is not None and path.suffix != ".parquet":
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
     reporter = Reporter(shown=progress)
     if scheduler is not None:
@@ -154,8 +148,7 @@ def rank_train(
                 "threads": threads,
                 "memory": n_bytes,
             }
-            rows = read_rows(train, **options)
-            stop = None
+            rows, stop, remark = read_rows(train, **options), None, None
             if vali is not None:
                 stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
             if only or without:
@@ -167,20 +160,33 @@ def rank_train(
     told: list[str | None] = [str(warning.message) for warning in caught]
     if stop is not None:
         told += [remark, _shared_queries(train, rows, vali, stop)]
-    for line in filter(None, told):
-        typer.echo(line, err=True)
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
-        typer.echo(f"{measure}: {(rows if stop is None else stop).coverage}", err=True)
-    if (best := _best_round(model)) is not None:
-        typer.echo(best)
-    importance = model.feature_importance()
-    typer.echo(importance.head(10).to_string(index=False))
-    if len(importance) > 10:
-        typer.echo(f"... {len(importance):,} columns in all")
+        told.append(f"{measure}: {(rows if stop is None else stop).coverage}")
+    for line in filter(None, told):
+        typer.echo(line, err=True)
+    _show(model)
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
+
+
+def _check_ranker_folder(out: Path) -> None:
+    """Raise InputError for a file, or a folder that holds something else than a ranker."""
+    if not out.exists() or (out / "ranker.json").is_file():
+        return
+    if out.is_file() or any(out.iterdir()):
+        raise InputError(f"{out} exists and is not a ranker; name another folder")
+
+
+def _show(ranker: Ranker) -> None:
+    """Print the round that is best on the validation rows, and the most important columns."""
+    if (best := _best_round(ranker)) is not None:
+        typer.echo(best)
+    importance = ranker.feature_importance()
+    typer.echo(importance.head(10).to_string(index=False))
+    if len(importance) > 10:
+        typer.echo(f"... {counted(len(importance), 'column')} in all")
 
 
 def _best_round(ranker: Ranker) -> str | None:
@@ -239,14 +245,10 @@ def _train_on_workers(
     with reporter.running([model.name]), reporter.stage(model.name):
         train_on(scheduler, train, model, out, memory=memory, threads=threads)
     trained = load_ranker(out)
-    _tell_remarks(trained)
-    typer.echo(trained.feature_importance().head(10).to_string(index=False))
+    for remark in trained.remarks:
+        typer.echo(f"{model.name}: {remark}", err=True)
+    _show(trained)
     typer.echo(f"{model.name}, on workers: {out}")
-
-
-def _tell_remarks(ranker: Ranker) -> None:
-    for remark in ranker.remarks:
-        typer.echo(f"{ranker.name}: {remark}", err=True)
 
 
 @app.command("export")

@@ -113,6 +113,15 @@ class Analyzer:
         stem = Stemmer.Stemmer(self.stemmer).stemWord
         return [None if word is None else stem(word) for word in kept]
 
+    def __str__(self) -> str:
+        """The recipe in a few words: parameters that are not the defaults, stop words as a digest.
+        Equal texts mean equal recipes."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not isinstance(self.stopwords, str) and self.stopwords:
+            given["stopwords"] = f"{len(self.stopwords)} words, recipe {self.fingerprint[:8]}"
+        said = [f"{f.name}={given[f.name]}" for f in fields(self) if given[f.name] != f.default]
+        return ", ".join(said) or "defaults"
+
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON-compatible values."""
         values = {**asdict(self), "version": ANALYZER_VERSION}

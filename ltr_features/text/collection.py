@@ -277,9 +277,15 @@ class Collection:
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column of the collection, sentences without a full stop: that
-        queries were drawn from texts that counts, vectors and models have seen, that documents
-        contain HTML, and that queries have the same text."""
+        grades are inferred from clicks, that queries were drawn from texts that counts, vectors and
+        models have seen, that documents contain HTML, and that queries have the same text."""
         found = []
+        if (click_model := self.description.get("click model")) is not None:
+            found.append(
+                f"grades are what the click model {click_model!r} infers from clicks: documents "
+                "that users were not shown count as irrelevant, so measures favour rankings like "
+                "the one that was shown; confirm a gain by ratings or an online experiment"
+            )
         n = 0 if self.query_sources is None else int((self.query_sources >= 0).sum())
         if n:
             found.append(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +12,11 @@ import pytest
 from toys import done, refused, run, topics
 
 from letor.column_names import read_rows
+from letor.errors import LetorWarning
 from letor.rankers.registry import load_ranker
 from ltr_features import ScoringPipeline
 from ltr_features.columns.context import make_workspace
+from ltr_features.text.analyzer import Analyzer
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +60,47 @@ def test_a_pipeline_scores_as_the_ranker_scores_the_rows_of_its_fold(folds, tmp_
         found = pipeline.score(texts[query], [test.document_ids[row] for row in rows])
         np.testing.assert_array_equal(found, expected[rows])
     assert len(pipeline.rank(next(iter(texts.values())), 60)) <= 30
+
+
+def test_the_fold_is_the_one_of_the_rankers_rows(folds, tmp_path):
+    """As its trained columns name it: another fold's models learned from other queries."""
+    build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker2", "--out")
+    said = refused(*build, tmp_path / "service", "--fold", "Fold1")
+    assert "ranker2 was trained on rows of Fold2, not of Fold1; leave the option out" in said
+    run(*build, tmp_path / "service")
+    test = read_rows(folds / "Fold2" / "test.txt")
+    expected = load_ranker(tmp_path / "ranker2").predict(test)
+    texts = dict(zip(topics().query_ids, topics().query_texts, strict=True))
+    rows = np.flatnonzero(test.query_index == 0)
+    pipeline = ScoringPipeline.load(tmp_path / "service")
+    found = pipeline.score(texts[test.query_ids[0]], [test.document_ids[row] for row in rows])
+    np.testing.assert_array_equal(found, expected[rows])
+
+
+def test_columns_made_in_another_way_than_those_of_the_training_rows_are_told(folds, tmp_path):
+    """By another fold's models, another analyzer or other parameters; before, in scores, too."""
+    ranker, folds2 = tmp_path / "ranker1", tmp_path / "folds2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LetorWarning)
+        run("rank", "score", ranker, folds / "Fold1" / "test.txt")
+    which = r"1 column \(s2net\) made in another way .* with fold = 'Fold2' instead of 'Fold1'"
+    with pytest.warns(LetorWarning, match=f"rows to score: {which}"):
+        run("rank", "score", ranker, folds / "Fold2" / "test.txt")
+    few = ("--vali", folds / "Fold2" / "vali.txt", "--param", "n_estimators=2")
+    said = run("rank", "train", folds / "Fold1" / "train.txt", *few, "--out", tmp_path / "other")
+    assert re.search(f"validation rows: {which}", said.stderr)
+
+    make_workspace(topics(), tmp_path / "stemmed", analyzer=Analyzer(stemmer="english"))
+    again = "--family letor46 --family vsm --model s2net --param s2net.max_epochs=1 --folds 4"
+    run("columns", "build", "--workspace", tmp_path / "stemmed", *again.split(), "--out", folds2)
+    which = (
+        r"48 columns \(tf_body, .* with text analysis = 'stemmer=english' instead of 'defaults', "
+        r"k1 = 2.5 instead of 1.2, rank = 100 instead of 4"
+    )
+    with pytest.warns(LetorWarning, match=f"rows to score: {which}"):
+        run("rank", "score", ranker, folds2 / "Fold1" / "test.txt")
+    with pytest.warns(LetorWarning, match="the pipeline: 48 columns"):
+        run("pipeline", "build", folds2, "--ranker", ranker, "--out", tmp_path / "service")
 
 
 @pytest.mark.parametrize("options", ["--by-group", ""])

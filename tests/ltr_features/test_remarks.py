@@ -18,7 +18,7 @@ from toys import run as command
 from letor.column_names import read_rows, write_rows
 from letor.folds import k_fold
 from letor.lint import render, validate
-from ltr_features.columns.context import make_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import DISTANCE, training_distance
 from ltr_features.columns.registry import get_family
@@ -97,6 +97,18 @@ def test_queries_drawn_from_documents_are_told_of(workspace, tmp_path):
     assert collection().remarks == replace(drawn, query_sources=sources * 0 - 1).remarks == []
     with pytest.warns(ColumnWarning, match=told):
         FeatureBuilder(["vsm"]).fit(drawn)
+
+
+def test_grades_inferred_from_clicks_are_told_of(tmp_path):
+    """They are not ratings; a saved workspace still knows."""
+    (tmp_path / "documents.csv").write_text("id,text\na,deep water\nb,still water\n")
+    rows = [("a", 1, 1), ("b", 2, 0)]
+    shown = "".join(f"{s},water,{d},{p},{c}\n" for s in range(40) for d, p, c in rows)
+    (tmp_path / "log.csv").write_text("session,query,document,position,clicked\n" + shown)
+    log, documents = f"log={tmp_path}/log.csv", f"documents={tmp_path}/documents.csv"
+    command("index", "clicks", log, documents, "--out", tmp_path / "workspace")
+    (remark,) = open_workspace(tmp_path / "workspace").remarks
+    assert remark.startswith("grades are what the click model 'pbm' infers from clicks")
 
 
 def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):

@@ -162,7 +162,8 @@ class RankingStages(Preparation):
             values[:, position] = np.load(folder / f"{name}.npy")
             facts = read_json(folder / "facts.json")
             # An earlier run with another name for the column may have made the scores.
-            provenance[model.name] = {**facts[name], **model.recipe.provenance}
+            origin = self.learned_column(split, model).provenance_in(self.context, name)
+            provenance[model.name] = {**facts[name], **origin}
         return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
     def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
