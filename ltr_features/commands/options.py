@@ -144,6 +144,6 @@ def settings_by_owner(
         if owner not in owners:
             raise InputError(
                 f"--{option} {argument}: no {owner_option} {owner} is given; "
-                f"{nearest(owner, owners)}"
+                f"{nearest(owner, owners)} (--option is for families, --param for models)"
             )
     return found
