@@ -181,7 +181,7 @@ def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_pa
     scores = tmp_path / "scores.txt"
     scores.write_text("1\n1\n1\n1\n")
     assert "all scores of a query are equal" in run("measure", letor, "--scores", scores).stderr
-    assert "'--column': Input should be greater than" in run("measure", letor, "--column", 0).stderr
+    assert "'--column'" in run("measure", letor, "--column", 0).stderr
 
 
 def test_warnings_are_lines(letor):
