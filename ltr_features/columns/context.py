@@ -109,11 +109,18 @@ class ColumnContext:
             return self.collection.remarks
         lost = np.where(unknown, asked, 0)
         frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
+        advice = (
+            "index Chinese and Japanese, which have no spaces between words, by pairs of "
+            "characters (index --cjk-bigrams), or put spaces between the words"
+            if self.index.analyzer.leaves_unsegmented(frequent)
+            else "add them to documents as synonyms, or take letter trigrams if they are other "
+            "spellings"
+        )
         return [
             *self.collection.remarks,
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "
-            f"{frequent}), so that no column of words and no model can match or learn them; add "
-            "them to documents as synonyms, or take letter trigrams if they are other spellings",
+            f"{frequent}), so that no column of words and no model can match or learn them; "
+            f"{advice}",
         ]
 
     @property
