@@ -181,9 +181,10 @@ def choose_candidates(
     if not len(found.pairs):
         raise InputError(
             f"none of the {collection.n_queries} queries has a candidate from "
-            f"{', '.join(found.sources)} (for bm25: no document has one of their words); the first "
-            f"is {collection.query_ids[0]!r} ({collection.query_texts[0]!r}). Add documents or "
-            "sources"
+            f"{', '.join(found.sources)} (for bm25: no document has one of their words, or every "
+            f"document has); the first is {collection.query_ids[0]!r} "
+            f"({collection.query_texts[0]!r}). "
+            f"{'; '.join(context.unknown_words) or 'Add documents or sources'}"
         )
     return found
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from toys import done, run
+from toys import done, refused, run
 
 from letor.column_names import read_rows
 from ltr_features.columns.context import open_workspace
@@ -31,6 +31,9 @@ def test_chinese_and_japanese_are_searched_by_pairs_of_characters(japanese: Path
     index = ("index", "beir", f"folder={japanese}", "--out", japanese / "w")
     build = ("columns", "build", "--workspace", japanese / "w", "--family", "letor46")
     done(*index)
+    assert "by pairs of characters (index --cjk-bigrams)" in refused(
+        *build, "--out", japanese / "rows.txt"
+    )
     unsegmented = run(*build, "--candidates", "judged", "--out", japanese / "judged.txt")
     assert "by pairs of characters (index --cjk-bigrams)" in unsegmented.stderr
     done(*index, "--cjk-bigrams")
