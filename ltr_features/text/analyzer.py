@@ -10,7 +10,8 @@ The full token rule (Unicode general categories; the Unicode version is Python's
    gives ``don`` and ``t``), the hyphen and the underscore.
 4. Each code point is case-folded in full (Unicode's CaseFolding.txt, statuses C and F, which is
    Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
-   U+0307. The rule depends neither on neighbouring characters nor on the language.
+   U+0307. The rule does not depend on neighbouring characters, and on the language only with the
+   Turkish stemmer: ``I`` gives ``ı`` then.
 5. A folded run becomes its compatibility composition (NFKC), folded again, unless that has other
    characters than letters, numbers and marks: full-width ``ＵＳＢ`` gives ``usb``, half-width ``ｶﾞ``
    gives ``ガ``, the presentation form ``ﻻ`` gives ``لا``. ``i`` + U+0307 gives ``i``.
@@ -19,10 +20,11 @@ The full token rule (Unicode general categories; the Unicode version is Python's
    (East_Asian_Width W) is never too short, since one may be a word. The remaining runs may be
    stemmed.
 
-On request, each sequence of ideographs and kana is replaced before step 3 by its pairs of
-neighbours (``東京都`` by ``東京`` and ``京都``): Chinese and Japanese have no spaces between words.
+On request, each sequence of ideographs and kana is first replaced by its pairs of neighbours
+(``東京都`` by ``東京`` and ``京都``): Chinese and Japanese have no spaces between words.
 
-Recipes of version 0.1.0 have the rule 1: without step 5, dropping short runs of every script.
+Recipes of version 0.1.0 have the rule 1: without step 5 and Turkish capitals, and with a least
+length for ideographs, too.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ class Analyzer:
         if isinstance(self.stopwords, str) and self.stopwords not in STOPWORD_LISTS:
             raise InputError(
                 f"stopwords: no list named {self.stopwords!r}; use one of "
-                f"{', '.join(STOPWORD_LISTS)}, or give the words as a tuple"
+                f"{', '.join(STOPWORD_LISTS)}, or list the words"
             )
         if not isinstance(self.stopwords, str):
             object.__setattr__(self, "stopwords", tuple(self.stopwords))
@@ -111,11 +113,12 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, in order, including repetitions."""
-        runs = self._runs(self.spaced(text))
-        return [term for term in self.terms(runs) if term is not None]
+        return [term for term in self.terms(self._runs(text)) if term is not None]
 
-    def spaced(self, text: str) -> str:
-        """The text, with ``cjk_bigrams`` in pairs of ideographs and kana between spaces."""
+    def prepared(self, text: str) -> str:
+        """The text before step 1: capitals of Turkish and, between spaces, pairs of characters."""
+        if self.stemmer == "turkish" and self.lowercase and self.version > 1:
+            text = unicodedata.normalize("NFC", text).translate(_TURKISH)
         return _CJK.sub(_pairs, text) if self.cjk_bigrams else text
 
     def leaves_unsegmented(self, text: str) -> bool:
@@ -189,7 +192,7 @@ class Analyzer:
 
     def _runs(self, text: str) -> list[str]:
         table = _FOLDING if self.lowercase else _KEEPING
-        return unicodedata.normalize("NFC", text).translate(table).split(" ")
+        return unicodedata.normalize("NFC", self.prepared(text)).translate(table).split(" ")
 
     def _composed(self, word: str) -> str:
         """Step 5 of the module's rule."""
@@ -263,6 +266,10 @@ class _Translation(dict[int, str | None]):
 
 _FOLDING = _Translation(fold=True)
 _KEEPING = _Translation(fold=False)
+
+
+#: Turkish has capitals of its own for ı and i.
+_TURKISH = str.maketrans("Iİ", "ıi")
 
 
 def _pairs(match: re.Match[str]) -> str:

@@ -141,7 +141,7 @@ def count_units(
     """Yield the field and the counts of each unit, in the order of the units."""
     tables = _character_tables(analyzer.lowercase)
     yield from map_blocks(
-        lambda unit: (unit[0], _count_block([*map(analyzer.spaced, unit[1])], tables)),
+        lambda unit: (unit[0], _count_block([*map(analyzer.prepared, unit[1])], tables)),
         units,
         threads,
     )

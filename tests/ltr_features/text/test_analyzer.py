@@ -95,6 +95,14 @@ def test_chinese_and_japanese_in_pairs_of_characters(text, expected):
     assert Analyzer(cjk_bigrams=True).tokens(text) == expected
 
 
+def test_turkish_stems_have_turkish_capitals():
+    analyzer = Analyzer(stemmer="turkish", stopwords=("ILE", "İÇİN"))
+    assert analyzer.tokens("ISPARTA ısparta I\u0307zmir İZMİR izmir") == [
+        "ıspar", "ıspar", "izmir", "izmir", "izmir"
+    ]  # fmt: skip
+    assert analyzer.tokens("ıle için") == []
+
+
 def test_the_rule_of_the_first_version_is_kept():
     first = Analyzer(version=1, stopwords=("Der",))
     assert first.tokens("ＵＳＢ 赤 der İd") == ["ｕｓｂ", "der", "i\u0307d"]
