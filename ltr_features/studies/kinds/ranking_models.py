@@ -56,7 +56,7 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
 
 def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Curve | None:
     """The first fold's training curve; None if the model has no history."""
-    name = f"{model.name}, {title.lower()}, first fold"
+    name = f"{model.name}, {title}, first fold"
     if isinstance(fitted, TrainableModel):
         history = fitted.history_
         epochs = history.epochs
@@ -159,7 +159,7 @@ def _of_model(
     D: csr_matrix,
 ) -> EmbeddingMap | None:
     try:
-        title = f"{name}, {experiment.config.splits[0].title.lower()}, first fold"
+        title = f"{name}, {experiment.config.splits[0].title}, first fold"
         return embedding_map(title, of, labels, fitted.embed_documents(D))
     except TypeError:  # the model has no document vectors
         return None
@@ -177,7 +177,7 @@ def nearest_words(
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
-    name = f"{model.name}, {title.lower()}, first fold"
+    name = f"{model.name}, {title}, first fold"
     remarks = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
     if fitted.only_same_words:
         return NearestWords(name, f"{remarks}In this model, a query word matches only itself.", [])

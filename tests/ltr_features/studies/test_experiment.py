@@ -294,6 +294,7 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
         assert text in html
         assert text in summary
     assert "before training (latent semantic indexing plus the tf-idf cosine)" in html
+    assert "ssi, Unseen queries, first fold" in html
     assert "accumulator_start" in html
     assert "commonaa" in html
     assert "http://" not in html.replace("http://www.w3.org", "")
