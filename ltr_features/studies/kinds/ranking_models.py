@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -98,6 +99,16 @@ def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
         return False
 
 
+def asked_words(experiment: RankingStages) -> tuple[list[str], list[str]]:
+    """The words of ``nearest_words`` as the index has them, and those that it does not have."""
+    index = experiment.context.index
+    found = {
+        asked: [word for word in index.analyzer.tokens(asked) if word in index.vocabulary]
+        for asked in experiment.config.nearest_words
+    }
+    return list(dict.fromkeys(chain(*found.values()))), [w for w in found if not found[w]]
+
+
 def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:
     """The word map of the experiment, with its ``nearest_words`` and the most frequent words.
 
@@ -108,8 +119,7 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Emb
     config, context = experiment.config, experiment.context
     name, every = str(config.word_map), context.index.vocabulary
     order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
-    chosen = [word for word in config.nearest_words if word in every]
-    words = list(dict.fromkeys([*chosen, *(every[int(i)] for i in order)]))
+    words = list(dict.fromkeys([*asked_words(experiment)[0], *(every[int(i)] for i in order)]))
     if fitted is None:
         family = _family(experiment, name)
         assert isinstance(family, WordVectorSource)
