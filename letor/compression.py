@@ -167,7 +167,7 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
         return
     with open_input(path) as stream:
         content = stream.read()
-    if _is_utf8(content):
+    if is_utf8(content):
         yield io.BytesIO(content)
         return
     try:
@@ -180,7 +180,7 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
     yield io.BytesIO(text.encode("utf-8"))
 
 
-def _is_utf8(content: bytes) -> bool:
+def is_utf8(content: bytes) -> bool:
     """Whether a text has characters beyond ASCII and is UTF-8. (UTF-16 has null bytes.)"""
     if content.isascii() or b"\0" in content:
         return False

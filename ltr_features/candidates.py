@@ -96,8 +96,7 @@ def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
     return [
         f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are among "
         "them, and no ranker can show the others: add a source that does not need the query's "
-        "words (lsi) or, if other documents are judged too, judged; texts without spaces are not "
-        "segmented into words"
+        "words (lsi) or, if other documents are judged too, judged"
     ]
 
 
@@ -182,9 +181,10 @@ def choose_candidates(
     if not len(found.pairs):
         raise InputError(
             f"none of the {collection.n_queries} queries has a candidate from "
-            f"{', '.join(found.sources)} (for bm25: no document has one of their words); the first "
-            f"is {collection.query_ids[0]!r} ({collection.query_texts[0]!r}). Add documents or "
-            "sources"
+            f"{', '.join(found.sources)} (for bm25: no document has one of their words, or every "
+            f"document has); the first is {collection.query_ids[0]!r} "
+            f"({collection.query_texts[0]!r}). "
+            f"{'; '.join(context.unknown_words) or 'Add documents or sources'}"
         )
     return found
 

@@ -100,20 +100,31 @@ class ColumnContext:
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column, sentences without a full stop: those of the
-        collection, and one if many of the queries' words occur in no document."""
+        collection, and :attr:`unknown_words`."""
+        return [*self.collection.remarks, *self.unknown_words]
+
+    @property
+    def unknown_words(self) -> list[str]:
+        """A remark, without a full stop, if many of the queries' words occur in no document."""
         words, counts = self.query_words
         asked = np.asarray(counts.sum(axis=0)).ravel()
         unknown = self.index.vocabulary.rows(words) < 0
         share = asked[unknown].sum() / max(asked.sum(), 1)
         if share < MANY_UNKNOWN:
-            return self.collection.remarks
+            return []
         lost = np.where(unknown, asked, 0)
         frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
+        advice = (
+            "index Chinese and Japanese, which have no spaces between words, by pairs of "
+            "characters (index --cjk-bigrams), or put spaces between the words"
+            if self.index.analyzer.leaves_unsegmented(frequent)
+            else "add them to documents as synonyms, or take letter trigrams if they are other "
+            "spellings"
+        )
         return [
-            *self.collection.remarks,
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "
-            f"{frequent}), so that no column of words and no model can match or learn them; add "
-            "them to documents as synonyms, or take letter trigrams if they are other spellings",
+            f"{frequent}), so that no column of words and no model can match or learn them; "
+            f"{advice}"
         ]
 
     @property

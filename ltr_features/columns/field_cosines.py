@@ -51,13 +51,16 @@ class FieldCosines(ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = context.cached_for_queries((self, "queries"), lambda: self._queries(context))
+        asked = self._asked(context)
         stored = context.cached((self, "fields"), lambda: self._fields(context))
         values = np.zeros((len(pairs), len(EMBEDDING_FIELDS), 2), dtype=np.float32)
         places = [EMBEDDING_FIELDS.index(field) for field in stored]
         found = cosines(asked, list(stored.values()), pairs.query, pairs.document, context.threads)
         values[:, places] = found.reshape(len(pairs), len(places), 2)
         return values.reshape(len(pairs), 2 * len(EMBEDDING_FIELDS))
+
+    def _asked(self, context: ColumnContext) -> Bags:
+        return context.cached_for_queries((self, "queries"), lambda: self._queries(context))
 
     @abstractmethod
     def _queries(self, context: ColumnContext) -> Bags:

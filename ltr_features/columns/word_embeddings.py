@@ -16,10 +16,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_features.columns.base import rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
 from ltr_features.columns.vector_sources import WordVectorSource
 from ltr_features.embeddings.cosines import Bags
+from ltr_features.text.collection import Pairs
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,14 @@ class WordEmbeddingWord(WordVectorSource, FieldCosines):
     name: ClassVar[str] = "w2v-word"
     description: ClassVar[str] = "average and maximum cosine of word vectors, query against field"
     compared: ClassVar[str] = "words of the query and words of the {field}"
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        without = np.diff(self._asked(context).ends) == 0
+        return [int(without[pairs.query].sum())] * len(self.columns)
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        without = rows_without("query word with a vector", n_missing, n)
+        return f"{without} and get 0; are the vectors those of the texts' language?"
 
     def _queries(self, context: ColumnContext) -> Bags:
         words, counts = context.query_words

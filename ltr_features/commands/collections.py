@@ -33,7 +33,9 @@ def index(
         typer.Argument(help="KEY=VALUE options of the source, for example folder=data/nfcorpus."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The new workspace.")] = Path("workspace"),
-    stopwords: Annotated[str, typer.Option(help="List of stop words to leave out: english.")] = "",
+    stopwords: Annotated[
+        str, typer.Option(help="Stop words to leave out: english, or a file of words.")
+    ] = "",
     stemmer: Annotated[
         str | None, typer.Option(help="Snowball stemmer, for example english.")
     ] = None,
@@ -44,6 +46,14 @@ def index(
             help="Least number of letters or digits of a word (one ideograph or kana is enough).",
         ),
     ] = 2,
+    cjk_bigrams: Annotated[
+        bool,
+        typer.Option(
+            "--cjk-bigrams",
+            help="Take pairs of neighbouring characters as the words of Chinese and Japanese, "
+            "which have no spaces between words.",
+        ),
+    ] = False,
     scheduler: Annotated[
         str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
@@ -57,12 +67,17 @@ def index(
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace
     from ltr_features.sources.registry import read_collection
-    from ltr_features.text.analyzer import Analyzer
+    from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
     replaced = check_outputs(out, kind="folder")
-    analyzer = Analyzer(stopwords=stopwords or (), stemmer=stemmer, min_length=min_length)
+    analyzer = Analyzer(
+        stopwords=stopwords_named(stopwords) if stopwords else (),
+        stemmer=stemmer,
+        min_length=min_length,
+        cjk_bigrams=cjk_bigrams,
+    )
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))

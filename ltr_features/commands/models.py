@@ -130,6 +130,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     import numpy as np
     import scipy.sparse as sp
 
+    from ltr_features.text.analyzer import Analyzer
     from ltr_features.text.letter_ngrams import rows_of_word
 
     if model.n_query_words_ != model.n_words_:
@@ -137,8 +138,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             f"queries of this {model.name} model have words of their own, which its file does not "
             "hold; use nearest_words of the model with the number of the word"
         )
-    if word in vocabulary or word.casefold() in vocabulary:
-        row = int(vocabulary.rows([word if word in vocabulary else word.casefold()])[0])
+    folded = " ".join(Analyzer(min_length=1).tokens(word)) or word
+    if word in vocabulary or folded in vocabulary:
+        row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
         if model.only_same_words:
             typer.echo(f"{word} matches itself alone")
             return
@@ -148,7 +150,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
         _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
         return
-    parts = [(part, rows_of_word(vocabulary, part)) for part in word.casefold().split()]
+    parts = [(part, rows_of_word(vocabulary, part)) for part in folded.split()]
     unknown = next((part for part, rows in parts if not len(rows)), None if parts else word)
     if unknown is not None:
         raise InputError(f"{unknown!r} is not a word of the model{_near(unknown, vocabulary)}")

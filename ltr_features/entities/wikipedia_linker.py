@@ -19,6 +19,7 @@ length (the service does the same with its parameter long_text).
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -81,7 +82,8 @@ class WikipediaLinker:
         )
 
     def link(self, texts: Sequence[str]) -> list[list[Mention]]:
-        """The mentions of each text, in order of start."""
+        """The mentions of each text, in order of start; positions are those in its NFC, the normal
+        form of Wikipedia's texts."""
         _ = self._statistics  # computed before threads ask for it
         blocks = [texts[i : i + _BLOCK] for i in range(0, len(texts), _BLOCK)]
         return [m for part in map_blocks(self._link, blocks, self.threads) for m in part]
@@ -97,6 +99,7 @@ class WikipediaLinker:
     def _link(self, texts: Sequence[str]) -> list[list[Mention]]:
         base = self.base
         probability, commonness, first, shift = self._statistics
+        texts = [unicodedata.normalize("NFC", text) for text in texts]
         words = hash_words(word_lines(texts))
         starts, lengths, found = np.empty((3, LONGEST_PHRASE * len(words)), dtype=np.int64)
         n = spot(

@@ -1,7 +1,7 @@
 """Words of texts and their hashes, for dumps and for texts to be linked alike.
 
 A word is a maximal run of letters and digits, case-folded. Texts are expected in canonical
-composition (NFC), as Wikipedia's are: spans refer to the text as it was given.
+composition (NFC), as Wikipedia's are.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def read_queries(
         fields: parts of a topic that make up the query: "title", "desc", "narr".
         columns: the columns ``id`` and ``text`` of a table, if they do not have usual names; None
             if there is no option for them.
-        encoding: encoding of tables that are not UTF-8.
+        encoding: encoding of files that are not UTF-8.
 
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty or not unique.
@@ -171,7 +171,7 @@ def read_queries(
     path, usual = table_of(path), {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
     found = named_rows(path, columns, usual, "query_columns", encoding)
     if found is None:
-        return dict(read_topics(str(path), fields))
+        return dict(read_topics(str(path), fields, encoding))
     texts: dict[str, str] = {}
     for number, row in found:
         query = row["id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -107,11 +108,18 @@ class JudgedPairs:
         value = whole_grade(where, grade)
         row = self._documents.get(document, -1)
         if row < 0 or query not in self._queries:
-            what = f"document {document!r}" if row < 0 else f"query {query!r}"
+            wanted, known_ids = (document, self._documents) if row < 0 else (query, self._queries)
+            what = f"{'document' if row < 0 else 'query'} {wanted!r}"
             if self._skip:
                 self.n_skipped += 1
                 self._first_skipped = self._first_skipped or f"{where} has {what}"
                 return
+            composed = unicodedata.normalize("NFC", wanted)
+            if any(unicodedata.normalize("NFC", known) == composed for known in known_ids):
+                raise InputError(
+                    f"{where}: {what} has other code points for the same letters than in the "
+                    "collection; write both in one normal form, NFC"
+                )
             raise InputError(
                 f"{where}: there is no {what} in the collection; add it, remove the line, or skip "
                 "such lines by the option on_unknown=skip"

@@ -39,7 +39,7 @@ def read_trec(
             query per line (an id, then a colon or tab, then the text), or a table of queries.
         qrels: lines ``qid iteration docno grade``, or a table of judgements.
         topic_fields: parts of a topic that make up the query: "title", "desc", "narr".
-        encoding: encoding of the documents; old collections are often "latin-1".
+        encoding: encoding of files that are not UTF-8; old collections are often "latin-1".
         keep_unjudged: keep topics without judgements; by default they are left out and counted.
         on_unknown: "raise" or "skip" (and count) judgements of unknown documents or topics.
         name: name of the collection.
@@ -49,7 +49,7 @@ def read_trec(
             duplicate document number, or a pair judged twice with different grades.
     """
     check_encoding(encoding)
-    queries = read_queries(topics, fields=topic_fields)
+    queries = read_queries(topics, fields=topic_fields, encoding=encoding)
     rows: dict[str, int] = {}
     texts = DocumentTexts()
     for path in document_files(documents):
@@ -63,7 +63,7 @@ def read_trec(
     if not (fields := texts.fields()):
         raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
-    judged.add_rows(qrels, judgement_rows(qrels))
+    judged.add_rows(qrels, judgement_rows(qrels, encoding=encoding))
     query_ids = [query for query in queries if keep_unjudged or query in judged]
     if not query_ids:
         raise judged.none_left(qrels)

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
-from letor.compression import open_input
+from letor.compression import is_utf8, open_input
 from letor.errors import InputError
 from ltr_features.sources.trec_topics import TAG, elements, inner, real_references, tidy
 
@@ -83,7 +83,7 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
                 if start is None:
                     raise InputError(f"{path}: document {done} has no <DOC> before its </DOC>")
                 try:
-                    yield part[start.end() :].decode(encoding)
+                    yield part[start.end() :].decode("utf-8" if is_utf8(part) else encoding)
                 except UnicodeDecodeError as error:
                     raise InputError(
                         f"{path}: document {done} is not {encoding} ({error.reason}); name its "

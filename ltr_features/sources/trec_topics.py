@@ -20,7 +20,7 @@ _NO_CHARACTER = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{
 
 
 def read_topics(
-    path: str | os.PathLike[str], fields: Sequence[str] = ("title",)
+    path: str | os.PathLike[str], fields: Sequence[str] = ("title",), encoding: str = "utf-8"
 ) -> list[tuple[str, str]]:
     """(id, query text) of each topic, in order; see :func:`ltr_features.sources.trec.read_trec`.
 
@@ -33,7 +33,7 @@ def read_topics(
             f"topic_fields: {', '.join(unknown) or 'none'} given; use {', '.join(TOPIC_FIELDS)}"
         )
     path = Path(path)
-    text = "\n".join(line for _, line in text_lines(path))
+    text = "\n".join(line for _, line in text_lines(path, encoding))
     if re.search(r"<top>", text, re.I):
         found = _sgml_topics(path, text, fields)
     elif re.search(r"<topic\b", text):

@@ -10,36 +10,56 @@ The full token rule (Unicode general categories; the Unicode version is Python's
    gives ``don`` and ``t``), the hyphen and the underscore.
 4. Each code point is case-folded in full (Unicode's CaseFolding.txt, statuses C and F, which is
    Python's ``str.casefold``): ``ß`` gives ``ss``, final ``ς`` gives ``σ``, ``İ`` gives ``i`` +
-   U+0307. The rule depends neither on neighbouring characters nor on the language.
-5. These folded runs are dropped: runs of marks only, runs outside the length limits (in code
-   points), stop words, and, on request, runs of numbers only. A run with an ideograph, kana or
-   Hangul syllable (East_Asian_Width W) is never too short, since one may be a word; recipes of
-   version 0.1.0 drop it. The remaining runs may be stemmed.
+   U+0307. The rule does not depend on neighbouring characters, and on the language only with the
+   Turkish stemmer: ``I`` gives ``ı`` then.
+5. A folded run becomes its compatibility composition (NFKC), folded again, unless that has other
+   characters than letters, numbers and marks: full-width ``ＵＳＢ`` gives ``usb``, half-width ``ｶﾞ``
+   gives ``ガ``, the presentation form ``ﻻ`` gives ``لا``. ``i`` + U+0307 gives ``i``.
+6. These runs are dropped: runs of marks only, runs outside the length limits (in code points), stop
+   words, and, on request, runs of numbers only. A run with an ideograph, kana or Hangul syllable
+   (East_Asian_Width W) is never too short, since one may be a word. The remaining runs may be
+   stemmed.
+
+On request, each sequence of ideographs and kana is first replaced by its pairs of neighbours
+(``東京都`` by ``東京`` and ``京都``): Chinese and Japanese have no spaces between words.
+
+Recipes of version 0.1.0 have the rule 1: without step 5 and Turkish capitals, and with a least
+length for ideographs, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import Stemmer
 
+from letor.compression import text_lines
 from letor.errors import InputError
 
-#: Increased whenever the rule above changes, so that stored counts of another rule are refused.
-ANALYZER_VERSION = 1
+#: Increased whenever the rule above changes. Stored recipes keep theirs.
+ANALYZER_VERSION = 2
 
 #: The one format character that separates words.
 ZERO_WIDTH_SPACE = "\u200b"
 
 #: Names of stop word lists for ``Analyzer.stopwords``.
 STOPWORD_LISTS = ("english",)
+
+#: Ideographs (with their marks of repetition) and kana, full or half-width.
+_CJK = re.compile(
+    "[々-〇ぁ-ゖ\u3099\u309aゝ-ゟァ-ヺー-ヿㇰ-ㇿ㐀-䶿一-鿿\uf900-\ufaffｦ-ﾟ\U0001b000-\U0001b16f"
+    "\U00020000-\U000323af]+"
+)
 
 
 @dataclass(frozen=True)
@@ -48,15 +68,16 @@ class Analyzer:
 
     Attributes:
         lowercase: fold case in full (step 4 of the module's rule).
-        stopwords: ``"english"``, or a tuple of words (compared after folding, before stemming);
-            none by default.
+        stopwords: ``"english"``, or a tuple of words, which are folded as texts are and compared
+            before stemming; none by default. See :func:`stopwords_named` for files.
         stemmer: a Snowball algorithm by its PyStemmer name (``"english"``, ``"porter"``,
             ``"german"``, ...); None leaves words as they are.
         min_length: least number of code points of a token, before stemming.
-        short_ideographs: keep tokens with ideographs, kana or Hangul whatever ``min_length`` is.
         max_length: greatest number of code points of a token, before stemming; longer ones are
             dropped, not cut.
-        drop_numbers: drop tokens made of numbers only (``1998``, ``½``, ``Ⅳ``).
+        drop_numbers: drop tokens made of numbers only (``1998``, ``½``).
+        cjk_bigrams: take the pairs of neighbouring ideographs and kana as words.
+        version: of the rule; 1 is that of version 0.1.0.
 
     Raises:
         InputError: a parameter is outside its range or names an unknown list or stemmer.
@@ -68,13 +89,14 @@ class Analyzer:
     min_length: int = 2
     max_length: int = 64
     drop_numbers: bool = False
-    short_ideographs: bool = True
+    cjk_bigrams: bool = False
+    version: int = ANALYZER_VERSION
 
     def __post_init__(self) -> None:
         if isinstance(self.stopwords, str) and self.stopwords not in STOPWORD_LISTS:
             raise InputError(
                 f"stopwords: no list named {self.stopwords!r}; use one of "
-                f"{', '.join(STOPWORD_LISTS)}, or give the words as a tuple"
+                f"{', '.join(STOPWORD_LISTS)}, or list the words"
             )
         if not isinstance(self.stopwords, str):
             object.__setattr__(self, "stopwords", tuple(self.stopwords))
@@ -91,22 +113,31 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, in order, including repetitions."""
-        table = _FOLDING if self.lowercase else _KEEPING
-        runs = unicodedata.normalize("NFC", text).translate(table).split(" ")
-        return [term for term in self.terms(runs) if term is not None]
+        return [term for term in self.terms(self._runs(text)) if term is not None]
+
+    def prepared(self, text: str) -> str:
+        """The text before step 1: capitals of Turkish and, between spaces, pairs of characters."""
+        if self.stemmer == "turkish" and self.lowercase and self.version > 1:
+            text = unicodedata.normalize("NFC", text).translate(_TURKISH)
+        return _CJK.sub(_pairs, text) if self.cjk_bigrams else text
+
+    def leaves_unsegmented(self, text: str) -> bool:
+        """Whether the text has ideographs or kana, which make words only where spaces are."""
+        return not self.cjk_bigrams and _CJK.search(text) is not None
 
     def terms(self, words: Iterable[str]) -> list[str | None]:
         """The token of each folded run, or None if the run is dropped."""
         stop = self._stop
+        short_ideographs = self.version > 1
         kept = [
             word
-            if (self.min_length <= len(word) or (self.short_ideographs and _is_wide(word)))
+            if (self.min_length <= len(word) or (short_ideographs and _is_wide(word)))
             and len(word) <= self.max_length
             and word not in stop
             and (word.isascii() or not _only(word, "M"))
             and not (self.drop_numbers and _only(word, "N"))
             else None
-            for word in words
+            for word in map(self._composed, words)
         ]
         if self.stemmer is None:
             return kept
@@ -124,9 +155,9 @@ class Analyzer:
 
     def to_json(self) -> dict[str, Any]:
         """The parameters as JSON-compatible values."""
-        values = {**asdict(self), "version": ANALYZER_VERSION}
-        if not self.short_ideographs:  # the rule of 0.1.0, whose recipes do not have the key
-            del values["short_ideographs"]
+        values = asdict(self)
+        if self.version == 1:  # its recipes do not have the key
+            del values["cjk_bigrams"]
         return values
 
     @classmethod
@@ -136,17 +167,18 @@ class Analyzer:
         Raises:
             InputError: the values are of another version of the rule, or have unknown parameters.
         """
-        if values.get("version") != ANALYZER_VERSION:
+        if values.get("version") not in (1, ANALYZER_VERSION):
             raise InputError(
                 f"text analysis recipe of version {values.get('version')!r}; this program has "
                 f"version {ANALYZER_VERSION}: analyse the texts again"
             )
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(values) - known - {"version"})
+        unknown = sorted(set(values) - {f.name for f in fields(cls)})
         if unknown:
-            raise InputError(f"text analysis recipe: unknown parameters {', '.join(unknown)}")
-        parameters = {name: value for name, value in values.items() if name in known}
-        parameters.setdefault("short_ideographs", False)
+            raise InputError(
+                f"text analysis recipe: unknown parameters {', '.join(unknown)}; analyse the texts "
+                "again"
+            )
+        parameters = dict(values)
         if isinstance(parameters.get("stopwords"), list):
             parameters["stopwords"] = tuple(parameters["stopwords"])
         return cls(**parameters)
@@ -163,7 +195,25 @@ class Analyzer:
     def _stop(self) -> frozenset[str]:
         if self.stopwords == "english":
             return english_stopwords()
-        return frozenset(self.stopwords)
+        if self.version == 1:
+            return frozenset(self.stopwords)
+        return frozenset(self._composed(run) for word in self.stopwords for run in self._runs(word))
+
+    def _runs(self, text: str) -> list[str]:
+        table = _FOLDING if self.lowercase else _KEEPING
+        return unicodedata.normalize("NFC", self.prepared(text)).translate(table).split(" ")
+
+    def _composed(self, word: str) -> str:
+        """Step 5 of the module's rule."""
+        if word.isascii() or self.version == 1:
+            return word
+        composed = unicodedata.normalize("NFKC", word)
+        if self.lowercase:
+            folded = composed.casefold().replace("i\u0307", "i")
+            composed = unicodedata.normalize("NFKC", folded)
+        if composed == word or any(character_class(c) != "token" for c in composed):
+            return word
+        return composed
 
 
 @cache
@@ -171,6 +221,28 @@ def english_stopwords() -> frozenset[str]:
     """The list of English function words that this package ships."""
     text = files("ltr_features.text").joinpath("stopwords_english.txt").read_text(encoding="utf-8")
     return frozenset(text.split())
+
+
+def stopwords_named(name: str) -> str | tuple[str, ...]:
+    """``name`` if it is that of a list of this package, else the words of a file in UTF-8.
+
+    White space separates words; what follows ``|`` or ``#`` in a line is a comment, as in the lists
+    of Snowball and Lucene.
+
+    Raises:
+        InputError: no such list or file, bytes of another encoding, or no words.
+    """
+    if name in STOPWORD_LISTS:
+        return name
+    if not os.path.isfile(name):
+        raise InputError(
+            f"stop words: {name!r} is neither a file nor one of {', '.join(STOPWORD_LISTS)}"
+        )
+    lines = (re.split(r"[|#]", line)[0] for _, line in text_lines(name))
+    words = tuple(dict.fromkeys(word for line in lines for word in line.split()))
+    if not words:
+        raise InputError(f"{name}: no stop words; put one on each line")
+    return words
 
 
 def character_class(character: str) -> str:
@@ -203,6 +275,15 @@ class _Translation(dict[int, str | None]):
 
 _FOLDING = _Translation(fold=True)
 _KEEPING = _Translation(fold=False)
+
+
+#: Turkish has capitals of its own for ı and i.
+_TURKISH = str.maketrans("Iİ", "ıi")
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = unicodedata.normalize("NFKC", match[0])
+    return f" {' '.join(map(''.join, pairwise(run))) or run} "
 
 
 def _is_wide(word: str) -> bool:

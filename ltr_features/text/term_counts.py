@@ -140,7 +140,11 @@ def count_units(
 ) -> Iterator[tuple[str, CountedBlock]]:
     """Yield the field and the counts of each unit, in the order of the units."""
     tables = _character_tables(analyzer.lowercase)
-    yield from map_blocks(lambda unit: (unit[0], _count_block(unit[1], tables)), units, threads)
+    yield from map_blocks(
+        lambda unit: (unit[0], _count_block([*map(analyzer.prepared, unit[1])], tables)),
+        units,
+        threads,
+    )
 
 
 def merge_counted(

@@ -183,6 +183,18 @@ def test_provenance_says_what_was_learned_from(random_context, vectors):
     assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")
 
 
+def test_queries_without_a_known_word_are_told(tmp_path):
+    path = tmp_path / "german.txt"
+    path.write_text("1 2\nhaus 1 0\n", encoding="utf-8")
+    context = context_of({"body": ["das Haus", "дом"]}, ["Haus", "дом", "maison"])
+    family, pairs = WordEmbeddingWord(vectors=str(path)), all_pairs(context)
+    notes = build_columns(context, pairs, [family]).provenance["w2v_word_avg_body"]
+    assert notes["remarks"] == [
+        "4 of 6 rows (66.7 %) have no query word with a vector and get 0; are the vectors those of "
+        "the texts' language?"
+    ]
+
+
 def test_stemmed_tokens_find_the_words_of_the_file(tmp_path):
     path = tmp_path / "v.vec"
     path.write_text("Running 1 0\nfoxes 0 1\n")

@@ -94,6 +94,10 @@ def test_explain_shows_what_a_word_is_hashed_to(tmp_path):
     # pear occurs in 6 texts, always with apple (12), the first of two equal frequent words.
     assert hashed == "pear is hashed to (DICE): apple 0.667"
     assert matches.startswith("pear matches: ")
+    # Words are folded as those of texts are.
+    assert lines("explain", path, "ＰＥＡＲ", "--count", 1)[-1] == matches.replace(
+        "pear", "ＰＥＡＲ"
+    )
 
 
 def test_explain_shows_topics_and_translations(tmp_path):

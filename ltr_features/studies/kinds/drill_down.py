@@ -128,10 +128,17 @@ class _Side:
             parts = column_contributions(self._ranker, self._folder, rows, wanted)
         query = rows.query_index[wanted]
         for mask in (query == q for q in np.unique(query)):
-            parts[mask] -= parts[mask].mean(axis=0)
-            spread = parts[mask].sum(axis=1).std()
-            parts[mask] /= spread if spread > 0 else 1.0
+            parts[mask] = _in_spreads(parts[mask])
         return pd.DataFrame(parts, columns=names)
+
+
+def _in_spreads(parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A query's contributions [rows, columns], relative to their means and in units of the scores'
+    standard deviation; scores that differ by rounding alone are equal and have no unit."""
+    parts = parts - parts.mean(axis=0)
+    spread = parts.sum(axis=1).std()
+    rounding = np.finfo(np.float32).eps * np.abs(parts).sum(axis=1).max()
+    return parts / (spread if spread > rounding else 1.0)
 
 
 def _with_columns(

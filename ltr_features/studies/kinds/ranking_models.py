@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -56,7 +57,7 @@ def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str
 
 def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Curve | None:
     """The first fold's training curve; None if the model has no history."""
-    name = f"{model.name}, {title.lower()}, first fold"
+    name = f"{model.name}, {title}, first fold"
     if isinstance(fitted, TrainableModel):
         history = fitted.history_
         epochs = history.epochs
@@ -98,6 +99,16 @@ def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
         return False
 
 
+def asked_words(experiment: RankingStages) -> tuple[list[str], list[str]]:
+    """The words of ``nearest_words`` as the index has them, and those that it does not have."""
+    index = experiment.context.index
+    found = {
+        asked: [word for word in index.analyzer.tokens(asked) if word in index.vocabulary]
+        for asked in experiment.config.nearest_words
+    }
+    return list(dict.fromkeys(chain(*found.values()))), [w for w in found if not found[w]]
+
+
 def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:
     """The word map of the experiment, with its ``nearest_words`` and the most frequent words.
 
@@ -108,8 +119,7 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Emb
     config, context = experiment.config, experiment.context
     name, every = str(config.word_map), context.index.vocabulary
     order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
-    chosen = [word for word in config.nearest_words if word in every]
-    words = list(dict.fromkeys([*chosen, *(every[int(i)] for i in order)]))
+    words = list(dict.fromkeys([*asked_words(experiment)[0], *(every[int(i)] for i in order)]))
     if fitted is None:
         family = _family(experiment, name)
         assert isinstance(family, WordVectorSource)
@@ -159,7 +169,7 @@ def _of_model(
     D: csr_matrix,
 ) -> EmbeddingMap | None:
     try:
-        title = f"{name}, {experiment.config.splits[0].title.lower()}, first fold"
+        title = f"{name}, {experiment.config.splits[0].title}, first fold"
         return embedding_map(title, of, labels, fitted.embed_documents(D))
     except TypeError:  # the model has no document vectors
         return None
@@ -177,7 +187,7 @@ def nearest_words(
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
-    name = f"{model.name}, {title.lower()}, first fold"
+    name = f"{model.name}, {title}, first fold"
     remarks = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
     if fitted.only_same_words:
         return NearestWords(name, f"{remarks}In this model, a query word matches only itself.", [])

@@ -38,6 +38,7 @@ class TextConfig(Section):
     Attributes:
         stopwords: words to leave out, or "english". stemmer: a Snowball stemmer, e.g. "english".
         min_length, max_length: of words that are kept. drop_numbers: leave out numbers.
+        cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
     """
 
     lowercase: bool = True
@@ -46,6 +47,7 @@ class TextConfig(Section):
     min_length: int = 2
     max_length: int = 64
     drop_numbers: bool = False
+    cjk_bigrams: bool = False
 
 
 class FamilyConfig(Section):

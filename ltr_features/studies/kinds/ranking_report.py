@@ -15,6 +15,7 @@ from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
 from ltr_features.studies.kinds.ranking_models import (
+    asked_words,
     map_of_documents,
     map_of_words,
     model_facts,
@@ -54,6 +55,7 @@ def make_report(experiment: RankingStages) -> Report:
     words: list[NearestWords] = []
     studies = []
     drawn: dict[str, MatchingModel] = {}
+    asked, absent = asked_words(experiment)
     for number, output in enumerate(outputs):
         model_notes: dict[str, str] = {}
         for model in config.models:
@@ -63,11 +65,13 @@ def make_report(experiment: RankingStages) -> Report:
                 curves.append(curve)
             if number == 0 and model.name in (config.word_map, config.document_map):
                 drawn[model.name] = fitted[0]
-            if number == 0 and config.nearest_words:
-                near = nearest_words(output.split.title, model, fitted[0], config.nearest_words)
+            if number == 0 and asked:
+                near = nearest_words(output.split.title, model, fitted[0], asked)
                 words += [near] if near is not None else []
         studies.append(_study(experiment, output, model_notes))
     warnings = check_expected(config, studies)
+    if absent:
+        warnings.append(f"nearest_words: no document has {', '.join(absent)}.")
     maps = []
     for items, name, make in (
         ("words", config.word_map, map_of_words),

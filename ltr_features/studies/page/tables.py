@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rich.cells import cell_len
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -150,16 +152,15 @@ def _harmless(content: Any) -> Any:
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int) -> str:
     """A plain-text table with a rule under the header; the first ``left`` columns are left-aligned,
-    the others right-aligned."""
+    the others right-aligned, by the places that characters take on a terminal."""
     table = [list(header), *map(list, rows)]
-    widths = [max(len(row[j]) for row in table) for j in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if j < left else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
+    widths = [max(cell_len(row[j]) for row in table) for j in range(len(header))]
+
+    def padded(j: int, cell: str) -> str:
+        blanks = " " * (widths[j] - cell_len(cell))
+        return cell + blanks if j < left else blanks + cell
+
+    lines = ["  ".join(padded(j, cell) for j, cell in enumerate(row)).rstrip() for row in table]
     return "\n".join([lines[0], "─" * (sum(widths) + 2 * (len(widths) - 1)), *lines[1:]])
 
 

@@ -244,3 +244,12 @@ def test_bad_input_is_named(tmp_path, base):
     (damaged / "sense_ends.npy").write_bytes((base.path / "sense_ends.npy").read_bytes()[:-8])
     with pytest.raises(InputError, match=r"sense_ends\.npy: .*damaged"):
         KnowledgeBase.open(damaged)
+
+
+def test_decomposed_letters_are_found_as_composed_ones(tmp_path):
+    dump = [page_xml("Größe", "[[Größe]]", page_id=1), page_xml("B", "[[Größe]]", page_id=2)]
+    (tmp_path / "dump.xml").write_bytes(dump_xml(dump))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    composed, decomposed = WikipediaLinker(tmp_path / "kb").link(["die größe", "die gro\u0308ße"])
+    assert [m.entity for m in composed] == ["Größe"]
+    assert decomposed == composed

@@ -138,3 +138,9 @@ def test_half_a_character_is_named(tmp_path):
     write(tmp_path, corpus=[*CORPUS, {"_id": "d4", "text": "x \ud800 y"}])
     with pytest.raises(InputError, match=r"corpus\.jsonl, line 4: text has '.ud800', half"):
         read_beir(tmp_path)
+
+
+def test_ids_in_another_normal_form_are_told(tmp_path):
+    write(tmp_path, [{"_id": "gr\u00f6\u00dfe", "text": "a"}], test="q1\tgro\u0308\u00dfe\t1\n")
+    with pytest.raises(InputError, match=r"line 2: document .* has other code points"):
+        read_beir(tmp_path)

@@ -116,6 +116,17 @@ def test_encodings_are_named(tmp_path):
         list(trec_documents(path))
 
 
+@pytest.mark.parametrize("encodings", [("utf-8", "latin-1"), ("latin-1", "utf-8")])
+def test_the_encoding_is_that_of_documents_and_topics_that_are_not_utf_8(tmp_path, encodings):
+    docs, topics, _ = files = write(tmp_path, topics="301:café\n302: thé\n")
+    for path, encoding in zip((docs, topics), encodings, strict=True):
+        text = path.read_text(encoding="utf-8").replace("<TEXT>", "<TEXT>Zoë ")
+        path.write_bytes(text.encode(encoding))
+    found = read_trec(*files, encoding="latin-1")
+    assert found.query_texts == ["café", "thé"]
+    assert "Zoë" in found.fields["body"][0]
+
+
 @pytest.mark.parametrize(
     ("text", "body"),
     [

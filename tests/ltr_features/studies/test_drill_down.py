@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_features.studies.kinds.drill_down import TOP, _movers, query_rankings
+from ltr_features.studies.kinds.drill_down import TOP, _in_spreads, _movers, query_rankings
 from ltr_features.studies.page.report import QueryRankings, RankedDocument
 
 
@@ -58,3 +58,12 @@ def test_movers_are_the_columns_that_push_in_the_direction_of_the_move() -> None
     names, shift = ["a", "b", "new", "none"], np.array([0.4, -0.5, 0.9, 0.0])
     assert _movers(names, shift, up=True) == [("new", 0.9), ("a", pytest.approx(0.4))]
     assert _movers(names, shift, up=False) == [("b", pytest.approx(-0.5))]
+
+
+def test_contributions_to_scores_that_are_equal_but_for_rounding_stay_small() -> None:
+    apart = _in_spreads(np.array([[0.3, 0.1], [0.1, 0.1]]))
+    np.testing.assert_allclose(apart, [[1.0, 0.0], [-1.0, 0.0]])
+    tied = np.array([[0.1, 0.2], [0.3, 0.0], [0.0, 0.3]])
+    centred = tied - tied.mean(axis=0)
+    assert 0 < centred.sum(axis=1).std() < 1e-16  # divided by it, they would be of size 1e16
+    np.testing.assert_array_equal(_in_spreads(tied), centred)

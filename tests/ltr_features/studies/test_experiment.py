@@ -57,7 +57,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
     for system in values["systems"]:
         if system.get("columns") and not system.get("ranker"):
             system["ranker"] = "LambdaMART"
-    values["nearest_words"] = ["commonaa", "absent"]
+    values["nearest_words"] = ["CommonAA", "absent"]
     values["repeats"] = 1
     values["evaluation"]["learning_curve"] = [0.5]
     repeated = {system["name"]: system for system in values["systems"]}
@@ -294,6 +294,8 @@ def test_the_report_tells_verdict_definitions_and_settings(run):
         assert text in html
         assert text in summary
     assert "before training (latent semantic indexing plus the tf-idf cosine)" in html
+    assert "ssi, Unseen queries, first fold" in html
+    assert "nearest_words: no document has absent" in html
     assert "accumulator_start" in html
     assert "commonaa" in html
     assert "http://" not in html.replace("http://www.w3.org", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import xml.etree.ElementTree as ET
 
 import matplotlib
@@ -189,3 +190,11 @@ def test_ids_are_unique_by_key() -> None:
 
 def test_clipped() -> None:
     assert clipped("abcdef", 4) == "abc…"
+
+
+def test_labels_in_scripts_without_glyphs_are_text_in_the_svg_and_no_warning() -> None:
+    labels = ["文字", "मान", "كلمات"]
+    chart = forest([("", [Estimate(label, 0.1, "") for label in labels], 0.0)], "NDCG@10", "t")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set(labels) <= set(words(chart))

@@ -165,3 +165,19 @@ def test_few_and_many_queries(
     assert seen["found"][0].endswith("queries")
     assert seen["nothing"] == ("no query matches", [])
     check_kinds(study, seen)
+
+
+def test_texts_from_right_to_left_keep_their_order(browser: Browser, page: Path) -> None:
+    """The full stop of an Arabic sentence with a Latin word is on its left."""
+    browser.open(page)
+    first, last = browser.evaluate("""(() => {
+      const cell = document.querySelector("tbody th");
+      cell.textContent = "\u0642\u064a\u0645\u0629 JSON \u0635\u0627\u0644\u062d\u0629.";
+      return [0, cell.textContent.length - 1].map(at => {
+        const range = document.createRange();
+        range.setStart(cell.firstChild, at);
+        range.setEnd(cell.firstChild, at + 1);
+        return range.getBoundingClientRect().left;
+      });
+    })()""")
+    assert last < first

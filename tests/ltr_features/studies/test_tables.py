@@ -54,6 +54,11 @@ def test_several_baselines_are_told_apart_by_letters(make_report: Callable[..., 
     assert "▲a▲b" in table
 
 
+def test_columns_are_aligned_by_the_places_of_characters() -> None:
+    got = aligned(["a", "num"], [["文字", "1"], ["e\u0301", "2"]], left=1)
+    assert got.split("\n")[2:] == ["文字    1", "e\u0301       2"]
+
+
 def test_means_table_holds_every_mean_in_aligned_columns(
     make_report: Callable[..., Report],
 ) -> None:

@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from letor.errors import InputError
-from ltr_features.text.analyzer import Analyzer, english_stopwords
+from ltr_features.text.analyzer import Analyzer, english_stopwords, stopwords_named
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,16 @@ from ltr_features.text.analyzer import Analyzer, english_stopwords
         ("snake_case x-ray C3PO", ["snake", "case", "ray", "c3po"]),
         ("Straße STRASSE", ["strasse", "strasse"]),
         ("ΣΊΣΥΦΟΣ σίσυφος", ["σίσυφοσ", "σίσυφοσ"]),
-        ("İstanbul", ["i\u0307stanbul"]),
+        ("İstanbul istanbul", ["istanbul", "istanbul"]),
+        ("ＵＳＢ ﬁx ｶﾞｽ ﻻ ｘ²", ["usb", "fix", "ガス", "لا", "x2"]),
+        ("ΜΑΪ\u0301ΟΥ μαΐου", ["μαΐου", "μαΐου"]),
+        ("a\ufdfa 1½", ["a\ufdfa", "1½"]),  # would become several words
         ("cafe\u0301 café", ["café", "café"]),
         (
             "co\u00adoperate zero\u200bwidth می\u200cخواهم",
             ["cooperate", "zero", "width", "میخواهم"],
         ),
-        ("हिन्दी 𝒳𝒴 \U0001f600 2½", ["हिन्दी", "𝒳𝒴", "2½"]),
+        ("हिन्दी 𝒳𝒴 \U0001f600 2½", ["हिन्दी", "xy", "2½"]),
         ("日本語 テキスト", ["日本語", "テキスト"]),
         ("\ud800lone surrogate", ["lone", "surrogate"]),
         ("a\x00bb", ["bb"]),
@@ -47,7 +50,7 @@ def test_marks_alone_are_no_token():
 
 
 def test_numbers_can_be_dropped():
-    text = "1998 half ½½ b2b Ⅳ４"
+    text = "1998 half ½½ b2b ４²"
     assert Analyzer(drop_numbers=True).tokens(text) == ["half", "b2b"]
     assert "1998" in Analyzer().tokens(text)
 
@@ -56,6 +59,54 @@ def test_stop_words_are_compared_after_folding_and_before_stemming():
     analyzer = Analyzer(stopwords=("running",), stemmer="english")
     assert analyzer.tokens("RUNNING runs runner") == ["run", "runner"]
     assert Analyzer(stopwords="english").tokens("The cat is on the mat") == ["cat", "mat"]
+
+
+def test_stop_words_are_folded_as_texts_are():
+    stop = ("daß", "FÜR", "u\u0308ber", "ως", "İçin", "ｔｈｅ", "l'été")
+    assert Analyzer(stopwords=stop).tokens("Daß dass für Über ΩΣ için the l’été nun") == ["nun"]
+    kept = Analyzer(stopwords=("DER",), lowercase=False)
+    assert kept.tokens("DER der") == ["der"]
+
+
+def test_stop_words_are_read_from_lists_as_others_publish_them(tmp_path):
+    path = tmp_path / "german.txt"
+    path.write_text("\ufeffder | the\n| forms\ndaß und  # and\n\nder\n", encoding="utf-8")
+    assert stopwords_named(str(path)) == ("der", "daß", "und")
+    assert stopwords_named("english") == "english"
+    path.write_text("| nothing\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"german.txt: no stop words"):
+        stopwords_named(str(path))
+    with pytest.raises(InputError, match="'german' is neither a file nor one of english"):
+        stopwords_named("german")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("東京都庁", ["東京", "京都", "都庁"]),
+        ("佐々木、が", ["佐々", "々木", "が"]),
+        ("USBメモリ3個", ["usb", "メモ", "モリ", "個"]),
+        ("ｶﾞｷﾞ か\u3099き゛", ["ガギ", "がき"]),
+        ("한국어 words 𠮷野", ["한국어", "words", "𠮷野"]),
+        ("中・日", ["中", "日"]),
+    ],
+)
+def test_chinese_and_japanese_in_pairs_of_characters(text, expected):
+    assert Analyzer(cjk_bigrams=True).tokens(text) == expected
+
+
+def test_turkish_stems_have_turkish_capitals():
+    analyzer = Analyzer(stemmer="turkish", stopwords=("ILE", "İÇİN"))
+    assert analyzer.tokens("ISPARTA ısparta I\u0307zmir İZMİR izmir") == [
+        "ıspar", "ıspar", "izmir", "izmir", "izmir"
+    ]  # fmt: skip
+    assert analyzer.tokens("ıle için") == []
+
+
+def test_the_rule_of_the_first_version_is_kept():
+    first = Analyzer(version=1, stopwords=("Der",))
+    assert first.tokens("ＵＳＢ 赤 der İd") == ["ｕｓｂ", "der", "i\u0307d"]
+    assert Analyzer.from_json(first.to_json()) == first
 
 
 def test_the_shipped_stop_words_are_folded_and_distinct():
@@ -84,6 +135,8 @@ def test_fingerprints_tell_recipes_apart():
         Analyzer(stemmer="english"),
         Analyzer(stopwords="english"),
         Analyzer(drop_numbers=True),
+        Analyzer(cjk_bigrams=True),
+        Analyzer(version=1),
     ]
     assert len({recipe.fingerprint for recipe in recipes}) == len(recipes)
 

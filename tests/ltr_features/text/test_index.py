@@ -94,8 +94,8 @@ def test_changes_in_memory_never_reach_the_files(index, tmp_path):
 
 
 def test_words_of_any_script_survive(tmp_path):
-    TermIndex.build(collection(body=["Straße 日本 𝒳𝒴 é"])).save(tmp_path / "index")
-    assert TermIndex.open(tmp_path / "index").vocabulary.words == ("strasse", "日本", "𝒳𝒴")
+    TermIndex.build(collection(body=["Straße 日本 𐐀𐐁 é"])).save(tmp_path / "index")
+    assert TermIndex.open(tmp_path / "index").vocabulary.words == ("strasse", "日本", "𐐨𐐩")
 
 
 def test_a_field_without_words_can_be_stored(tmp_path):

@@ -17,7 +17,7 @@ from ltr_features.text.term_counts import count_fields, count_terms, renumbered
 # compositions, Hangul letters, astral letters, a lone surrogate, the ends of UTF-8's widths.
 TRICKY = (
     "İßςΣΐﬃ\u0345\u0301\u0323eEsS'’_-\u00ad\u200b\u200d\ufeff\u1112\u1161\u11ab각𝒳𐐀Ⴀ"
-    "\ud800\x00\x7f\x80߿ࠀ\uffff\U00010000\U0010ffff1½ \n"
+    "ＡｶﾞﻻⅣ²\ufdfa\ud800\x00\x7f\x80߿ࠀ\uffff\U00010000\U0010ffff1½ \n"
 )
 TEXTS = st.lists(
     st.text(st.one_of(st.sampled_from(TRICKY), st.characters(exclude_categories=()))), max_size=6
@@ -41,6 +41,13 @@ def slow_tokens(text, fold):
         elif category != "Cf" or character == "\u200b":
             runs.append(run)
             run = ""
+    for i, run in enumerate(runs):
+        composed = unicodedata.normalize("NFKC", run)
+        if fold:
+            folded = composed.casefold().replace("i\u0307", "i")
+            composed = unicodedata.normalize("NFKC", folded)
+        if all(unicodedata.category(c)[0] in "LNM" for c in composed):
+            runs[i] = composed
     return [run for run in runs if any(unicodedata.category(c)[0] != "M" for c in run)]
 
 
@@ -60,6 +67,15 @@ def test_kernel_and_twins_agree_on_any_text(texts, fold):
     assert as_counters(words, counts) == expected
     assert [Counter(analyzer.tokens(text)) for text in texts] == expected
     assert words == sorted(set().union(*expected))
+
+
+def test_pairs_of_ideographs_are_counted_like_words():
+    texts = ["東京都庁へ行く", "USBメモリ 東京"]
+    words, counts = count_terms(texts, Analyzer(cjk_bigrams=True), threads=1)
+    assert as_counters(words, counts) == [
+        Counter(["東京", "京都", "都庁", "庁へ", "へ行", "行く"]),
+        Counter(["usb", "メモ", "モリ", "東京"]),
+    ]
 
 
 @given(TEXTS, st.integers(1, 30))

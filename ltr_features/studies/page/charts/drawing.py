@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -115,7 +116,10 @@ class Drawing:
 
 def _saved(figure: Figure, kind: str, date: str) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata={date: None})
+    with warnings.catch_warnings():
+        # Viewers of SVG take other fonts for what the PDF lacks (see docs/experiments.md).
+        warnings.filterwarnings("ignore", "Glyph |Matplotlib currently", UserWarning)
+        figure.savefig(buffer, format=kind, metadata={date: None})
     return buffer.getvalue()
 
 
