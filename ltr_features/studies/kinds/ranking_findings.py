@@ -145,10 +145,10 @@ class Findings:
         whole = next((s for s in config.all_systems if s.name == valued), None)
         if whole is None or not config.variants:
             return None
-        alone = next(variant.name for variant, _, kind in config.variants if kind == "alone")
+        alone = [variant.name for variant, _, kind in config.variants if kind == "alone"]
         groups, kinds, pairs = zip(
             *(
-                (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, alone))
+                (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, *alone))
                 for v, group, kind in config.variants
                 if kind != "alone"
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ltr_features.studies.page.query_tables import hard_query_table
+from ltr_features.studies.page.query_tables import hard_query_table, noise_note
 from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
 from ltr_features.studies.page.table_parts import (
     Part,
@@ -160,12 +160,17 @@ def value_table(study: Study) -> Table | None:
         number("With", "with", value),
         number("Without", "without", value),
     ]
+    methods = {
+        "left out": "Left out: the system against one retrained without the group.",
+        "added": "Added: the first group and this one against the first group alone.",
+        "shuffled": "Shuffled: what the trained rankers lose when the group's values are shuffled "
+        "within each query.",
+    }
+    kinds = {row["kind"] for row in found}
     caption = (
         f"What groups of columns are worth to {study.column_value_of}, in {study.measures[0]}. "
-        "Left out: the system against one retrained without the group. Added: the first group and "
-        "this one against the first group alone. Shuffled: what the trained rankers lose when the "
-        "group's values are shuffled within each query. Corrected p: "
-        f"{study.test.correction_name} over the rows of this table."
+        f"{' '.join(text for kind, text in methods.items() if kind in kinds)} Corrected p: "
+        f"{study.test.correction_name} over the rows of this table.{noise_note(study)}"
     )
     return table_of(f"Value of columns, {study.name}", parts, found, caption)
 
