@@ -193,6 +193,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         remarks=[
             *experiment.context.remarks,
             *experiment.candidate_facts["remarks"],
+            *found.coverage(),
             *(f"Column {remark}" for remark in grouped_remarks(_provenance(experiment, output))),
             *(
                 f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
