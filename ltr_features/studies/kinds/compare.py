@@ -282,7 +282,7 @@ def _check(config: CompareConfig, data: Path) -> None:
     if len(config.runs) < 2:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):
-        problems.append(f"{len(names)} names for {len(config.runs)} runs")
+        problems.append(f"{counted(len(names), 'name')} for {counted(len(config.runs), 'run')}")
     if shared := repeated(names):
         problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
     if len(set(config.baselines)) == len(names):

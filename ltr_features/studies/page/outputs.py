@@ -119,4 +119,4 @@ def _moves(study: Study) -> pd.DataFrame:
             for rankings in study.drill_down
             for document in rankings.moved
         ]
-    )
+    ).astype(dict.fromkeys(("label", "before", "after"), "Int64"))

@@ -17,7 +17,7 @@ from ltr_features.studies.page.table_parts import (
     two,
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
-from ltr_features.studies.page.verdicts import p_value, signed, value
+from ltr_features.studies.page.verdicts import minus, p_value, signed, value
 from ltr_features.studies.statistics.significance import TIE
 
 EXTREME_QUERIES = 6
@@ -202,8 +202,8 @@ def moves_table(study: Study, one: QueryRankings) -> Table:
         rows.append(
             [
                 Cell(move.title or move.document, move.document if move.title else ""),
-                str(move.label),
-                Cell(ranks, style="gain" if move.up == (move.label > 0) else "loss"),
+                "–" if move.label is None else minus(str(move.label)),
+                Cell(ranks, style="gain" if move.up == (move.relevance > 0) else "loss"),
                 *([columns] if pushed else []),
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ltr_base.names import counted
 from ltr_features.studies.page.query_tables import hard_query_table, noise_note
 from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
 from ltr_features.studies.page.table_parts import (
@@ -65,7 +66,7 @@ def marks_note(study: Study) -> str:
         f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}; {refits}"
         f"p < {test.alpha:g} after correction ({test.correction_name}) over "
         f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
-        f"comparisons (pairs x measures; {len(study.queries):,} queries)."
+        f"comparisons (pairs x measures; {counted(len(study.queries), 'query')})."
     )
 
 
