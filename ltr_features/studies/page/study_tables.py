@@ -76,6 +76,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
     means = {
         m: {s.name: value(s.per_query[m].mean()) for s in study.systems} for m in study.measures
     }
+    ranked = any(system.columns for system in study.systems)
     rows: list[list[Cell | str]] = []
     for system in study.systems:
         role = ""
@@ -86,7 +87,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         rows.append(
             [
                 Cell(system.name + role, note, style="baseline" if role else ""),
-                f"{len(system.columns) or '–'}",
+                *([f"{len(system.columns) or '–'}"] if ranked else []),
                 *(
                     Cell(
                         shown[system.name],
@@ -102,7 +103,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         f"Systems, {study.name}",
         [
             "System",
-            "Columns",
+            *(["Columns"] if ranked else []),
             *(Column(m, href=(anchors or {}).get(m, "")) for m in study.measures),
         ],
         rows,

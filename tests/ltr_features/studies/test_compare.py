@@ -222,6 +222,7 @@ def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, t
         title = "begins like this" if number == 7 else f"Title <{number}>" if number < 60 else ""
         assert move["title"] == title
     assert set(moves["columns"]) == {""}
+    assert "System & NDCG@10 & MAP" in (report / "tables.tex").read_text()
     html = (report / "report.html").read_text()
     assert "Documents that moved" in html
     assert "ranked documents without a title" in html
