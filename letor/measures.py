@@ -58,9 +58,10 @@ _TIES_OF_RANX = (
 
 #: Rules for all measures that reports compute from qrels and runs; shown with their definitions.
 RUN_RULES = (
-    "A document with label 1 or more is relevant. A query without relevant documents counts 0 and "
-    "stays in the mean; so does a query for which nothing was retrieved. A query without any "
-    "judgement is left out. Equal scores are ordered by document id, ascending."
+    "A document with label 1 or more is relevant; one without judgement, or with a label below 0, "
+    "counts as label 0. A query without relevant documents counts 0 and stays in the mean; so does "
+    "a query for which nothing was retrieved. A query without any judgement is left out. Equal "
+    "scores are ordered by document id, ascending."
 )
 
 

@@ -32,6 +32,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.frames import check_row_order
 from letor.judged_runs import checked_frame
+from ltr_base.names import counted
 
 QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
@@ -292,9 +293,9 @@ def _line_number(path: str | os.PathLike[str], row: int) -> int:
 
 
 def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> InputError:
+    found = counted(len(_split(line)), "field")
     return InputError(
-        f"{path}:{number}: {len(_split(line))} fields instead of {len(names)} ({' '.join(names)}): "
-        f"{line[:80]!r}"
+        f"{path}:{number}: {found} instead of {len(names)} ({' '.join(names)}): {line[:80]!r}"
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from letor.dataset import GIVEN
+from ltr_base.names import listed
 from ssi_models.remarks import FitWarning
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -57,6 +59,23 @@ def family_remarks(provenance: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for remark in notes.get("remarks", ())
     ]
     return list(dict.fromkeys(found))
+
+
+def given_remark(provenance: Mapping[str, Mapping[str, Any]], used: Collection[str]) -> list[str]:
+    """A remark on columns that were made elsewhere, if any of those that are used was.
+
+    Args:
+        provenance: of the columns. used: names of columns.
+    """
+    given = [
+        name for name in provenance if name in used and provenance[name]["trained on"] == GIVEN
+    ]
+    if not given:
+        return []
+    return [
+        f"given columns ({listed(given, 3)}): if their source saw judgements of the test queries, "
+        "which cannot be checked, a gain is worth nothing"
+    ]
 
 
 def alike(remarks: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:

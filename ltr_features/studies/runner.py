@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from letor.errors import InputError
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
 from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work
@@ -99,12 +100,20 @@ class StageRunner:
                 yield
 
     def done(self, stage: Planned) -> StageResult:
-        """The stage's result; the stage runs unless this run or an earlier one has made it."""
+        """The stage's result; the stage runs unless this run or an earlier one has made it.
+
+        Raises:
+            InputError: it cannot be made; the message begins with the stage.
+        """
         if stage.name not in self._done:
             with self.reporter.stage(stage.name, stage.title) as outcome:
-                result = self.stages.run(
-                    stage.name, stage.inputs, stage.make, resumable=stage.resumable, code=stage.code
-                )
+                try:
+                    result = self.stages.run(
+                        stage.name, stage.inputs, stage.make, resumable=stage.resumable,
+                        code=stage.code,
+                    )  # fmt: skip
+                except InputError as error:
+                    raise InputError(f"{stage.title or stage.name}: {error}") from error
                 outcome.append("reused" if result.reused else result.reason)
             self._done[stage.name] = result
         return self._done[stage.name]

@@ -131,7 +131,7 @@ def test_runs_are_read_as_line_by_line(tmp_path_factory, lines, end, ended):
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if len(fields) == 1:
-            with pytest.raises(InputError, match=f"a.run:{number}: 1 fields instead of 6"):
+            with pytest.raises(InputError, match=f"a.run:{number}: 1 field instead of 6"):
                 read_run(path)
             return
         if fields:

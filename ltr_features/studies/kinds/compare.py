@@ -27,7 +27,7 @@ from ltr_features.sources.files import (
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found, read_query_groups
-from ltr_features.studies.kinds.given_rankings import Given, check_common_queries, run_remarks
+from ltr_features.studies.kinds.given_rankings import Given, check_comparable, run_remarks
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.runner import Planned
@@ -196,9 +196,10 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     """The report on rankings of the same queries.
 
     Raises:
-        InputError: a judged query has no group, or two compared runs have no query in common.
+        InputError: a judged query has no group, nothing is judged relevant, or two compared runs
+            have no query in common.
     """
-    check_common_queries(given, config.pairs)
+    check_comparable(given, config.pairs)
     every = list(dict.fromkeys([*config.measures, config.hard]))
     values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
     judged = next(iter(values.values())).index
@@ -281,7 +282,7 @@ def _check(config: CompareConfig, data: Path) -> None:
     if len(config.runs) < 2:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):
-        problems.append(f"{len(names)} names for {len(config.runs)} runs")
+        problems.append(f"{counted(len(names), 'name')} for {counted(len(config.runs), 'run')}")
     if shared := repeated(names):
         problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
     if len(set(config.baselines)) == len(names):

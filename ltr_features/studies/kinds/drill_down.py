@@ -103,8 +103,9 @@ def _first(
 ) -> list[RankedDocument]:
     """The documents among the first of either ranking, in the system's order."""
     seen = {d: None for ranks in (after, before) for d, rank in ranks.items() if rank <= TOP}
+    grades = {d: int(labels[d]) for d in seen if d in labels}
     return [
-        RankedDocument(d, title(d), int(labels.get(d, 0)), before.get(d), after.get(d))
+        RankedDocument(d, title(d), grades.get(d), before.get(d), after.get(d))
         for d in sorted(seen, key=lambda d: (after.get(d, np.inf), before.get(d, np.inf)))
     ]
 

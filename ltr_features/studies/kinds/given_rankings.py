@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
 from letor.errors import InputError
+from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted
+from ltr_features.studies.page.verdicts import value
+from ltr_features.studies.statistics.precision_recall import coverage_remarks
 from ltr_features.text.collection import examples, normalised, same_text_remark
+
+#: A larger difference between the best and the worst order of equal scores is worth a remark.
+TIED = 0.01
 
 
 @dataclass(eq=False)
@@ -50,8 +56,14 @@ class Given:
         return found if len(set(found.values())) < len(found) else None
 
 
-def check_common_queries(given: Given, pairs: Sequence[tuple[str, str]]) -> None:
-    """Raise InputError if the two runs of a pair have no judged query in common."""
+def check_comparable(given: Given, pairs: Sequence[tuple[str, str]]) -> None:
+    """Raise InputError if no document is judged relevant, or the two runs of a pair have no judged
+    query in common."""
+    if not (given.qrels["label"] >= 1).any():
+        raise InputError(
+            f"none of the {counted(len(given.qrels), 'judgement')} has a grade of 1 or more, so "
+            "every value would be 0: give judgements of relevant documents"
+        )
     judged = set(given.qrels["qid"].astype(str))
     queries = {
         name: [q for q in run["qid"].astype(str).unique() if q in judged]
@@ -66,24 +78,49 @@ def check_common_queries(given: Given, pairs: Sequence[tuple[str, str]]) -> None
 
 
 def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list[str]:
-    """Remarks for the report, sentences without a full stop: on queries that runs lack or that have
-    no judgement, runs of different depth, odd scores, and queries of the same text.
+    """Remarks for the report, sentences without a full stop, the gravest first: on queries that
+    runs lack, documents without a judgement, equal scores, runs of different depth, queries without
+    a judgement, odd scores, and queries of the same text.
 
     Args:
-        judged: ids of the judged queries. measures: names of the measures that are compared.
+        judged: ids of the judged queries.
+        measures: names of the measures that are compared, the primary one first.
     """
+    runs = given.rankings.items()
     return [
-        *_differing_queries(given, judged),
+        *_lacking_queries(given, judged),
+        *coverage_remarks(given.qrels, given.rankings),
+        *(f"{name}: {x}" for name, run in runs for x in _ties(given, run, measures[0])),
         *_differing_depths(given, measures),
-        *(f"{name}: {x}" for name, run in given.rankings.items() for x in score_remarks(run)),
+        *_unjudged(given),
+        *(f"{name}: {x}" for name, run in runs for x in score_remarks(run)),
         *_same_texts(given),
     ]
 
 
-def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
-    """Remarks on each run that lacks some of the judged queries (those that lack half or more
-    first), and on queries of runs alone."""
-    unjudged: dict[str, str] = {}  # query -> the first run that has it
+def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[str]:
+    """A remark, without a full stop, if equal scores leave the mean of a measure open.
+
+    Args:
+        worst, best: the mean if equal scores are ordered by ascending, and by descending grade.
+        order: how they are ordered in the report, a sentence.
+    """
+    if best - worst > TIED:
+        yield (
+            f"gives equal scores to documents of different grades; its {measure} is between "
+            f"{value(worst)} and {value(best)}, depending on their order; {order}"
+        )
+
+
+def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:
+    orders = [replace(run_measure(measure), ties=ties) for ties in ("worst", "best")]
+    worst, best = (evaluate(given.qrels, run, order).mean().item() for order in orders)
+    yield from tie_remark(measure, worst, best, "here the smaller document id goes first")
+
+
+def _lacking_queries(given: Given, judged: pd.Index) -> Iterator[str]:
+    """Remarks on each run that lacks some of the judged queries, those that lack half or more
+    first."""
     lacking = {
         name: len(judged.difference(pd.Index(run["qid"].unique())))
         for name, run in given.rankings.items()
@@ -97,6 +134,11 @@ def _differing_queries(given: Given, judged: pd.Index) -> Iterator[str]:
                 else ""
             )
             yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0{most}"
+
+
+def _unjudged(given: Given) -> Iterator[str]:
+    """A remark on queries of runs alone."""
+    unjudged: dict[str, str] = {}  # query -> the first run that has it
     for name, run in given.rankings.items():
         for query in unjudged_queries(given.qrels, run):
             unjudged.setdefault(query, name)
@@ -123,9 +165,9 @@ def _differing_depths(given: Given, measures: Sequence[str]) -> Iterator[str]:
         ranked = ", ".join(f"{name} {depth:,}" for name, depth in shallow.items())
         yield (
             f"runs of different depth are compared: {ranked} documents per query (median), "
-            f"{deepest} {depths[deepest]:,}. {', '.join(affected)} count what a run does not rank "
-            f"as not found, which favours deeper runs; compare runs of one depth, or up to rank "
-            f"{least:,}"
+            f"{deepest} {depths[deepest]:,}. In {', '.join(affected)}, what a run does not rank "
+            f"counts as not found, which favours deeper runs; compare runs of one depth, or up to "
+            f"rank {least:,}"
         )
 
 

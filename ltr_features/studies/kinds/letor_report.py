@@ -15,6 +15,7 @@ from letor.measures import parse_measure
 from ltr_base.names import counted, listed
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
+from ltr_features.studies.kinds.given_rankings import tie_remark
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
@@ -23,8 +24,6 @@ from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 _KEYS = ["scheme", "fold", "ranker"]
-#: A larger difference between the best and the worst order of equal scores is worth a remark.
-TIED = 0.01
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
 _MARKS = {"gain": "▲", "loss": "▼", "unsure": ""}
@@ -246,13 +245,8 @@ def _remarks(
         told = [(str(r["fold"]), remark) for r in of_folds for remark in r["remarks"]]
         found += [(f"{ranker.label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
         worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
-        if best - worst > TIED:
-            tied = (
-                f"gives equal scores to documents of different grades; its "
-                f"{config.compare_measures[0]} is between {value(worst)} and {value(best)}, "
-                "depending on their order; here they keep the order of the files"
-            )
-            found.append((ranker.label, tied))
+        measure, order = config.compare_measures[0], "here they keep the order of the files"
+        found += [(ranker.label, tied) for tied in tie_remark(measure, worst, best, order)]
     return found
 
 

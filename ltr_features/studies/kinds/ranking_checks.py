@@ -277,6 +277,11 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
     for pair in config.pairs:
         if pair[0] == pair[1]:
             yield f"evaluation.comparisons: {pair[0]!r} is compared with itself"
+        elif pair[::-1] in config.pairs and pair > pair[::-1]:
+            yield (
+                f"evaluation.comparisons: {pair[0]!r} and {pair[1]!r} are compared in both "
+                "directions, which counts twice in the correction: leave one out"
+            )
     for i, expected in enumerate(config.expected):
         splits = [split.name for split in config.splits]
         yield from _no_such(f"expected.{i}", "split", [expected.split], splits)

@@ -161,7 +161,7 @@ class EvaluationConfig(Section):
         learning_curve: shares of the training queries, each in (0, 1), on which the systems of the
             first comparison and of the headline are trained too.
         column_value: system whose column groups are valued: it is trained anew without each group,
-            and the first group is used alone and with each of the others.
+            and if there are more than two, the first is used alone and with each of the others.
     """
 
     measures: tuple[str, ...] = Field(min_length=1)
@@ -274,6 +274,8 @@ class ExperimentConfig(Section):
             rest = tuple(c for c in whole.columns if c != group)
             name = f"{whole.name} without {group}"
             made.append((_variant(whole, name, rest), group, "left out"))
+        if len(whole.columns) == 2:  # adding one would repeat leaving it out
+            return made
         first = whole.columns[0]
         made.append((_variant(whole, f"{first} alone", (first,)), first, "alone"))
         for group in whole.columns[1:]:

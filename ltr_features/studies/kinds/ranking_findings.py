@@ -3,7 +3,9 @@ learning curves, value of columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,7 @@ from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
-from ltr_features.studies.statistics.precision_recall import precision_recall
+from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -81,18 +83,27 @@ class Findings:
             return self.per_query[system][measure]
         return pd.concat([fit[measure] for fit in self.fits[system]], axis=1)
 
-    def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
-        """Precision at levels of recall of the systems on the first screen, over all their fits."""
+    @cached_property
+    def runs(self) -> dict[str, list[pd.DataFrame]]:
+        """The rankings of the systems on the first screen, of all their fits."""
         pairs, output = self.experiment.config.headline_pairs, self.output
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
-        runs = {
+        return {
             name: [
                 read_run(fit.path / "run.txt.gz")
                 for fit in output.fits.get(name, [output.systems[name]])
             ]
             for name in names
         }
-        return precision_recall(self.experiment.test_qrels(output.split), runs)
+
+    def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
+        """Precision at levels of recall of the systems on the first screen, over all their fits."""
+        return precision_recall(self.experiment.test_qrels(self.output.split), self.runs)
+
+    def coverage(self) -> Iterator[str]:
+        """A remark if the systems on the first screen find judged documents in unequal shares."""
+        first = {name: runs[0] for name, runs in self.runs.items()}
+        return coverage_remarks(self.experiment.test_qrels(self.output.split), first)
 
     def hard_queries(self) -> pd.DataFrame | None:
         """The gains on hard queries; None if the experiment names no ``hard_baseline``."""
@@ -145,10 +156,10 @@ class Findings:
         whole = next((s for s in config.all_systems if s.name == valued), None)
         if whole is None or not config.variants:
             return None
-        alone = next(variant.name for variant, _, kind in config.variants if kind == "alone")
+        alone = [variant.name for variant, _, kind in config.variants if kind == "alone"]
         groups, kinds, pairs = zip(
             *(
-                (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, alone))
+                (group, kind, (whole.name, v.name) if kind == "left out" else (v.name, *alone))
                 for v, group, kind in config.variants
                 if kind != "alone"
             ),

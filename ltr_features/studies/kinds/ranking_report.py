@@ -10,7 +10,7 @@ import pandas as pd
 from letor.folds import Fold
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.facts import flat_facts
-from ltr_features.remarks import grouped_remarks
+from ltr_features.remarks import given_remark, grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
@@ -194,18 +194,34 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
         test=found.test,
-        remarks=[
-            *experiment.context.remarks,
-            *experiment.candidate_facts["remarks"],
-            *(f"Column {remark}" for remark in grouped_remarks(_provenance(experiment, output))),
-            *(
-                f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
-                "alike: relax the ranker's parameters, or judge more queries"
-                for result in results
-                if result.importance is not None and not result.importance["gain"].any()
-            ),
-        ],
+        remarks=_remarks(experiment, output, found, results),
     )
+
+
+def _remarks(
+    experiment: RankingStages, output: SplitOutputs, found: Findings, results: list[SystemResult]
+) -> list[str]:
+    """What to know beside the verdict, see :class:`Study`."""
+    config, provenance = experiment.config, _provenance(experiment, output)
+    # Systems and their results are in the same order.
+    used = {
+        result.name: {*result.columns, system.score or ""}
+        for result, system in zip(results, config.all_systems, strict=True)
+    }
+    system, baseline = (used[name] for name in config.pairs[0])
+    return [
+        *experiment.context.remarks,
+        *experiment.candidate_facts["remarks"],
+        *found.coverage(),
+        *(f"Column {remark}" for remark in grouped_remarks(provenance)),
+        *(
+            f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
+            "alike: relax the ranker's parameters, or judge more queries"
+            for result in results
+            if result.importance is not None and not result.importance["gain"].any()
+        ),
+        *given_remark(next(iter(provenance.values())), system - baseline),
+    ]
 
 
 def _split_rule(

@@ -19,6 +19,7 @@ from letor.files import read_json, save_array
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.rankers.registry import get_ranker
+from ltr_base.names import counted
 from ltr_base.source_code import packages_of
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
@@ -282,7 +283,7 @@ class RankingStages(Preparation):
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
-        size = f"one fold of {split.n_folds}, {len(models)} trained columns added"
+        size = f"one fold of {split.n_folds}, {counted(len(models), 'trained column')} added"
         name = f"letor/{split.name}"
         return Planned(name, inputs, make, size, "letor", code=_TRAINING, together=split.name)
 

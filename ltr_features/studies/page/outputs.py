@@ -118,5 +118,6 @@ def _moves(study: Study) -> pd.DataFrame:
             }
             for rankings in study.drill_down
             for document in rankings.moved
-        ]
-    )
+        ],
+        columns=["query", "document", "title", "label", "before", "after", "columns"],
+    ).astype(dict.fromkeys(("label", "before", "after"), "Int64"))

@@ -17,7 +17,7 @@ from ltr_features.studies.page.table_parts import (
     two,
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
-from ltr_features.studies.page.verdicts import p_value, signed, value
+from ltr_features.studies.page.verdicts import minus, p_value, signed, value
 from ltr_features.studies.statistics.significance import TIE
 
 EXTREME_QUERIES = 6
@@ -134,12 +134,12 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
         f"the classes of a property have about equally many queries. {explained} p: Fisher's "
         f"randomisation test{groups}, not corrected for the number of classes."
-        f"{_noise_note(study)}"
+        f"{noise_note(study)}"
         f" {study.query_kinds_note}"
     ).strip()
 
 
-def _noise_note(study: Study) -> str:
+def noise_note(study: Study) -> str:
     """A sentence for the caption if systems were fitted several times, else ""."""
     return " Intervals and p include training noise." if study.n_fits > 1 else ""
 
@@ -159,7 +159,7 @@ def learning_table(study: Study) -> Table | None:
     ]
     caption = (
         f"{study.measures[0]} of systems trained on part of the training queries; the last rows "
-        f"use all of them. p is not corrected for the number of rows.{_noise_note(study)}"
+        f"use all of them. p is not corrected for the number of rows.{noise_note(study)}"
     )
     return table_of(f"Fewer training queries, {study.name}", parts, found, caption)
 
@@ -202,8 +202,8 @@ def moves_table(study: Study, one: QueryRankings) -> Table:
         rows.append(
             [
                 Cell(move.title or move.document, move.document if move.title else ""),
-                str(move.label),
-                Cell(ranks, style="gain" if move.up == (move.label > 0) else "loss"),
+                "–" if move.label is None else minus(str(move.label)),
+                Cell(ranks, style="gain" if move.up == (move.relevance > 0) else "loss"),
                 *([columns] if pushed else []),
             ]
         )

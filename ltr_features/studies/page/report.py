@@ -53,7 +53,7 @@ class RankedDocument:
 
     Attributes:
         document: its id. title: its title, or the beginning of its text; "" if neither is known.
-        label: its judged grade, 0 if it is not judged.
+        label: its judged grade; None if it is not judged.
         before, after: rank in the baseline's and the system's ranking, from 1; None if not ranked.
         columns: columns that pushed it in the direction in which it moved, with their shift: the
             column's contribution to the score against the other first documents, in units of their
@@ -62,7 +62,7 @@ class RankedDocument:
 
     document: str
     title: str
-    label: int
+    label: int | None
     before: int | None
     after: int | None
     columns: Sequence[tuple[str, float]] = ()
@@ -73,12 +73,17 @@ class RankedDocument:
         return self.before is None or (self.after is not None and self.after < self.before)
 
     @property
+    def relevance(self) -> int:
+        """Its grade as measures count it: 0 without a judgement, or with a negative one."""
+        return max(self.label or 0, 0)
+
+    @property
     def gain(self) -> float:
         """Change of the document's discount, weighted by its grade."""
         before, after = (
             0 if r is None else 1 / math.log2(1 + r) for r in (self.before, self.after)
         )
-        return (after - before) * (0.5 + self.label)
+        return (after - before) * (0.5 + self.relevance)
 
 
 @dataclass(frozen=True)

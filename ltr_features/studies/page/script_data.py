@@ -80,8 +80,8 @@ def packed_rankings(study: Study, size: int) -> str:
     none. If not all fit, only the queries that changed most are included.
 
     ``documents``: title and id of each. ``columns``: names. ``queries``: by the query's number, a
-    list for each document: its number, grade, rank before and after (0 for none), followed by the
-    number and shift (in hundredths) of each column that pushed it.
+    list for each document: its number, grade (null: not judged), rank before and after (0 for
+    none), followed by the number and shift (in hundredths) of each column that pushed it.
 
     Args:
         size: maximum number of characters.

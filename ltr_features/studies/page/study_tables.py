@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ltr_features.studies.page.query_tables import hard_query_table
+from ltr_base.names import counted
+from ltr_features.studies.page.query_tables import hard_query_table, noise_note
 from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
 from ltr_features.studies.page.table_parts import (
     Part,
@@ -65,7 +66,7 @@ def marks_note(study: Study) -> str:
         f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}; {refits}"
         f"p < {test.alpha:g} after correction ({test.correction_name}) over "
         f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
-        f"comparisons (pairs x measures; {len(study.queries):,} queries)."
+        f"comparisons (pairs x measures; {counted(len(study.queries), 'query')})."
     )
 
 
@@ -75,6 +76,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
     means = {
         m: {s.name: value(s.per_query[m].mean()) for s in study.systems} for m in study.measures
     }
+    ranked = any(system.columns for system in study.systems)
     rows: list[list[Cell | str]] = []
     for system in study.systems:
         role = ""
@@ -85,7 +87,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         rows.append(
             [
                 Cell(system.name + role, note, style="baseline" if role else ""),
-                f"{len(system.columns) or '–'}",
+                *([f"{len(system.columns) or '–'}"] if ranked else []),
                 *(
                     Cell(
                         shown[system.name],
@@ -101,7 +103,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
         f"Systems, {study.name}",
         [
             "System",
-            "Columns",
+            *(["Columns"] if ranked else []),
             *(Column(m, href=(anchors or {}).get(m, "")) for m in study.measures),
         ],
         rows,
@@ -160,12 +162,17 @@ def value_table(study: Study) -> Table | None:
         number("With", "with", value),
         number("Without", "without", value),
     ]
+    methods = {
+        "left out": "Left out: the system against one retrained without the group.",
+        "added": "Added: the first group and this one against the first group alone.",
+        "shuffled": "Shuffled: what the trained rankers lose when the group's values are shuffled "
+        "within each query.",
+    }
+    kinds = {row["kind"] for row in found}
     caption = (
         f"What groups of columns are worth to {study.column_value_of}, in {study.measures[0]}. "
-        "Left out: the system against one retrained without the group. Added: the first group and "
-        "this one against the first group alone. Shuffled: what the trained rankers lose when the "
-        "group's values are shuffled within each query. Corrected p: "
-        f"{study.test.correction_name} over the rows of this table."
+        f"{' '.join(text for kind, text in methods.items() if kind in kinds)} Corrected p: "
+        f"{study.test.correction_name} over the rows of this table.{noise_note(study)}"
     )
     return table_of(f"Value of columns, {study.name}", parts, found, caption)
 

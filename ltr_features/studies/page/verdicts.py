@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ltr_base.names import counted
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.significance import TIE, corrected
 
@@ -121,7 +122,7 @@ def _numbers(study: Study, row: pd.Series) -> str:
         f"{row['system']} {changes(row['difference'])} ({percent(row['relative'])}), "
         f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
         f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over "
-        f"{len(study.comparisons)} tests), "
+        f"{counted(len(study.comparisons), 'test')}), "
         f"{p_value(row['p'])} uncorrected. {_training(row)}"
         f"{row['won']:,} of {row['n_queries']:,} queries won, {row['tied']:,} tied, "
         f"{row['lost']:,} lost."
@@ -165,9 +166,9 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
     if corrected(p, test.correction)[this] < test.alpha:
         return ""
     return (
-        f"No difference could have been significant: the smallest possible p-value with "
-        f"{row['differing']:,} differing {_observations(row)} and {test.n_permutations:,} "
-        f"permutations is {p_value(row['smallest_p'])}, before correction over {len(p)} tests."
+        f"No difference could have been significant: the smallest possible p-value is "
+        f"{p_value(row['smallest_p'])} ({_observations(row)} that differ: {row['differing']:,}; "
+        f"permutations: {test.n_permutations:,}), before correction over {counted(len(p), 'test')}."
     )
 
 
@@ -178,7 +179,7 @@ def group_verdict(study: Study) -> str:
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
     few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
     if n_groups == n:
-        return f"{n:,} queries are tested.{few}" if few else ""
+        return f"Tested on {counted(n, 'query')}.{few}" if few else ""
     text = (
         f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
         "the same group are not independent"
@@ -240,7 +241,7 @@ def hard_query_verdict(study: Study) -> str:
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
     p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
     others = len(study.queries) - row["n_queries"]
-    rest = f"; on the {others:,} others it {changes(row['other_gain'])}" if others else ""
+    rest = f"; on the {counted(others, 'other')} it {changes(row['other_gain'])}" if others else ""
     text = (
         f"On hard queries (the {row['n_queries']:,}{groups} on which a third ranking, "
         f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "

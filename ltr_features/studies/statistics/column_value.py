@@ -32,7 +32,8 @@ def retrained_value(
 
     Returns:
         ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
-        difference), ``low``, ``high``, ``p``, ``p_corrected`` (over these rows).
+        difference), ``low``, ``high``, ``p`` (the larger of ``p`` and ``p_refits`` of
+        :func:`significance.compare`), ``p_corrected`` (over these rows).
     """
     named = {name for pair in pairs for name in pair}
     table = compare(
@@ -50,7 +51,10 @@ def retrained_value(
             "with": table["system_mean"],
             "without": table["baseline_mean"],
             "value": table["difference"],
-            **{name: table[name] for name in ("low", "high", "p", "p_corrected")},
+            "low": table["low"],
+            "high": table["high"],
+            "p": table[["p", "p_refits"]].max(axis=1),
+            "p_corrected": table["p_corrected"],
         }
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ FEW = 2
 """With fewer relevant documents per query (median) recall has no level between 0 and 1."""
 DEPTH = 10
 """Number of first documents of a ranking of which the judged ones are counted."""
+UNEQUAL = 0.1
+"""Shares of judged documents that differ by more are worth a remark."""
 
 
 def precision_recall(
@@ -45,7 +47,7 @@ def precision_recall(
     note = (
         "Recall is the share of a query's judged relevant documents (median "
         f"{counts.median():g}); if a ranking ends before all are found, precision is 0 from there. "
-        f"{_judged(qrels, [runs[0] for runs in rankings.values()])}"
+        f"{_judged(qrels, {name: runs[0] for name, runs in rankings.items()})}"
     )
     return pd.DataFrame({"recall": LEVELS, **curves}), note
 
@@ -71,18 +73,42 @@ def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np
     return mean
 
 
-def _judged(qrels: pd.DataFrame, runs: Sequence[pd.DataFrame]) -> str:
-    """A sentence on how completely the judgements cover the first documents of the rankings."""
+def judged_shares(
+    qrels: pd.DataFrame, rankings: Mapping[str, pd.DataFrame]
+) -> dict[str, float] | None:
+    """Which share of the first ``DEPTH`` documents of each ranking is judged, in [0, 1]; None if
+    only relevant documents are listed, so that the others may have been judged, too."""
     if not (qrels["label"] < 1).any():
-        return "The judgements list only relevant documents; all others count as not relevant."
+        return None
     judged = qrels[["qid", "docno"]].assign(judged=True)
-    shares = []
-    for run in runs:
+    shares = {}
+    for name, run in rankings.items():
         run = best_first(run[run["qid"].isin(set(qrels["qid"]))])
         first = run.groupby("qid").head(DEPTH).merge(judged, how="left", on=["qid", "docno"])
-        shares.append(first["judged"].notna().mean())
+        shares[name] = float(first["judged"].notna().mean())
+    return shares
+
+
+def coverage_remarks(qrels: pd.DataFrame, rankings: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """A remark, without a full stop, if the judgements cover the rankings unequally: a system that
+    finds documents that nobody judged is underrated (C. Buckley, E. M. Voorhees, SIGIR 2004)."""
+    shares = judged_shares(qrels, rankings)
+    if shares and max(shares.values()) - min(shares.values()) > UNEQUAL:
+        listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        yield (
+            f"of the first {DEPTH} documents, unequal shares are judged: {listed}; others count as "
+            "not relevant, which underrates the systems with smaller shares if some are relevant"
+        )
+
+
+def _judged(qrels: pd.DataFrame, rankings: Mapping[str, pd.DataFrame]) -> str:
+    """A sentence on how completely the judgements cover the first documents of the rankings."""
+    shares = judged_shares(qrels, rankings)
+    if shares is None:
+        return "The judgements list only relevant documents; all others count as not relevant."
+    least = min(shares.values())
     doubt = " Judgements of relevant documents are thus likely missing, and recall is too high."
     return (
-        f"At least {min(shares):.0%} of the first {DEPTH} documents of each ranking are judged; "
-        f"others count as not relevant.{doubt if min(shares) < 0.5 else ''}"
+        f"At least {least:.0%} of the first {DEPTH} documents of each ranking are judged; "
+        f"others count as not relevant.{doubt if least < 0.5 else ''}"
     )

@@ -241,7 +241,9 @@ def _study(
                     RankedDocument(
                         "d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]
                     ),
-                    RankedDocument("d2", "A river", 0, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]),
+                    RankedDocument(
+                        "d2", "A river", None, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]
+                    ),
                     RankedDocument("d3", "A comet", 1, 2, 9),
                 ],
             )

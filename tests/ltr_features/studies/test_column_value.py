@@ -93,3 +93,16 @@ def test_retrained_values_are_paired_differences():
     assert row["value"] == pytest.approx(row["with"] - row["without"])
     assert row["value"] == pytest.approx((frames["whole"]["MAP"] - base).mean())
     assert row["p_corrected"] < 0.05
+
+
+def test_the_p_value_of_a_retrained_value_is_the_one_that_is_corrected():
+    """Over queries the gain is certain; over two fits that disagree, it is not."""
+    queries = [f"q{i}" for i in range(40)]
+    gain = pd.DataFrame({"MAP": np.random.default_rng(0).random(40) * 0.1}, index=queries)
+    fits = {"whole": [0.5 + gain + 0.3, 0.5 + gain - 0.3], "less": [0.5 + 0 * gain] * 2}
+    per_query = {"whole": 0.5 + gain, "less": 0.5 + 0 * gain}
+    settings = TestSettings(n_permutations=500, n_resamples=100)
+    arguments = (per_query, [("whole", "less")], ["g"], ["left out"], "MAP", settings)
+    assert retrained_value(*arguments)["p"].item() < 0.05
+    row = retrained_value(*arguments, fits=fits).iloc[0]
+    assert row["p"] == row["p_corrected"] > 0.5

@@ -222,6 +222,7 @@ def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, t
         title = "begins like this" if number == 7 else f"Title <{number}>" if number < 60 else ""
         assert move["title"] == title
     assert set(moves["columns"]) == {""}
+    assert "System & NDCG@10 & MAP" in (report / "tables.tex").read_text()
     html = (report / "report.html").read_text()
     assert "Documents that moved" in html
     assert "ranked documents without a title" in html
@@ -257,6 +258,61 @@ def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
         "x": {"before": 3, "after": 1},
         "a": {"before": 1, "after": 3},
     }
+
+
+def run_file_of(path: Path, rankings: dict[str, str], scores: str = "54321") -> Path:
+    """A run that ranks the letters of each query's text, with these scores."""
+    lines = (
+        f"{query} Q0 {letter} 1 {score} t\n"
+        for query, letters in rankings.items()
+        for letter, score in zip(letters, scores, strict=False)
+    )
+    path.write_text("".join(lines))
+    return path
+
+
+def test_equal_scores_that_leave_the_value_open_are_told(tmp_path):
+    """The ids of the relevant documents come first, so that the rule for ties favours the run."""
+    (tmp_path / "qrels").write_text(
+        "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
+    )
+    rankings = {f"q{i}": "cba" for i in "123"}
+    runs = [
+        run_file_of(tmp_path / "strict.run", rankings),
+        run_file_of(tmp_path / "coarse.run", rankings, scores="222"),
+        run_file_of(tmp_path / "harmless.run", dict.fromkeys(rankings, "abc"), scores="211"),
+    ]
+    report = told(compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST))
+    assert (
+        "! coarse: gives equal scores to documents of different grades; its NDCG@10 is between "
+        "0.5000 and 1.0000, depending on their order; here the smaller document id goes first."
+    ) in report
+    assert "harmless: gives" not in report
+    assert "strict: gives" not in report
+
+
+def test_unequally_judged_rankings_are_told(tmp_path):
+    """Judgements that one of two systems supplied find the other one worse."""
+    pool = "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
+    runs = [
+        run_file_of(tmp_path / "pooled.run", {f"q{i}": "abc" for i in "123"}),
+        run_file_of(tmp_path / "other.run", {f"q{i}": "xya" for i in "123"}),
+    ]
+    remark = "of the first 10 documents, unequal shares are judged: pooled 100%, other 33%;"
+
+    def of(qrels: str) -> str:
+        (tmp_path / "qrels").write_text(qrels)
+        return told(compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST))
+
+    assert remark in of(pool)
+    positive = "".join(line for line in pool.splitlines(keepends=True) if line[-2] == "1")
+    assert "are judged" not in of(positive)  # the others may have been judged, too
+
+
+def test_judgements_without_a_relevant_document_are_refused(files, tmp_path):
+    (tmp_path / "qrels").write_text("q1 0 d005 0\nq2 0 d010 -1\n")
+    with pytest.raises(InputError, match="none of the 2 judgements has a grade of 1 or more"):
+        compared(files[0], tmp_path / "out", qrels=tmp_path / "qrels")
 
 
 @pytest.mark.parametrize("option", ["queries", "documents"])
@@ -396,9 +452,9 @@ def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_p
         return told(compare_files(runs, out, test=TEST, measures=measures, **options))
 
     assert (
-        "! runs of different depth are compared: cut 2 documents per query (median), bad 5. MAP, "
-        "P@3 count what a run does not rank as not found, which favours deeper runs; compare runs "
-        "of one depth, or up to rank 2."
+        "! runs of different depth are compared: cut 2 documents per query (median), bad 5. In "
+        "MAP, P@3, what a run does not rank counts as not found, which favours deeper runs; "
+        "compare runs of one depth, or up to rank 2."
     ) in of("MAP", "P@2", "P@3")
     assert "different depth" not in of("NDCG@2", "P@1")
     assert "different depth" not in told(compared(folder, tmp_path / "alike"))

@@ -252,15 +252,30 @@ def test_a_missing_file_is_named(tmp_path):
         load_config(tmp_path / "nothing.toml")
 
 
+def test_two_systems_are_compared_in_one_direction(tmp_path):
+    """The other one is the same comparison, and would double the family of the correction."""
+    both = '["more", "words"], ["bm25", "words"]'
+    with pytest.raises(InputError, match="'words, a' and 'bm25' are compared in both directions"):
+        load(tmp_path, GRID.replace('["more", "words"]', both))
+
+
 def test_the_value_of_columns_trains_the_system_without_each_and_the_first_with_each(tmp_path):
-    config = load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "more, a"'))
+    valued = GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "more, a"')
+    config = load(tmp_path, valued)
+    # Of two groups, what the second adds to the first is what the system loses without it.
     assert [(v.name, v.columns, v.ranker, kind) for v, _, kind in config.variants] == [
         ("more, a without letor46", ("vsm",), "a", "left out"),
         ("more, a without vsm", ("letor46",), "a", "left out"),
-        ("letor46 alone", ("letor46",), "a", "alone"),
-        ("letor46 with vsm", ("letor46", "vsm"), "a", "added"),
     ]
-    assert len(config.all_systems) == 5 + 4
+    assert len(config.all_systems) == 5 + 2
+    three = valued.replace('"vsm" }]', '"vsm" }, { family = "letters" }]')
+    config = load(tmp_path, three.replace('"letor46", "vsm"]', '"letor46", "vsm", "letters"]'))
+    assert [(v.name, v.columns, kind) for v, _, kind in config.variants[2:]] == [
+        ("more, a without letters", ("letor46", "vsm"), "left out"),
+        ("letor46 alone", ("letor46",), "alone"),
+        ("letor46 with vsm", ("letor46", "vsm"), "added"),
+        ("letor46 with letters", ("letor46", "letters"), "added"),
+    ]
     with pytest.raises(InputError, match="needs two column groups"):
         load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "words, a"'))
 

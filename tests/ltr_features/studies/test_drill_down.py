@@ -19,7 +19,7 @@ def run_of(**queries: str) -> pd.DataFrame:
 def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> None:
     system = run_of(a="xyz", b="abcdefghijklm")
     baseline = run_of(a="zyx", b="mlkjihgfedcba")
-    labels = {"a": {"x": 2}, "b": {}, "c": {"x": 1}}
+    labels = {"a": {"x": 2, "y": 0, "z": -2}, "b": {}, "c": {"x": 1}}
     differences = pd.Series({"a": 0.1, "b": -0.5, "c": 0.0})
     found = query_rankings(differences, [system, baseline], labels.__getitem__, str.upper)
     assert [one.query for one in found] == ["b", "a", "c"]
@@ -27,6 +27,9 @@ def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> Non
         ("x", 3, 1), ("y", 2, 2), ("z", 1, 3)
     ]  # fmt: skip
     assert found[1].documents[0] == RankedDocument("x", "X", 2, 3, 1)
+    # What is judged not relevant is told from what nobody judged.
+    assert [d.label for d in found[1].documents] == [2, 0, -2]
+    assert {d.label for d in found[0].documents} == {None}
     ranks = {d.document: (d.before, d.after) for d in found[0].documents}
     assert len(ranks) == 13  # the first ten of either
     assert ranks["m"] == (1, 13)
@@ -44,10 +47,10 @@ def test_of_equal_scores_the_smaller_id_is_first_as_for_the_measures() -> None:
 def test_moved_documents_relevant_and_large_moves_first() -> None:
     documents = [
         RankedDocument("up", "", 2, 3, 1),
-        RankedDocument("down", "", 0, 1, 2),
+        RankedDocument("down", "", None, 1, 2),
         RankedDocument("same", "", 0, 3, 3),
         RankedDocument("gone", "", 1, 4, None),
-        RankedDocument("new", "", 0, None, 9),
+        RankedDocument("new", "", -2, None, 9),
     ]
     moved = QueryRankings("q", documents).moved
     assert [one.document for one in moved] == ["up", "gone", "down", "new"]

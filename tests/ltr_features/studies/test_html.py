@@ -198,7 +198,7 @@ def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Re
     assert Outline(page).open == []
     assert "Pushed by" not in page
     assert "TreeSHAP" not in page
-    assert '<tr><th scope="row">d2</th><td class="number" data-label="Grade">0</td>' in page
+    assert '<tr><th scope="row">d2</th><td class="number" data-label="Grade">–</td>' in page
 
 
 def unpacked(packed: str) -> dict:
@@ -213,7 +213,7 @@ def test_rankings_within_the_page(make_report: Callable[..., Report], page: str)
     assert rankings["documents"] == [["A treaty", "d1"], ["A river", "d2"], ["A comet", "d3"]]
     assert rankings["columns"] == ["IDF", "BM25 body"]
     assert rankings["queries"]["0"] == [
-        [0, 2, 7, 1, 0, 80], [1, 0, 0, 3, 1, 40, 0, 10], [2, 1, 2, 9]
+        [0, 2, 7, 1, 0, 80], [1, None, 0, 3, 1, 40, 0, 10], [2, 1, 2, 9]
     ]  # fmt: skip
 
 

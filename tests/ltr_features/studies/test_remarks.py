@@ -41,6 +41,8 @@ def folder(tmp_path_factory) -> Path:
     (folder / "qrels" / "test.tsv").write_text(
         "\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n"
     )
+    scores = [f"q{q}\td{d}\t{rng.random()}" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
+    (folder / "given.tsv").write_text("\n".join(["qid\tdocno\tscore", *scores]) + "\n")
     return folder
 
 
@@ -54,7 +56,10 @@ def run(folder, tmp_path_factory) -> RankingStudy:
             "title": "Random judgements",
             "collection": {"source": "beir", "folder": str(folder)},
             "candidate_depth": 20,
-            "columns": [{"family": "vsm"}],
+            "columns": [
+                {"family": "vsm"},
+                {"family": "scores", "options": {"files": {"given": str(folder / "given.tsv")}}},
+            ],
             "models": [
                 {"name": "mine", "model": "ssi", "params": still},
                 {"name": "lsa", "model": "lsa", "params": {"rank": 3}},
@@ -66,7 +71,11 @@ def run(folder, tmp_path_factory) -> RankingStudy:
             "splits": [{"name": "by-query", "title": "Unseen queries", "folds": 5}],
             "systems": [
                 {"name": "words", "columns": ["vsm"], "ranker": "trees"},
-                {"name": "words+SSI", "columns": ["vsm", "mine", "lsa"], "ranker": "trees"},
+                {
+                    "name": "words+SSI",
+                    "columns": ["vsm", "mine", "lsa", "given"],
+                    "ranker": "trees",
+                },
                 {"name": "nothing", "columns": ["vsm"], "ranker": "none"},
             ],
             "evaluation": {
@@ -102,6 +111,12 @@ def test_the_verdict_says_it_once(run):
     assert max(map(len, lines)) <= 80
     ending = " ".join(" ".join(lines).split())
     assert re.search(f"! {sentence}.*judge more queries, or leave the column out", ending)
+
+
+def test_given_columns_are_told_with_the_verdict(run):
+    """Only what made them knows whether it saw the judgements of the test queries."""
+    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    assert "! given columns (given): if their source saw judgements of the test queries" in summary
 
 
 def test_rankers_that_learned_nothing_are_named(run):

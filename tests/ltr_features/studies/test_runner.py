@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from letor.errors import InputError
 from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 
@@ -26,6 +29,15 @@ def test_stages_run_once_and_leave_their_times(tmp_path):
             assert [runner.done(stage) for stage in stages] == first
     assert calls == ["a", "b/c"]
     assert set(json.loads((tmp_path / "out" / TIMES).read_text())) == {"a", "b/c"}
+
+
+def test_an_error_names_its_stage(tmp_path):
+    def make(path):
+        raise InputError("no column has two different values")
+
+    runner, stage = StageRunner(tmp_path), Planned("a", {}, make, "", "kind", title="fold 1, trees")
+    with runner.running([stage]), pytest.raises(InputError, match=r"^fold 1, trees: no column"):
+        runner.done(stage)
 
 
 def test_a_plan_says_what_is_to_do_and_writes_nothing(tmp_path):

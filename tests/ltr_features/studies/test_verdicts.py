@@ -75,10 +75,12 @@ def test_other_measures_are_reported_whichever_way_they_go() -> None:
 
 def test_says_so_when_nothing_could_have_been_significant() -> None:
     few = verdict(study([0.1], n=4)).details
-    assert "No difference could have been significant: the smallest possible p-value with 4" in few
-    assert "permutations is 0.12" in few  # 2 of the 16 sign patterns
+    assert (
+        "No difference could have been significant: the smallest possible p-value is 0.12 (" in few
+    )
+    assert "(queries that differ: 4; permutations: 999)" in few  # 2 of the 16 sign patterns
     rough = study([0.1, 0.1], test=TestSettings(n_permutations=9, n_resamples=100))
-    assert "9 permutations" in verdict(rough).details
+    assert "permutations: 9)" in verdict(rough).details
     assert "could have been" not in verdict(study([0.0])).details
 
 
@@ -211,8 +213,8 @@ def test_too_few_groups_to_decide_are_told() -> None:
     few = study([0.1], groups=groups)
     found = verdict(few)
     assert found.outcome == "no significant difference"
-    assert "the smallest possible p-value with 5 differing groups of queries and" in found.details
-    assert "permutations is 0.062" in found.details
+    assert "(groups of queries that differ: 5; permutations: " in found.details
+    assert "p-value is 0.062 (" in found.details
     assert "With so few of them, the intervals are too narrow." in group_verdict(few)
     assert verdict(study([0.1])).outcome == "helps"
 

@@ -19,6 +19,7 @@ const Rankings = (() => {
   }
 
   const rank = r => r ? String(r) : "–";
+  const grade = g => g === null ? "–" : String(g).replace("-", "−");
 
   // From position 4, rows have pairs of a column's number and its shift in hundredths.
   function pushes(data, row) {
@@ -44,7 +45,7 @@ const Rankings = (() => {
       const moved = before === after ? "" : up ? " ▲" : " ▼";
       const style = moved ? (up === (row[1] > 0) ? " gain-text" : " loss-text") : "";
       return element("tr", [element("td", rank(row[own]), "number"), name,
-        element("td", String(row[1]), "number" + (row[1] > 0 ? " relevant" : "")),
+        element("td", grade(row[1]), "number" + (row[1] > 0 ? " relevant" : "")),
         element("td", rank(row[other]) + moved, "number" + style)]);
     });
     const heads = ["Rank", "Document", "Grade", heading].map((text, i) => {
