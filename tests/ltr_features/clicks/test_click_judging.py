@@ -248,8 +248,14 @@ def test_results_never_shown_are_told():
     # d1 is looked at on every page, and was on half of them: of its quotient 2 the half is cut off.
     cut = estimate_clicks(log, np.array([1.0, 0.5]), swapped, largest=1.0)
     assert cut.most == pytest.approx(cut.high + 0.5)
-    with pytest.raises(InputError, match="columns missing: score"):
+    with pytest.raises(InputError, match="run lacks the column score"):
         estimate_clicks(log, np.array([1.0, 0.5]), run.drop(columns="score"))
+    with pytest.raises(InputError, match="a score that is NaN"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run.assign(score=[2.0, np.nan]))
+    with pytest.raises(InputError, match=r"run has 2 \(query, document\) pairs more than once"):
+        estimate_clicks(log, np.array([1.0, 0.5]), pd.concat([run, run]))
+    with pytest.raises(InputError, match="no row for any of the 1 queries of the log"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run.assign(qid=0))
     with pytest.raises(InputError, match="examination must be above 0"):
         estimate_clicks(log, np.array([1.0, 0.0]), run)
     with pytest.raises(InputError, match="confidence must be"):
