@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_base.slices import slices
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.preferences import Preferences, check_groups
 
 #: What may be held out for early stopping.
 HELD_OUT = ("auto", "parts", "queries", "pairs")
@@ -114,10 +114,8 @@ def holds_out_parts(preferences: Preferences, groups: ArrayLike | None) -> bool:
 
 def _labels(preferences: Preferences, groups: ArrayLike | None) -> NDArray[np.generic]:
     """The group of each query row."""
-    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
-    if len(label) != preferences.n_queries:
-        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
-    return label
+    n = preferences.n_queries
+    return np.arange(n) if groups is None else check_groups(groups, n)
 
 
 def _distinct(label: NDArray[np.generic], n_queries: int) -> NDArray[np.generic]:
