@@ -395,6 +395,20 @@ def test_families_of_one_name_are_refused(collection, tmp_path):
         builder.save(tmp_path / "b")
 
 
+def test_numbers_of_numpy_are_options_and_can_be_saved(collection, tmp_path):
+    doc2vec = {"dimension": 4, "min_count": 1, "epochs": 1, "folder": tmp_path / "vectors"}
+    frame = pd.DataFrame({"qid": ["q0"], "query": collection.query_texts[:1], "docno": ["d3"]})
+    columns = []
+    for whole, number in ((int, float), (np.int64, np.float32)):
+        families = {"d2v-word": {**doc2vec, "dimension": whole(4)}}
+        params = {"rank": whole(2), "max_epochs": whole(1), "margin": number(0.25)}
+        builder = FeatureBuilder(families, [LearnedColumn("ssi", "ssi", params)]).fit(collection)
+        builder.save(tmp_path / whole.__name__)
+        columns.append(FeatureBuilder.load(tmp_path / whole.__name__).transform(frame))
+    pd.testing.assert_frame_equal(*columns)
+    assert len(list((tmp_path / "vectors").iterdir())) == 1
+
+
 def test_columns_of_a_frame_are_texts_by_their_position(collection):
     backwards = np.arange(max(collection.n_documents, collection.n_queries))[::-1]
 

@@ -17,6 +17,7 @@ from ltr_features.clicks.judging import (
 )
 from ltr_features.clicks.log import LogBuilder
 from ltr_features.clicks.position_models import ClickRate, PositionBased
+from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.simulation import Simulation, Users
 
 
@@ -233,6 +234,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say(known):
         estimate = estimate_clicks(log, run=run, confidence=0.8, **given)
         within += estimate.low <= truth <= estimate.high
     assert 0.8 - 3.5 * np.sqrt(0.16 / 60) < within / 60 < 0.8 + 3.5 * np.sqrt(0.16 / 60)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    log = log_of([(0, [0, 1], [0, 1], [True, False])] * 20)
+    model = PositionBased(max_iterations=np.int64(5)).fit(log)
+    assert ClickJudgements(model, n_grades=np.int64(3)).grade.max() == 2
+    assert LogRules(depth=np.int64(3)).depth == 3
 
 
 def test_results_never_shown_are_told():
