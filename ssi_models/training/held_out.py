@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.names import counted
 from ltr_base.slices import slices
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
@@ -122,8 +123,8 @@ def _distinct(label: NDArray[np.generic], n_queries: int) -> NDArray[np.generic]
     distinct = np.unique(label)
     if len(distinct) < 2:
         raise ValueError(
-            f"{n_queries} queries in {len(distinct)} group(s) have relevant documents; early "
-            "stopping needs at least two"
+            f"relevant documents: only {counted(n_queries, 'query')} in "
+            f"{counted(len(distinct), 'group')} with any; early stopping needs at least two groups"
         )
     return distinct
 
