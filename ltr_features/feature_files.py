@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from letor.digests import check_files, write_digests
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
@@ -168,9 +170,14 @@ def _family_notes(family: ColumnFamily) -> dict[str, Any]:
     if not is_registered(type(family)):
         return notes
     try:
-        return notes | {"params": json.loads(json.dumps(family.get_params(), default=os.fspath))}
+        return notes | {"params": json.loads(json.dumps(family.get_params(), default=_plain))}
     except TypeError:
         return notes
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy or a path, for JSON."""
+    return value.item() if isinstance(value, np.generic) else os.fspath(value)
 
 
 def _family_of(

@@ -101,8 +101,8 @@ class ScoringPipeline:
         """
         if not isinstance(n, Integral) or n < 0:
             raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
-        if docnos is None:
-            docnos = self.features.best_documents(query)
+        # A list: a pandas Series would find docnos[row] by its index.
+        docnos = self.features.best_documents(query) if docnos is None else list(docnos)
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
         best = np.argsort(-scores, kind="stable")[:n]
         return pd.DataFrame(

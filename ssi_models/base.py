@@ -13,14 +13,21 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models import persistence
-from ssi_models.matrices import check_csr, check_rows, check_unit_rows, check_width, largest
+from ssi_models.matrices import (
+    check_counts,
+    check_csr,
+    check_rows,
+    check_unit_rows,
+    check_width,
+    largest,
+)
 from ssi_models.parallel import Executor
 from ssi_models.parameters import Parameters, check_kinds
 from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.training.preferences import Preferences, check_excluded, check_parts
-from ssi_models.vocabulary import Vocabulary
+from ssi_models.vocabulary import Vocabulary, check_words
 from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
@@ -262,6 +269,8 @@ class MatchingModel(Parameters):
         words = np.arange(self.n_words_)
         # q need not have unit length: only the order of the words matters.
         q = check_width("q", check_csr("q", q), self.n_query_words_)
+        if q.shape[0] != 1:
+            raise ValueError(f"q must be one row [1, {self.n_query_words_}], got {q.shape[0]}")
         query = self.query_representation(self.expanded(q), words)
         documents = self.document_representation(D)
         weights = np.zeros(self.n_words_)
@@ -351,7 +360,6 @@ class MatchingModel(Parameters):
         # JSON turns tuples into lists.
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in header["params"].items()}
         params = cls.before_params | {cls.former_params.get(k, k): v for k, v in params.items()}
-        check_kinds(params, cls.default_params())
         model = cls(**params)
         model.check_params()
         model.n_words_ = persistence.count(header, "n_words")
@@ -380,7 +388,10 @@ class MatchingModel(Parameters):
         """Raise ValueError if the arrays and parameters of a file do not match."""
 
     def check_params(self) -> None:
-        """Raise an error naming a parameter that is out of range."""
+        """Raise an error naming a parameter that is of a wrong kind or out of range."""
+        check_kinds(self.get_params(), self.default_params())
+        if (seed := getattr(self, "seed", 0)) is None or seed < 0:
+            raise ValueError(f"seed must be 0 or more, got {seed!r}")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_words_"):
@@ -398,9 +409,13 @@ class MatchingModel(Parameters):
         return True
 
     def _check_spaces(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        vocabulary: Vocabulary | None,
+        weighting: TfIdf | None,
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Check the matrices that a model is to be fitted on.
+        """Check the matrices that a model is to be fitted on, and what their columns stand for.
 
         Raises:
             ValueError: also if they must be over the same words but differ in width.
@@ -414,7 +429,9 @@ class MatchingModel(Parameters):
                 f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word "
                 f"in both; for two vocabularies use {separate}"
             )
+        if self.same_words:
+            check_words(vocabulary, weighting, D.shape[1])
         return Q, D
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
-        return check_csr(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
+        return check_counts(name, X) if self.inputs == "counts" else check_unit_rows(name, X)

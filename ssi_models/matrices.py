@@ -38,6 +38,20 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     return _typed(matrix.indptr, matrix.indices, data, matrix.shape)
 
 
+def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """:func:`check_csr` for counts of words.
+
+    Raises: as :func:`check_csr`; also ValueError, naming the row, if an entry is negative (tf-idf
+        rows are not detected).
+    """
+    matrix = check_csr(name, matrix)
+    if matrix.nnz and matrix.data.min() < 0:
+        at = int(np.flatnonzero(matrix.data < 0)[0])
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise ValueError(f"{name}: row {row} holds {matrix.data[at]}; counts must be 0 or more")
+    return matrix
+
+
 def check_unit_rows(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     """:func:`check_csr` for rows of length 1 or less: unit tf-idf rows, which are shorter where
     some words of the text are unknown.
@@ -129,9 +143,12 @@ def check_rows(name: str, rows: ArrayLike, limit: int) -> NDArray[np.int64]:
     """Row numbers as int64, all within 0..limit - 1.
 
     Raises:
-        ValueError: not whole numbers, or one is outside (the message names the first).
+        ValueError: not whole numbers along one axis, or one is outside (the message names the
+            first).
     """
     given = np.asarray(rows)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be a list of row numbers, its shape is {given.shape}")
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"{name} must be whole row numbers, got {given.dtype}")
     array = given.astype(np.int64, copy=False)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,13 +17,13 @@ def thread_count(threads: int | None) -> int:
     """``threads``, or the number of cores that this process may use.
 
     Raises:
-        ValueError: fewer than one thread.
+        ValueError: fewer than one thread, or not a whole number.
     """
     if threads is None:
         return available_cores()
-    if threads < 1:
-        raise ValueError(f"threads must be 1 or more, got {threads}")
-    return threads
+    if not isinstance(threads, Integral) or threads < 1:
+        raise ValueError(f"threads must be 1 or more, got {threads!r}")
+    return int(threads)
 
 
 #: Number of multiplications from which waking other threads saves time.

@@ -33,6 +33,7 @@ def model_class(cls: type[P]) -> type[P]:
 
     @functools.wraps(init)
     def from_parameters(self: P, *args: Any, **params: Any) -> None:
+        args = tuple(plain_number(value) for value in args)
         arguments = self._arguments(params)
         known = inspect.signature(init).parameters
         if unknown := [name for name in arguments if name not in known]:
@@ -44,7 +45,8 @@ def model_class(cls: type[P]) -> type[P]:
 
 
 class Parameters:
-    """Parameters that the constructor stores as given, so that ``sklearn.base.clone`` works."""
+    """Parameters that the constructor stores as given (numbers of numpy as numbers of Python), so
+    that ``sklearn.base.clone`` works."""
 
     #: Former names of parameters, which files and settings may still use -> present names.
     former_params: ClassVar[Mapping[str, str]] = {}
@@ -81,7 +83,8 @@ class Parameters:
     def _arguments(cls, params: Mapping[str, Any], training: Any = None) -> dict[str, Any]:
         """The constructor's arguments: ``params`` by their present names, training options
         gathered into ``training``."""
-        arguments = present_names(params, cls.former_params, stacklevel=4)
+        given = {name: plain_number(value) for name, value in params.items()}
+        arguments = present_names(given, cls.former_params, stacklevel=4)
         training = arguments.get("training", training or getattr(cls, "training", None))
         options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
         if options:
@@ -98,6 +101,12 @@ class Parameters:
         return f"{type(self).__name__}({parameters})"
 
 
+def plain_number(value: Any) -> Any:
+    """A number of numpy, as grids have them, as one of Python, with which arrays of float32 stay
+    float32 and which JSON knows; other values unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _flat(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters with ``training`` replaced by its options."""
     training = params.pop("training", None)
@@ -105,24 +114,28 @@ def _flat(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise ValueError naming a parameter of a file that is not of the kind of its default (a
-    64-bit whole number, a number, or true or false): kernels are compiled for these kinds."""
+    """Raise ValueError naming a parameter that is not of the kind of its default (a 64-bit whole
+    number, a number, or true or false): kernels are compiled for these kinds."""
     for name, value in params.items():
         default = defaults.get(name)
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-        number = whole or isinstance(value, float)
+        boolean = isinstance(value, (bool, np.bool_))
+        whole = isinstance(value, (int, np.integer)) and not boolean and abs(int(value)) < 2**63
+        number = whole or (isinstance(value, (float, np.floating)) and value == value)
         if isinstance(default, bool):
-            fits = isinstance(value, bool)
+            wanted, fits = "True or False", boolean
         elif isinstance(default, int):
-            fits = whole or value is None or isinstance(value, str)
+            wanted, fits = "a whole number", whole or value is None
         elif isinstance(default, float):
-            fits = number or value is None or isinstance(value, str)
+            several = name == "learning_rate" and isinstance(value, (tuple, list))
+            wanted, fits = "a number", number or several
         else:
+            wanted = f"of the kind of its default, {default!r}"
             fits = (
-                whole or not isinstance(value, int) or (default == AUTO and value in (True, False))
+                whole or not isinstance(value, (int, np.ndarray)) or (default == AUTO and boolean)
             )
-        if not fits or value != value:
-            raise ValueError(f"parameter {name} is {value!r}, by default it is {default!r}")
+        automatic = isinstance(value, str) and value == AUTO and not isinstance(default, bool)
+        if not (fits or automatic):
+            raise ValueError(f"{name} must be {wanted}, got {value!r}")
 
 
 def check_least(given: Any, least: float, *names: str) -> None:
@@ -132,8 +145,8 @@ def check_least(given: Any, least: float, *names: str) -> None:
         value = getattr(given, name)
         if value is None and "None" in str(type(given).__dataclass_fields__[name].type):
             continue
-        if value is None or value < least:
-            raise ValueError(f"{name} must be {least} or more, got {value}")
+        if not isinstance(value, (int, float, np.number)) or value < least:
+            raise ValueError(f"{name} must be {least} or more, got {value!r}")
 
 
 def check_positive(given: object, *names: str) -> None:

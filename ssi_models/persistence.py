@@ -32,8 +32,10 @@ def save_tensors(
     Raises:
         OSError: it cannot be written.
     """
+    # Parameters may be numpy's numbers.
+    text = json.dumps(header, sort_keys=True, default=np.generic.item)
     # One entry: safetensors writes several in random order; equal models must give equal bytes.
-    write_safetensors(Path(path), tensors, {FORMAT: json.dumps(header, sort_keys=True)})
+    write_safetensors(Path(path), tensors, {FORMAT: text})
 
 
 def write_safetensors(

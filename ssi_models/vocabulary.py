@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,3 +68,24 @@ class Vocabulary(Sequence[str]):
     @cached_property
     def _row_of(self) -> dict[str, int]:
         return {word: row for row, word in enumerate(self.words)}
+
+
+def check_words(vocabulary: object, weighting: Any, n_words: int) -> None:
+    """Check that a vocabulary and a fitted weighting, if they are given, are those of the
+    ``n_words`` columns of a matrix.
+
+    Raises:
+        TypeError: the vocabulary is no :class:`Vocabulary`. ValueError: other numbers of words.
+    """
+    if vocabulary is not None and not isinstance(vocabulary, Vocabulary):
+        raise TypeError(
+            f"vocabulary must be ssi_models.Vocabulary, got {type(vocabulary).__name__}; make it "
+            "with Vocabulary(words in the order of the columns), of a dict from words to columns "
+            "with Vocabulary(sorted(words, key=words.get))"
+        )
+    for name, n in (
+        ("vocabulary", n_words if vocabulary is None else len(vocabulary)),
+        ("weighting", n_words if weighting is None else len(weighting.idf_)),
+    ):
+        if n != n_words:
+            raise ValueError(f"{name} has {n} words, but the matrices have {n_words} columns")

@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.matrices import check_counts
+
 
 class TfIdf:
     """Unit tf-idf vectors: x_j = c_j log(n / df_j), scaled to length 1.
@@ -30,7 +32,11 @@ class TfIdf:
         return weighting
 
     def fit(self, counts: sp.csr_matrix) -> TfIdf:
-        """Learn ``idf_`` from term counts [n, V]."""
+        """Learn ``idf_`` from term counts [n, V], a sparse matrix of any format.
+
+        Raises: as :func:`ssi_models.matrices.check_counts`.
+        """
+        counts = check_counts("counts", counts)
         n, width = counts.shape
         df = np.bincount(counts.indices[counts.data > 0], minlength=width)
         idf = np.zeros(width)
@@ -39,11 +45,13 @@ class TfIdf:
         return self
 
     def transform(self, counts: sp.csr_matrix) -> sp.csr_matrix:
-        """Weighted unit rows (float32 CSR, same shape) of term counts; the input is not changed.
+        """Weighted unit rows (float32 CSR, same shape) of term counts, a sparse matrix of any
+        format; the input is not changed.
 
-        Raises:
-            ValueError: the counts do not have as many columns as the fitted ones.
+        Raises: as :func:`ssi_models.matrices.check_counts`; also ValueError if the counts do not
+            have as many columns as the fitted ones.
         """
+        counts = check_counts("counts", counts)
         if counts.shape[1] != len(self.idf_):
             raise ValueError(
                 f"counts have {counts.shape[1]} columns, the weighting was fitted on "

@@ -105,7 +105,7 @@ class WeighsWords(MatchingModel):
         groups: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
-        self.check_weight()
+        self.check_params()
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
@@ -134,7 +134,7 @@ class WeighsWords(MatchingModel):
         parts: Sequence[NDArray[np.int64]],
         **options: Any,
     ) -> list[Self]:
-        self.check_weight()
+        self.check_params()
         check_parts(parts, preferences)
         if self._goes_on:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")

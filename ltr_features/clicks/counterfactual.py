@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from letor.errors import InputError
+from letor.judged_runs import checked_frame
 from ltr_features.clicks.base import Array
 from ltr_features.clicks.log import ClickLog
 
@@ -42,7 +42,7 @@ class ClickEstimate:
 def estimate_clicks(
     log: ClickLog,
     examination: Array,
-    run: pd.DataFrame,
+    run: Any,
     *,
     covariance: Array | None = None,
     largest: float = 100.0,
@@ -61,8 +61,9 @@ def estimate_clicks(
     Args:
         log: a log with pages. examination: float64 [positions], > 0 where results were shown, such
             as ``PositionBased.examination_``; the other ranking is cut to as many positions.
-        run: columns ``qid``, ``docno``, ``score``, as from ``letor.trec.read_run``; queries of the
-            log that it lacks count as pages without results.
+        run: a frame with the columns ``qid``, ``docno`` and ``score``, as from
+            ``letor.trec.read_run``, or {qid: {docno: score}}; queries of the log that it lacks
+            count as pages without results.
         covariance: float64 [positions, positions], covariance of the examination, such as
             ``PositionBased.examination_covariance_``.
         largest: upper bound of the weights, >= 1, because results that are shown rarely add mostly
@@ -73,7 +74,8 @@ def estimate_clicks(
     policies with click models", KDD 2018 (estimator of the position-based model).
 
     Raises:
-        InputError: a log without pages, a missing column, or values out of range.
+        InputError: a log without pages, values out of range, or a run that lacks a column, has a
+            pair twice or a score that is not a number, or shares no query with the log.
     """
     pages = log.needed_pages("estimate_clicks")
     if not 0 < confidence < 1:
@@ -135,17 +137,20 @@ def _slope(
 
 
 def _new_positions(
-    log: ClickLog, run: pd.DataFrame, examination: Array, n_pages: NDArray[Any]
+    log: ClickLog, run: Any, examination: Array, n_pages: NDArray[Any]
 ) -> tuple[NDArray[np.int64], float, float]:
     """int64 [pairs]: each pair's position in the run, -1 for none; the number of examinations of
     the run over the log's pages (``n_pages`` per query), and that of pairs which the log lacks."""
-    missing = [c for c in ("qid", "docno", "score") if c not in run.columns]
-    if missing:
-        raise InputError(f"run: columns missing: {', '.join(missing)}")
+    run = checked_frame(run, "score", "run")
     ranked = run.assign(
-        query=run["qid"].astype(str).map({q: i for i, q in enumerate(log.query_ids)}),
-        document=run["docno"].astype(str).map({d: i for i, d in enumerate(log.document_ids)}),
+        query=run["qid"].map({q: i for i, q in enumerate(log.query_ids)}),
+        document=run["docno"].map({d: i for i, d in enumerate(log.document_ids)}),
     ).dropna(subset=["query"])
+    if ranked.empty:
+        raise InputError(
+            f"the run has no row for any of the {len(log.query_ids)} queries of the log (the first "
+            f"is {log.query_ids[0]!r}); do both use the same query ids?"
+        )
     ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
     ranked["position"] = ranked.groupby("query").cumcount()
     ranked = ranked[ranked["position"] < len(examination)]

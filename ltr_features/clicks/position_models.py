@@ -236,7 +236,7 @@ def check_iterations(tolerance: float, max_iterations: int) -> None:
     """Raise InputError for values with which iterations could not end."""
     if not tolerance > 0:
         raise InputError(f"tolerance must be above 0, got {tolerance}")
-    if not (isinstance(max_iterations, int) and max_iterations >= 1):
+    if not (isinstance(max_iterations, (int, np.integer)) and max_iterations >= 1):
         raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations}")
 
 

@@ -19,6 +19,7 @@ from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms, check_terms, described
 from ssi_models.base import MatchingModel
+from ssi_models.parameters import plain_number
 from ssi_models.registry import MODELS, get_model, present_name
 
 LEAK_FREE = (
@@ -67,7 +68,10 @@ class LearnedColumn:
     def __post_init__(self) -> None:
         if isinstance(self.model, MatchingModel):
             self._take(self.model)
-        elif isinstance(self.model, type) and is_registered(self.model):
+        # Parameters of a grid may be numpy's numbers, which JSON does not know.
+        params = {name: plain_number(value) for name, value in self.params.items()}
+        object.__setattr__(self, "params", params)
+        if isinstance(self.model, type) and is_registered(self.model):
             object.__setattr__(self, "model", self.model.name)
         elif isinstance(self.model, str):
             object.__setattr__(self, "model", present_name(self.model, stacklevel=4))

@@ -140,7 +140,7 @@ def training_key(
         "gensim": gensim.__version__,
         "numpy": np.__version__,
     }
-    digest.update(json.dumps(made_of, sort_keys=True).encode())
+    digest.update(json.dumps(made_of, sort_keys=True, default=np.generic.item).encode())
     for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
         for field in TEXT_FIELDS:
             text = collection.fields[field][row] if field in collection.fields else ""

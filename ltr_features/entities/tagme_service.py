@@ -28,10 +28,15 @@ import numpy as np
 
 from letor.errors import InputError, reading
 from ltr_features.entities.linker import Mention
+from ltr_features.parameters import check_values
 
 #: The environment variable that holds the access token.
 TOKEN_VARIABLE = "GCUBE_TOKEN"
 
+#: The languages that the service knows.
+LANGUAGES = ("en", "de", "it")
+
+_LONGEST_WAIT = 86_400  # seconds
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOST_BYTES = 16 * 2**20  # of an answer
 
@@ -63,10 +68,21 @@ class TagmeService:
     pause: float = 0.5
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0 or self.attempts < 1 or self.pause < 0 or self.long_text < 0:
+        check_values(type(self), vars(self), "TAGME service")
+        if self.language not in LANGUAGES:
             raise InputError(
-                "TAGME service: timeout > 0, attempts >= 1, pause >= 0 and long_text >= 0 "
-                f"expected, got {self.timeout}, {self.attempts}, {self.pause}, {self.long_text}"
+                f"language must be one of {', '.join(LANGUAGES)}, got {self.language!r}"
+            )
+        if not (
+            0 < self.timeout <= _LONGEST_WAIT
+            and 0 <= self.pause <= _LONGEST_WAIT
+            and self.attempts >= 1
+            and self.long_text >= 0
+        ):
+            raise InputError(
+                f"TAGME service: timeout > 0 and pause >= 0, at most {_LONGEST_WAIT:,} seconds, "
+                "attempts >= 1 and long_text >= 0 expected, got "
+                f"{self.timeout}, {self.pause}, {self.attempts}, {self.long_text}"
             )
 
     @property
@@ -81,8 +97,11 @@ class TagmeService:
         """
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
         advice = "not a cache of TAGME answers: remove it, and texts are sent again"
-        with reading(self.cache, advice), closing(self._open()) as store:
-            answers = {text: self._stored(store, text) for text in distinct}
+        with reading(self.cache, advice):
+            opened = self._open()
+        with closing(opened) as store:
+            with reading(self.cache, advice):
+                answers = {text: self._stored(store, text) for text in distinct}
             missing = [text for text, answer in answers.items() if answer is None]
             if missing:
                 self._fetch(store, missing, answers)
@@ -146,7 +165,9 @@ class TagmeService:
                             "not sent there; if that is the service, give it as the address"
                         )
                     if answer.status_code != 200:
-                        raise _FailureError(f"status {answer.status_code}; is the token valid?")
+                        raise _FailureError(
+                            f"status {answer.status_code} (the token may be invalid)"
+                        )
                     content = _received(answer, until)
             except (requests.RequestException, TimeoutError) as error:
                 reason = f"no answer ({type(error).__name__})"

@@ -146,6 +146,10 @@ class Collection:
         return f"<Collection {self.name!r}: {sizes}, {judged}>"
 
     def __post_init__(self) -> None:
+        fields = {name: _by_position(values) for name, values in self.fields.items()}
+        object.__setattr__(self, "fields", fields)
+        for name in ("document_ids", "query_ids", "query_texts", "query_groups"):
+            object.__setattr__(self, name, _by_position(getattr(self, name)))
         unknown = sorted(set(self.fields) - set(FIELDS))
         if unknown:
             raise InputError(
@@ -356,6 +360,12 @@ def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:
     return (
         f"{n:,} of {len(code):,} queries have the same text as another one, up to case and spaces"
     )
+
+
+def _by_position(values: Any) -> Any:
+    """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
+    first of a filtered or sorted frame. Sequences and None unchanged."""
+    return values if values is None or isinstance(values, Sequence) else list(values)
 
 
 def _check_integers(name: str, values: object, n: int) -> None:

@@ -71,7 +71,7 @@ class Baseline(MatchingModel):
                 for other matrices.
         """
         self.check_params()
-        Q, D = self._check_spaces(Q, D)
+        Q, D = self._check_spaces(Q, D, vocabulary, weighting)
         check_shapes(Q, D, preferences)
         checked = check_constraints(self.name, preferences, **constraints)
         self._learn(Examples(Q, D, preferences, *checked))

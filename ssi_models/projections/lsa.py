@@ -62,6 +62,7 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     A_d_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
+        super().check_params()
         self.check_weight()
         if isinstance(self.rank, str):
             known = " or 'auto'" if self.compared_ranks else ""

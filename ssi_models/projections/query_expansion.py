@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from ssi_models.training.preferences import check_excluded
 
 @model_class
 class QueryExpansion(Baseline):
-    """f(q, d) = (q + beta mean of the E documents with the largest q . d') . d: blind feedback.
+    """f(q, d) = (q + beta mean of the E documents with the largest q . d' > 0) . d: blind feedback.
 
     The documents of ``fit`` are the collection that queries are expanded from. The one that a query
     was drawn from, where that is known (``excluded``), is not fed back to it.
@@ -56,8 +57,9 @@ class QueryExpansion(Baseline):
     n_expansion_: NDArray[np.int64] = field(init=False)
 
     def check_params(self) -> None:
-        if self.beta is not None and not 0 <= self.beta < np.inf:
-            raise ValueError(f"beta must be 0 or more, got {self.beta}")
+        super().check_params()
+        if self.beta is not None and not (isinstance(self.beta, Real) and 0 <= self.beta < np.inf):
+            raise ValueError(f"beta must be 0 or more, got {self.beta!r}")
         check_least(self, 1, "n_expansion")
 
     def _check_restored(self) -> None:
@@ -66,7 +68,8 @@ class QueryExpansion(Baseline):
             raise ValueError(f"D_shape is {self.D_shape_}, must be {shape}; n_expansion 1 or more")
 
     def _learn(self, given: Examples) -> None:
-        self.D_indptr_, self.D_indices_, self.D_data_ = arrays(given.D)
+        # Copies: what the caller does with the matrix later must not change the scores.
+        self.D_indptr_, self.D_indices_, self.D_data_ = (a.copy() for a in arrays(given.D))
         self.D_shape_ = np.array(given.D.shape, np.int64)
         betas = self.BETAS if self.beta is None else (self.beta,)
         sizes = self.EXPANSIONS if self.n_expansion is None else (self.n_expansion,)
@@ -113,12 +116,15 @@ def _best(
     Q: sp.csr_matrix, D: sp.csr_matrix, n: int, excluded: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
     """int64 [m, n], with n at most the number of documents: the rows of the n best documents of
-    each query except the excluded one, ties by row; -1 where there are no more."""
+    each query that share a word with it, except the excluded one, ties by row; -1 where there are
+    no more."""
     n = min(n, D.shape[0])
     postings = D.T.tocsr()
     best = np.full((Q.shape[0], n), -1)
     for i in range(Q.shape[0]):
-        order = np.argsort(-(Q[i] @ postings).toarray()[0], kind="stable")[: n + 1]
+        scores = (Q[i] @ postings).toarray()[0]
+        order = np.argsort(-scores, kind="stable")[: n + 1]
+        order = order[scores[order] > 0]
         if excluded is not None:
             order = order[order != excluded[i]]
         best[i, : len(order)] = order[:n]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
-from ssi_models.matrices import Csr, arrays, check_csr, check_rows, largest, lengths_of
+from ssi_models.matrices import Csr, arrays, check_counts, check_rows, largest, lengths_of
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
@@ -22,7 +22,7 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
-from ssi_models.vocabulary import Vocabulary
+from ssi_models.vocabulary import Vocabulary, check_words
 from ssi_models.weighting import TfIdf
 from ssi_models.word_weight import WeighsWords
 
@@ -75,7 +75,7 @@ class LanguageModel(WeighsWords):
     background_: NDArray[np.float32] = field(init=False)
 
     def check_params(self) -> None:
-        """Raise ValueError naming a parameter that is out of range."""
+        super().check_params()
         self.check_weight()
         if not 0 <= self.lambda1 <= 1:
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
@@ -160,6 +160,7 @@ class LanguageModel(WeighsWords):
                 both sides.
         """
         Q, D = self._begin(Q, D, preferences, **constraints)
+        check_words(vocabulary, None, D.shape[1])
         path = None if checkpoint is None else Path(checkpoint)
         self._learn(Q, D, preferences, path, callback)
         self._finish(D, vocabulary, recipe)
@@ -229,12 +230,6 @@ class LanguageModel(WeighsWords):
         weights = self.probabilities(Q, D, np.zeros_like(every), every).model
         return largest(weights, n)
 
-    def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix:
-        return check_counts("Q", super().check_queries(Q))
-
-    def check_documents(self, D: sp.csr_matrix) -> sp.csr_matrix:
-        return check_counts("D", super().check_documents(D))
-
     def _begin(
         self,
         Q: sp.csr_matrix,
@@ -248,7 +243,7 @@ class LanguageModel(WeighsWords):
         if weighting is not None:
             raise ValueError(f"weighting: {self.name} reads counts, which are not weighted")
         self.check_params()
-        Q, D = check_counts("Q", check_csr("Q", Q)), check_counts("D", check_csr("D", D))
+        Q, D = check_counts("Q", Q), check_counts("D", D)
         if Q.shape[1] != D.shape[1]:
             raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; use one vocabulary")
         if D.nnz == 0:
@@ -348,16 +343,3 @@ class UnigramLM(LanguageModel):
         counts = probabilities.unigram * length
         smoothed = (counts + self.mu * probabilities.background) / (length + self.mu)
         return probabilities.mean_log(smoothed)
-
-
-def check_counts(name: str, X: sp.csr_matrix) -> sp.csr_matrix:
-    """X, if no entry is negative.
-
-    Raises:
-        ValueError: an entry is negative (the message names its row); tf-idf rows are not detected.
-    """
-    if X.nnz and X.data.min() < 0:
-        at = int(np.flatnonzero(X.data < 0)[0])
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {X.data[at]}; counts must be 0 or more")
-    return X

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.names import counted
 from ltr_base.slices import slices
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
 from ssi_models.parallel import Workers
-from ssi_models.training.preferences import Preferences
+from ssi_models.training.preferences import Preferences, check_groups
 
 #: What may be held out for early stopping.
 HELD_OUT = ("auto", "parts", "queries", "pairs")
@@ -114,18 +115,16 @@ def holds_out_parts(preferences: Preferences, groups: ArrayLike | None) -> bool:
 
 def _labels(preferences: Preferences, groups: ArrayLike | None) -> NDArray[np.generic]:
     """The group of each query row."""
-    label = np.arange(preferences.n_queries) if groups is None else np.asarray(groups)
-    if len(label) != preferences.n_queries:
-        raise ValueError(f"groups has {len(label)} entries for {preferences.n_queries} queries")
-    return label
+    n = preferences.n_queries
+    return np.arange(n) if groups is None else check_groups(groups, n)
 
 
 def _distinct(label: NDArray[np.generic], n_queries: int) -> NDArray[np.generic]:
     distinct = np.unique(label)
     if len(distinct) < 2:
         raise ValueError(
-            f"{n_queries} queries in {len(distinct)} group(s) have relevant documents; early "
-            "stopping needs at least two"
+            f"relevant documents: only {counted(n_queries, 'query')} in "
+            f"{counted(len(distinct), 'group')} with any; early stopping needs at least two groups"
         )
     return distinct
 

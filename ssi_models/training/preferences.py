@@ -268,10 +268,24 @@ def check_excluded(
     if excluded is None:
         return None
     given = np.asarray(excluded)
-    if len(given) != n_queries:
-        raise ValueError(f"excluded has {len(given)} rows for {n_queries} queries")
+    if given.shape != (n_queries,):
+        raise ValueError(f"excluded has shape {given.shape} for {n_queries} queries")
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"excluded must be whole row numbers, -1 for none, got {given.dtype}")
     limit = int(given.max(initial=-1)) + 1 if n_documents is None else n_documents
-    return check_rows("excluded + 1", given + 1, limit + 1) - 1
+    outside = (given < -1) | (given >= limit)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise ValueError(f"excluded[{at}] is row {given[at]}, outside -1..{limit - 1}")
+    return given.astype(np.int64, copy=False)
+
+
+def check_groups(groups: ArrayLike, n_queries: int) -> NDArray[Any]:
+    """The labels as an array [n_queries]. Raises ValueError unless there is one for each query."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_queries,):
+        raise ValueError(f"groups has shape {labels.shape} for {n_queries} queries")
+    return labels
 
 
 def check_constraints(
@@ -303,9 +317,8 @@ def check_constraints(
         raise ValueError(
             f"candidate_lists: {name} learns from no negatives of a list; leave them out"
         )
-    if groups is not None and len(np.asarray(groups)) != preferences.n_queries:
-        n = len(np.asarray(groups))
-        raise ValueError(f"groups has {n} entries for {preferences.n_queries} queries")
+    if groups is not None:
+        check_groups(groups, preferences.n_queries)
     barred = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
     return candidate_rows(candidates, preferences), barred
 

@@ -166,7 +166,7 @@ class TrainableModel(MatchingModel):
         queries. Returns the copies, which have the same epoch and factor as the model."""
         every = self._prepared(
             Q, D, preferences, groups=groups, in_parts=bool(parts), excluded=excluded,
-            candidates=candidates, lists=candidate_lists,
+            candidates=candidates, lists=candidate_lists, words=(vocabulary, weighting),
         )  # fmt: skip
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
@@ -272,23 +272,30 @@ class TrainableModel(MatchingModel):
         return TrainingRun(scorer, data, self.training, workers, **options)
 
     def check_params(self) -> None:
-        """Raise an error naming a parameter that is out of range."""
         kind = type(type(self).training)
         if not isinstance(self.training, kind):
             raise TypeError(
                 f"training: {self.name} takes {kind.__name__}, got {type(self.training).__name__}"
             )
+        super().check_params()
         self.training.check()
-        if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
-            raise ValueError(f"scales must be 0 or more and finite, got {self.scales}")
+        scales = self.scales if isinstance(self.scales, (tuple, list)) else ()
+        if not scales or not all(0 <= scale < np.inf for scale in scales):
+            raise ValueError(f"scales must be numbers of 0 or more, got {self.scales!r}")
         if self.warm_start and self.training.hold_out == "parts":
             raise ValueError("warm_start: the fitted model saw all parts; use hold_out='queries'")
 
     def _prepared(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **given: Any
+        self,
+        Q: sp.csr_matrix,
+        D: sp.csr_matrix,
+        preferences: Preferences,
+        words: Any = (None, None),
+        **given: Any,
     ) -> TrainingData:
-        """The checked training data; ``given`` as for :func:`training_data`."""
-        Q, D = self._check_spaces(Q, D)
+        """The checked training data; ``words``: vocabulary and weighting, ``given`` as for
+        :func:`training_data`."""
+        Q, D = self._check_spaces(Q, D, *words)
         if not self.warm_start:
             self.check_rank(Q, D)
         return training_data(self.training, self.seed, Q, D, preferences, **given)

@@ -281,6 +281,8 @@ def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
     assert pipeline.rank("wordless").empty
     given = pipeline.rank(text, docnos=["d3", "d4"])
     assert set(given["docno"]) == {"d3", "d4"}
+    series = pd.Series(["d3", "d4"], index=[1, 0])
+    pd.testing.assert_frame_equal(pipeline.rank(text, docnos=series), given)
 
 
 def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
@@ -391,6 +393,42 @@ def test_families_of_one_name_are_refused(collection, tmp_path):
     builder = FeatureBuilder([Twin(), second]).fit(collection)
     with pytest.raises(InputError, match="two families are called 'twin' and cannot be told apart"):
         builder.save(tmp_path / "b")
+
+
+def test_numbers_of_numpy_are_options_and_can_be_saved(collection, tmp_path):
+    doc2vec = {"dimension": 4, "min_count": 1, "epochs": 1, "folder": tmp_path / "vectors"}
+    frame = pd.DataFrame({"qid": ["q0"], "query": collection.query_texts[:1], "docno": ["d3"]})
+    columns = []
+    for whole, number in ((int, float), (np.int64, np.float32)):
+        families = {"d2v-word": {**doc2vec, "dimension": whole(4)}}
+        params = {"rank": whole(2), "max_epochs": whole(1), "margin": number(0.25)}
+        builder = FeatureBuilder(families, [LearnedColumn("ssi", "ssi", params)]).fit(collection)
+        builder.save(tmp_path / whole.__name__)
+        columns.append(FeatureBuilder.load(tmp_path / whole.__name__).transform(frame))
+    pd.testing.assert_frame_equal(*columns)
+    assert len(list((tmp_path / "vectors").iterdir())) == 1
+
+
+def test_columns_of_a_frame_are_texts_by_their_position(collection):
+    backwards = np.arange(max(collection.n_documents, collection.n_queries))[::-1]
+
+    def series(values):
+        return pd.Series(list(values), index=backwards[: len(values)])
+
+    same = replace(
+        collection,
+        document_ids=series(collection.document_ids),
+        fields={name: series(texts) for name, texts in collection.fields.items()},
+        query_ids=series(collection.query_ids),
+        query_texts=series(collection.query_texts),
+    )
+    families = {"vsm": {}, "d2v-word": {"dimension": 4, "min_count": 1, "epochs": 1}}
+    folds = k_fold(collection.query_ids, 3, seed=0)
+    ours, theirs = (
+        FeatureBuilder(families, depth=5).folds(given, folds)[0][0] for given in (collection, same)
+    )
+    np.testing.assert_array_equal(ours.X, theirs.X)
+    np.testing.assert_array_equal(ours.document_ids, theirs.document_ids)
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 3, "a\nb", "a#b"])

@@ -147,8 +147,21 @@ def test_a_query_s_own_document_is_not_fed_back_to_it():
     np.testing.assert_allclose(found, expected, atol=1e-5)
     np.testing.assert_allclose(model.cache(D).scores(Q, excluded=own), found, atol=1e-6)
     assert (model.score(Q, D, *ALL) != found.ravel()).any()
-    with pytest.raises(ValueError, match=r"excluded \+ 1\[0\] is row 31"):
+    with pytest.raises(ValueError, match=r"excluded\[0\] is row 30"):
         model.score(Q, D, *ALL, excluded=np.full(N, N))
+
+
+def test_what_shares_no_word_with_a_query_is_not_fed_back_and_the_documents_are_its_own():
+    D = sp.csr_matrix(np.eye(4, dtype=np.float32))
+    Q = sp.csr_matrix(np.array([[0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
+    pairs = Preferences.from_pairs([0], [0], n_queries=2, n_documents=4)
+    model = QueryExpansion(beta=0.5, n_expansion=3).fit(Q, D, pairs)
+    everything = [0] * 4 + [1] * 4, [0, 1, 2, 3] * 2
+    expected = [0, 0, 0, 0, 1.5, 0, 0, 0]
+    assert model.score(Q, D, *everything).tolist() == expected
+    same = D.copy()
+    D.data[:] = 0
+    assert model.score(Q, same, *everything).tolist() == expected
 
 
 def test_with_nothing_else_to_feed_back_a_query_stays_as_it_is():

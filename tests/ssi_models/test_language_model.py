@@ -50,7 +50,7 @@ def test_pairs_of_a_word_are_its_own_title():
     [
         ({"smoothing": "laplace"}, "smoothing 'laplace' is unknown"),
         ({"mu": 0}, "mu must be positive"),
-        ({"lambda1": np.nan}, "lambda1 must be in 0..1"),
+        ({"lambda1": np.nan}, "lambda1 must be a number, got nan"),
     ],
 )
 def test_parameters_out_of_range_are_refused(options, message):

@@ -46,12 +46,12 @@ def test_arrays_that_could_not_be_read_again_are_not_written(array, said, tmp_pa
     ("param", "value", "said"),
     [
         ("fold_in_iterations", 2**31, "fold_in_iterations must be 10,000 or fewer"),
-        ("alpha", 2**70, f"parameter alpha is {2**70}"),
+        ("alpha", 2**70, f"alpha must be a number, got {2**70}"),
         ("n_topics", None, "n_topics must be 1 or more, got None"),
-        ("n_topics", 2.5, "parameter n_topics is 2.5, by default it is"),
-        ("n_topics", True, "parameter n_topics is True"),
-        ("beta", float("nan"), "parameter beta is nan"),
-        ("beta", True, "parameter beta is True"),
+        ("n_topics", 2.5, "n_topics must be a whole number, got 2.5"),
+        ("n_topics", True, "n_topics must be a whole number, got True"),
+        ("beta", float("nan"), "beta must be a number, got nan"),
+        ("beta", True, "beta must be a number, got True"),
     ],
 )
 def test_numbers_that_no_kernel_comes_to_an_end_with(param, value, said, tmp_path):
@@ -76,3 +76,11 @@ def test_more_feedback_than_there_are_documents(tmp_path):
     save_tensors(path, header, {**tensors, "n_expansion": np.array([2**40])})
     n = np.arange(3)
     np.testing.assert_array_equal(load_model(path).score(D, D, n, n), model.score(D, D, n, n))
+
+
+def test_several_rates_where_one_is_usual_are_read_again(tmp_path):
+    X = sp.csr_matrix(np.eye(4, dtype=np.float32))
+    pairs = Preferences.from_pairs(np.arange(4), np.arange(4), n_queries=4, n_documents=4)
+    model = get_model("diagonal")(learning_rate=(0.1, 0.03), margin=0.3, max_epochs=1)
+    model.fit(X, X, pairs).save(tmp_path / "model")
+    assert load_model(tmp_path / "model").get_params()["learning_rate"] == (0.1, 0.03)

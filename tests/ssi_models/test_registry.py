@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import ssi_models
 from ssi_models import LowRankSSI, S2Net, S2NetOptions, TrainingOptions
+from ssi_models.parallel import thread_count
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.registry import MODELS, get_model, load_model, make_model
 
@@ -103,3 +104,9 @@ def test_public_names_are_there():
     assert all(name in shown for name in ssi_models.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'LowRank'"):
         ssi_models.LowRank  # noqa: B018
+
+
+@pytest.mark.parametrize("threads", [0, 1.5, "x"])
+def test_numbers_of_threads_that_cannot_be_are_refused(threads):
+    with pytest.raises(ValueError, match=f"threads must be 1 or more, got {threads!r}"):
+        thread_count(threads)

@@ -331,7 +331,7 @@ def test_unseen_query_words_leave_only_the_collection(planted):
     [
         ({"n_topics": 0}, "n_topics must be 1"),
         ({"alpha": 0.5}, "alpha must be 1"),
-        ({"beta": np.nan}, "beta must be 1"),
+        ({"beta": np.nan}, "beta must be a number, got nan"),
         ({"jitter": 0}, "jitter must be positive"),
         ({"lambda1": 1.5}, "lambda1 must be in 0..1"),
         ({"iterations": -1}, "iterations must be 0"),

@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
 
 
 def test_rows_of_known_and_unknown_words():
@@ -30,3 +33,30 @@ def test_a_word_given_twice_is_refused_by_name():
 def test_anything_but_strings_is_refused():
     with pytest.raises(ValueError, match="holds strings; got 3"):
         Vocabulary(["a", 3])
+
+
+@pytest.mark.parametrize("form", ["csc", "coo", "lil", "bsr", "dok"])
+def test_counts_of_any_format_are_weighted_alike(form):
+    counts = sp.csr_matrix(np.array([[2, 1, 0], [0, 1, 0], [1, 1, 3]]))
+    weighting, expected = TfIdf().fit(counts), np.log([3 / 2, 1, 3])
+    np.testing.assert_allclose(weighting.idf_, expected, rtol=1e-6)
+    weights = counts.toarray() * expected
+    weights /= np.maximum(np.linalg.norm(weights, axis=1, keepdims=True), 1e-12)
+    np.testing.assert_allclose(weighting.transform(counts).toarray(), weights, rtol=1e-6)
+    other = counts.asformat(form)
+    np.testing.assert_array_equal(TfIdf().fit(other).idf_, weighting.idf_)
+    assert (weighting.transform(other) != weighting.transform(counts)).nnz == 0
+
+
+def test_a_word_counted_in_two_entries_is_in_one_document():
+    twice = sp.csr_matrix((np.ones(3), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    np.testing.assert_allclose(TfIdf().fit(twice).idf_, np.log([2, 2]), rtol=1e-6)
+    assert TfIdf().fit(twice).transform(twice).toarray().tolist() == [[1, 0], [0, 1]]
+    assert twice.nnz == 3
+
+
+def test_what_is_no_count_is_refused():
+    with pytest.raises(ValueError, match=r"row 1 holds -2\.0; counts must be 0 or more"):
+        TfIdf().fit(sp.csr_matrix([[1.0], [-2.0]]))
+    with pytest.raises(TypeError, match="counts must be a scipy sparse matrix"):
+        TfIdf().fit(np.eye(2))

@@ -16,7 +16,7 @@ from ltr_base.names import nearest
 from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ssi_models.base import MatchingModel
-from ssi_models.registry import get_model
+from ssi_models.registry import find_model, get_model
 from ssi_models.training.trainable import TrainableModel
 
 
@@ -177,6 +177,12 @@ class MatchingConfig(TablesSection):
     def problems(self) -> Iterator[str]:
         yield from super().problems()
         yield from self._figure_problems()
+        names = {row.model for table in self.tables for row in table.rows if row.model}
+        names |= {self.curves.model} if self.curves else set()
+        kinds = [kind for name in names if (kind := find_model(name)) is not None]
+        known = {p for k in kinds if issubclass(k, TrainableModel) for p in _parameters_of(k)}
+        for name in self.settings.keys() - known:
+            yield f"settings: no trained model has a parameter {name!r}; {nearest(name, known)}"
 
     def _figure_problems(self) -> Iterator[str]:
         if self.scatter is not None:
@@ -201,5 +207,10 @@ class MatchingConfig(TablesSection):
                 yield f"curves: {error}"
 
 
+def _parameters_of(kind: type[MatchingModel]) -> set[str]:
+    """The names, also former ones, of a model's parameters."""
+    return {*kind.default_params(), *kind.former_params}
+
+
 def _has(kind: type[MatchingModel], parameter: str) -> bool:
-    return parameter in kind.default_params() or parameter in kind.former_params
+    return parameter in _parameters_of(kind)

@@ -117,7 +117,7 @@ def warm_up(task: Task, name: str, params: dict[str, Any], threads: int | None) 
 def fit_options(task: Task, params: dict[str, Any]) -> dict[str, Any]:
     """Arguments of ``fit`` that depend on the task."""
     options: dict[str, Any] = {"excluded": task.excluded, "candidates": task.candidates}
-    if params.get("hold_out", "queries") == "queries":
+    if params.get("hold_out") != "pairs":
         options["groups"] = task.groups
     return options
 

@@ -17,6 +17,7 @@ from ltr_features.clicks.judging import (
 )
 from ltr_features.clicks.log import LogBuilder
 from ltr_features.clicks.position_models import ClickRate, PositionBased
+from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.simulation import Simulation, Users
 
 
@@ -235,6 +236,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say(known):
     assert 0.8 - 3.5 * np.sqrt(0.16 / 60) < within / 60 < 0.8 + 3.5 * np.sqrt(0.16 / 60)
 
 
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    log = log_of([(0, [0, 1], [0, 1], [True, False])] * 20)
+    model = PositionBased(max_iterations=np.int64(5)).fit(log)
+    assert ClickJudgements(model, n_grades=np.int64(3)).grade.max() == 2
+    assert LogRules(depth=np.int64(3)).depth == 3
+
+
 def test_results_never_shown_are_told():
     log = log_of([(0, [0, 1], [0, 1], [True, False])] * 20)
     run = pd.DataFrame({"qid": ["q0", "q0"], "docno": ["new", "d0"], "score": [2.0, 1.0]})
@@ -248,8 +256,14 @@ def test_results_never_shown_are_told():
     # d1 is looked at on every page, and was on half of them: of its quotient 2 the half is cut off.
     cut = estimate_clicks(log, np.array([1.0, 0.5]), swapped, largest=1.0)
     assert cut.most == pytest.approx(cut.high + 0.5)
-    with pytest.raises(InputError, match="columns missing: score"):
+    with pytest.raises(InputError, match="run lacks the column score"):
         estimate_clicks(log, np.array([1.0, 0.5]), run.drop(columns="score"))
+    with pytest.raises(InputError, match="a score that is NaN"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run.assign(score=[2.0, np.nan]))
+    with pytest.raises(InputError, match=r"run has 2 \(query, document\) pairs more than once"):
+        estimate_clicks(log, np.array([1.0, 0.5]), pd.concat([run, run]))
+    with pytest.raises(InputError, match="no row for any of the 1 queries of the log"):
+        estimate_clicks(log, np.array([1.0, 0.5]), run.assign(qid=0))
     with pytest.raises(InputError, match="examination must be above 0"):
         estimate_clicks(log, np.array([1.0, 0.0]), run)
     with pytest.raises(InputError, match="confidence must be"):

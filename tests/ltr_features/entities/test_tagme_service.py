@@ -138,7 +138,7 @@ def test_a_service_that_goes_down_tells_what_is_missing_and_how_to_go_on(server,
 
 def test_refusals_are_not_repeated(server, service, monkeypatch):
     server.usual = 403
-    with pytest.raises(InputError, match=r"status 403; is the token valid\?\. 1 of 1"):
+    with pytest.raises(InputError, match=r"status 403 \(the token may be invalid\)\. 1 of 1"):
         service.link(["a fox"])
     assert len(server.requests) == 1
     monkeypatch.delenv("GCUBE_TOKEN")
@@ -175,8 +175,15 @@ def test_no_server_at_all(service, server, tmp_path):
 
 
 def test_bad_parameters_and_caches(tmp_path):
-    with pytest.raises(InputError, match="attempts >= 1"):
-        TagmeService(attempts=0)
+    for odd, said in (
+        ({"attempts": 0}, "attempts >= 1"),
+        ({"attempts": 1.5}, "attempts must be a whole number, got 1.5"),
+        ({"timeout": float("inf")}, "timeout > 0 and pause >= 0, at most 86,400 seconds"),
+        ({"pause": float("nan")}, "timeout > 0 and pause >= 0"),
+        ({"language": "fr"}, "language must be one of en, de, it, got 'fr'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            TagmeService(**odd)
     (tmp_path / "notes").write_text("this is no database" * 100)
     with pytest.raises(InputError, match="not a cache of TAGME answers"):
         TagmeService(tmp_path / "notes").link(["fox"])

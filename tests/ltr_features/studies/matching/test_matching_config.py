@@ -75,6 +75,11 @@ def test_all_problems_are_named_at_once(tmp_path):
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
         ('model = "ssi"\nnote', "params = {rank = 2}\nnote", "parameters without a model"),
+        (
+            "max_epochs = 2",
+            "max_epoch = 2",
+            "no trained model has a parameter 'max_epoch'",
+        ),
         ("rank = 4", "rank = ", "cannot be read as TOML"),
     ],
 )
