@@ -26,8 +26,9 @@ from ltr_base.names import listed
 from ltr_features.candidate_kinds import bm25_retriever
 from ltr_features.columns.base import ColumnFamily, computed
 from ltr_features.columns.context import ColumnContext
-from ltr_features.text.collection import Collection, Judgements, Pairs, rows_of
+from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import WHOLE
 from ltr_features.text.index_files import HEADER
 

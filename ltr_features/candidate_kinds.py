@@ -26,7 +26,8 @@ from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.text.candidates import BM25Retriever
-from ltr_features.text.collection import Pairs, known_rows
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import known_rows
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
 from ssi_models.registry import MODELS

@@ -30,7 +30,8 @@ from ltr_features.candidate_kinds import (
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_call
 from ltr_features.text.candidates import PoolRecall, candidate_recall
-from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs, places_of
+from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs
+from ltr_features.text.id_rows import places_of
 from ssi_models.registry import MODELS, find_model
 
 

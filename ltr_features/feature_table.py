@@ -29,7 +29,8 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.parallel import side_by_side
-from ltr_features.text.collection import Collection, Pairs, ids_of, places_of, rows_of
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.id_rows import ids_of, places_of, rows_of
 
 #: Parts of the training queries of a fold, as rows of the collection's queries.
 Parts: TypeAlias = Sequence[NDArray[np.int64]]

@@ -19,7 +19,8 @@ from letor.parquet_parts import ALL_ROWS, write_part
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.feature_table import FitAll, FoldTable, learned_columns
-from ltr_features.text.collection import Collection, Pairs, finder
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.id_rows import finder
 
 #: The parts of a fold, and the names of their files.
 PARTS = {"train": "train", "validation": "vali", "test": "test"}

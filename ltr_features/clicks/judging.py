@@ -15,7 +15,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.clicks.base import Array, ClickModel
 from ltr_features.clicks.log import ClickLog
-from ltr_features.text.collection import rows_of
+from ltr_features.text.id_rows import rows_of
 
 #: The grade of pairs with too little evidence.
 UNJUDGED = -1

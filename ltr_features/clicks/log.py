@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.text.collection import places_of, rows_of
+from ltr_features.text.id_rows import places_of, rows_of
 
 #: Number of positions that a log may have; nobody reads longer lists, so more are a mistake.
 MAX_POSITIONS = 1_000

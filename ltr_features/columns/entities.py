@@ -32,7 +32,8 @@ from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
 from ltr_features.columns.term_space import row_products
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.embeddings.cosines import Bags
-from ltr_features.text.collection import Pairs, places_of
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import places_of
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.vocabulary import Vocabulary
 

@@ -15,7 +15,8 @@ from letor.dataset import GIVEN
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
-from ltr_features.text.collection import Pairs, known_rows, places_of
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import known_rows, places_of
 
 if TYPE_CHECKING:
     from ltr_features.sources.score_tables import ScoreTable

@@ -15,7 +15,8 @@ from letor.dataset import GIVEN
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
-from ltr_features.text.collection import Pairs, known_rows
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import known_rows
 
 if TYPE_CHECKING:
     from ltr_features.embeddings.id_vectors import IdVectors

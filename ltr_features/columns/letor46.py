@@ -31,7 +31,8 @@ from ltr_features.columns.links import document_columns
 from ltr_features.kernels.ranking import term_columns
 from ltr_features.parallel import map_blocks
 from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
-from ltr_features.text.collection import Pairs, rows_of
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import WHOLE
 
 #: The fields in LETOR's order, and their names in column descriptions.

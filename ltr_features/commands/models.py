@@ -255,7 +255,7 @@ def models_fit(
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
     from ltr_features.studies.progress import Reporter
-    from ltr_features.text.collection import rows_of
+    from ltr_features.text.id_rows import rows_of
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")

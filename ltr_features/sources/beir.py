@@ -9,7 +9,8 @@ from pathlib import Path
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.text.collection import FIELDS, Collection, Links, finder
+from ltr_features.text.collection import FIELDS, Collection, Links
+from ltr_features.text.id_rows import finder
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
 from ltr_features.text.stored_texts import DocumentTexts
 

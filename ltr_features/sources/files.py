@@ -44,7 +44,7 @@ from ltr_features.sources.table_blocks import (
 )
 from ltr_features.sources.trec_documents import trec_documents
 from ltr_features.sources.trec_topics import read_topics
-from ltr_features.text.collection import examples
+from ltr_features.text.id_rows import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
 #: Usual names of the columns of judgements.

@@ -11,7 +11,8 @@ import numpy as np
 
 from letor.errors import InputError
 from letor.trec import whole_number
-from ltr_features.text.collection import Judgements, examples
+from ltr_features.text.collection import Judgements
+from ltr_features.text.id_rows import examples
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
 _LARGEST = 1 << 24

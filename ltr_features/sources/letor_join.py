@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.text.collection import Collection, Pairs, examples, rows_of
+from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.id_rows import examples, rows_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +21,7 @@ from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
+from ltr_features.text.id_rows import ids_of
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -383,64 +383,3 @@ def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
     if len(rows) and (rows.min() < 0 or rows.max() >= limit):
         bad = rows[(rows < 0) | (rows >= limit)][0]
         raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")
-
-
-#: Finds the rows of ids, int64; -1 for unknown ids.
-Finder: TypeAlias = Callable[[Sequence[str]], NDArray[np.int64]]
-
-
-def finder(known: Sequence[str] | Mapping[str, int]) -> Finder:
-    """Make a finder of known ids: a sequence in the order of rows, or a mapping of ids to rows."""
-    if isinstance(known, StoredTexts):
-        return known.places
-    row = known if isinstance(known, Mapping) else {name: i for i, name in enumerate(known)}
-    return lambda ids: np.array([row.get(name, -1) for name in ids], dtype=np.int64)
-
-
-def rows_of(ids: Iterable[str], wanted: Sequence[str]) -> NDArray[np.int64]:
-    """int64 [len(ids)]: the position of each id in ``wanted``, -1 if it is missing."""
-    return finder(wanted)([*ids])
-
-
-def ids_of(rows: NDArray[np.int64], ids: Sequence[str]) -> NDArray[np.object_]:
-    """object [len(rows)]: the ids of some rows."""
-    found = np.empty(len(rows), dtype=object)
-    if isinstance(ids, StoredTexts):
-        found[:] = ids.take(rows)
-    else:
-        found[:] = [ids[row] for row in rows.tolist()]
-    return found
-
-
-def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64 [len(wanted)]: the (first) position of each number in the ascending ``keys``, -1 if it
-    is missing. For many keys, several times faster than ``np.isin``, which sorts them again."""
-    if not len(keys):
-        return np.full(len(wanted), -1)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[place] == wanted, place, -1)
-
-
-def known_rows(
-    ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
-) -> NDArray[np.int64]:
-    """Like :func:`rows_of`, for the distinct ids of a file.
-
-    Args:
-        what: "query" or "document", for the message.
-
-    Raises:
-        InputError: none of the ids is in the collection.
-    """
-    rows = rows_of(ids, wanted)
-    if len(rows) and (rows < 0).all():
-        raise InputError(
-            f"{path}: none of its {len(ids):,} {what} ids ({examples(ids)}) is one of the "
-            f"{len(wanted):,} of the collection ({examples(wanted)})"
-        )
-    return rows
-
-
-def examples(ids: Sequence[str]) -> str:
-    """The first few ids, for messages."""
-    return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")

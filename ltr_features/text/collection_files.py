@@ -16,14 +16,8 @@ from numpy.typing import NDArray
 from letor.compression import text_lines
 from letor.errors import InputError, reading
 from ltr_base.slices import slices
-from ltr_features.text.collection import (
-    Collection,
-    Finder,
-    Judgements,
-    Links,
-    finder,
-    ids_of,
-)
+from ltr_features.text.collection import Collection, Judgements, Links
+from ltr_features.text.id_rows import Finder, finder, ids_of
 from ltr_features.text.records import id_rows, json_lines, parse_object
 from ltr_features.text.stored_texts import open_documents
 

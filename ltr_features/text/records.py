@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from letor.compression import text_lines
 from letor.errors import InputError
 from letor.mapped import GrowingArray
-from ltr_features.text.collection import Finder
+from ltr_features.text.id_rows import Finder
 
 _LINES = 2**18  # read at a time
 _MOST_LEVELS = 8  # of nested objects; deeper ones are none of a table

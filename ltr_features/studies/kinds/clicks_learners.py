@@ -32,7 +32,7 @@ from ltr_features.studies.kinds.given_files import digest_of_rows
 from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import BM25Retriever
-from ltr_features.text.collection import rows_of
+from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import TermIndex
 from ssi_models.training.preferences import Preferences
 

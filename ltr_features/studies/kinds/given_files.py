@@ -14,7 +14,7 @@ from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.clicks.times import time_of
 from ltr_features.studies.statistics.paired_tests import group_labels
-from ltr_features.text.collection import examples
+from ltr_features.text.id_rows import examples
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:

@@ -14,7 +14,8 @@ from letor.measures import run_measure
 from ltr_base.names import counted
 from ltr_features.studies.page.verdicts import value
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
-from ltr_features.text.collection import examples, normalised, same_text_remark
+from ltr_features.text.collection import normalised, same_text_remark
+from ltr_features.text.id_rows import examples
 
 #: A larger difference between the best and the worst order of equal scores is worth a remark.
 TIED = 0.01

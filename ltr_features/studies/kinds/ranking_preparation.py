@@ -36,8 +36,9 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import candidate_recall
-from ltr_features.text.collection import Collection, Pairs, ids_of, rows_of
+from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.id_rows import ids_of, rows_of
 from ltr_features.text.index import TermIndex
 
 _CODE = ("letor", "ltr_features")

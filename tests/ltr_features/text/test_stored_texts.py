@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from ltr_features.text import stored_texts
-from ltr_features.text.collection import Collection, Judgements, ids_of, rows_of
+from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.collection_files import load_collection, save_collection
+from ltr_features.text.id_rows import ids_of, rows_of
 from ltr_features.text.stored_texts import (
     FILE,
     DocumentTexts,
