@@ -20,13 +20,8 @@ from ltr_features.clicks.times import LogTimes, time_of
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
-from ltr_features.sources.table_blocks import (
-    Block,
-    ColumnName,
-    add_usual,
-    columns_in_words,
-    table_columns,
-)
+from ltr_features.sources.table_blocks import Block, ColumnName, table_columns
+from ltr_features.sources.usual_names import add_usual, columns_in_words
 from ltr_features.text.collection import normalised
 
 #: Usual names of columns, in lower case without punctuation; a time must be named explicitly.

@@ -11,15 +11,8 @@ from typing import Any, Literal, NamedTuple
 from letor.errors import InputError
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS
-from ltr_features.sources.table_blocks import (
-    ColumnName,
-    Frame,
-    absent_keys,
-    add_usual,
-    columns_in_words,
-    rows,
-    table_columns,
-)
+from ltr_features.sources.table_blocks import ColumnName, Frame, absent_keys, rows, table_columns
+from ltr_features.sources.usual_names import add_usual, columns_in_words
 from ltr_features.text.collection import FIELDS
 from ltr_features.text.markup import without_markup
 from ltr_features.text.stored_texts import DocumentTexts

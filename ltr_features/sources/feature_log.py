@@ -17,7 +17,7 @@ from letor.errors import InputError
 from letor.missing import Missing
 from ltr_features.sources.files import check_same_ids, read_judgements
 from ltr_features.sources.score_tables import QUERY_NAMES
-from ltr_features.sources.table_blocks import find_columns
+from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.records import json_lines
 
 _SOLR = "[features]"

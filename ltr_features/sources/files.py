@@ -35,7 +35,6 @@ from ltr_features.sources.score_tables import (
 )
 from ltr_features.sources.table_blocks import (
     ColumnName,
-    find_columns,
     is_table,
     named_rows,
     rows,
@@ -44,6 +43,7 @@ from ltr_features.sources.table_blocks import (
 )
 from ltr_features.sources.trec_documents import trec_documents
 from ltr_features.sources.trec_topics import read_topics
+from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.id_rows import examples
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")

@@ -21,16 +21,8 @@ from ltr_features.sources.files import (
 )
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS, QUERY_NAMES
-from ltr_features.sources.table_blocks import (
-    ColumnName,
-    Frame,
-    add_usual,
-    columns_in_words,
-    find_columns,
-    is_table,
-    table_columns,
-    table_of,
-)
+from ltr_features.sources.table_blocks import ColumnName, Frame, is_table, table_columns, table_of
+from ltr_features.sources.usual_names import add_usual, columns_in_words, find_columns
 from ltr_features.text.collection import Collection, normalised
 
 

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from pair_data import random_labels, sparse_texts
 
-from ssi_models.base import NotFittedError
 from ssi_models.persistence import load_tensors
 from ssi_models.projections.baselines import VSM, Baseline
 from ssi_models.registry import MODELS, get_model, load_model
 from ssi_models.remarks import FitWarning
+from ssi_models.stored_model import NotFittedError
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import CandidateLists, Preferences
 from ssi_models.training.trainable import TrainableModel
