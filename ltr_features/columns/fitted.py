@@ -60,6 +60,13 @@ class FittedColumn(ColumnFamily):
         self.description = recipe.spec.description  # type: ignore[misc]
         self.reference = recipe.spec.reference  # type: ignore[misc]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the documents' representations, which are computed again when they are needed."""
+        return {**self.__dict__, "_documents": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _documents=WeakKeyDictionary())
+
     @property
     def columns(self) -> tuple[ColumnSpec]:
         return (self.recipe.spec,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -218,11 +219,13 @@ def test_a_pipeline_keeps_its_fit_when_builder_and_ranker_are_fitted_again(colle
         pd.testing.assert_frame_equal(pipeline.rank(collection.query_texts[0]), found)
 
 
-def test_fitted_builders_and_pipelines_can_be_copied(builder, pipeline, collection):
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_fitted_builders_and_pipelines_can_be_copied(builder, pipeline, collection, copied):
+    """Also to other processes, as joblib does."""
     query = collection.query_texts[0]
-    copied = copy.deepcopy(pipeline)
-    pd.testing.assert_frame_equal(copied.rank(query), pipeline.rank(query))
-    assert copied.features.column_names == builder.column_names
+    expected = pipeline.rank(query)
+    pd.testing.assert_frame_equal(copied(pipeline).rank(query), expected)
+    assert copied(builder).column_names == builder.column_names
 
 
 def test_pipelines_need_fitted_rankers(builder):
