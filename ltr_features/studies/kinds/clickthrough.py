@@ -67,11 +67,7 @@ class ClickthroughStudy(TaskStudy):
         return [stage(task, row, number) for number in fits for stage in stages]
 
     def _groups(self, name: str) -> dict[str, str] | None:
-        """The group of each test query of a task; None if the task names no file of groups.
-
-        Raises:
-            InputError: the file cannot be read, or a query has no group.
-        """
+        """The group of each test query of a task; None if the task names no file of groups."""
         file = self.config.tasks[name].groups
         if file is None:
             return None
@@ -87,7 +83,6 @@ class ClickthroughStudy(TaskStudy):
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
-            self._groups(name)  # raises for a query without a group, before anything is fitted
             kind, task = get_model(row.model), self.task(name)
             model = kind(**{**params, "threads": self.threads})
             Q, _, D = task.matrices(kind.inputs)

@@ -28,8 +28,8 @@ class TaskConfig(Section):
         train, test: judgement files (in ``qrels``, without ``.tsv``). Without ``train``, the
             queries of ``test`` are split at random: ``train_share`` of them are used for training.
         field: text field of a document that models read and rank by.
-        groups: file of query id, tab, group, relative to the data folder; test queries of one group
-            are tested together.
+        groups: file of query id, tab, group, relative to the data folder; queries of one group are
+            dealt to training, testing and each half together, and tested together.
         seed: of that split, and of the two halves on which mixtures are tuned for each other.
     """
 

@@ -19,6 +19,7 @@ from letor.errors import InputError
 from letor.files import read_json
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 from ltr_features.text.term_counts import count_terms, renumbered
@@ -128,15 +129,17 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
         if not list((folder / "qrels").glob(f"{name}.tsv*")):
             raise InputError(f"{folder / 'qrels'}: there are no judgements {name}.tsv")
     files = [*folder.glob("corpus.jsonl*"), *folder.glob("queries.jsonl*")]
-    return sorted(files) + [p for name in wanted for p in (folder / "qrels").glob(f"{name}.tsv*")]
+    files += [p for name in wanted for p in (folder / "qrels").glob(f"{name}.tsv*")]
+    return sorted(files) + ([] if config.groups is None else [data / config.groups])
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
-    """Read a collection and make a task from it.
+    """Read a collection and make a task from it. Queries of one group are on the same side of each
+    random split: for training or testing, and for the half on which mixtures are tuned.
 
     Raises:
-        InputError: a file is missing or has another format, the documents lack the field, or there
-            are fewer than two queries for training or testing.
+        InputError: a file is missing or has another format, the documents lack the field, a query
+            has no group, or there are fewer than two queries for training or testing.
     """
     test = read_beir(data / config.folder, splits=[config.test])
     if config.field not in test.fields:
@@ -144,18 +147,23 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
             f"{data / config.folder}: documents have no {config.field!r}, only "
             f"{', '.join(test.fields)}"
         )
-    rng = np.random.default_rng([config.seed, 0])
+    rng, unit = np.random.default_rng([config.seed, 0]), np.arange(test.n_queries)
+    if config.groups is not None:
+        groups = read_query_groups(data / config.groups, test.query_ids)
+        _, unit = np.unique([groups[query] for query in test.query_ids], return_inverse=True)
     if config.train is None:
-        shuffled = rng.permutation(test.n_queries)
-        cut = round(config.train_share * test.n_queries)
-        chosen, asked = np.sort(shuffled[:cut]), np.sort(shuffled[cut:])
+        shuffled = rng.permutation(unit.max() + 1)
+        cut = round(config.train_share * len(shuffled))
+        chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
         train = test
     else:
         train = read_beir(data / config.folder, splits=[config.train])
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
-    if min(len(chosen), len(asked)) < 2:
+    units, unit_of_query = np.unique(unit[asked], return_inverse=True)
+    if min(len(chosen), len(units)) < 2:
+        what = "test queries" if config.groups is None else "groups of test queries"
         raise InputError(
-            f"{data / config.folder}: {len(chosen)} training and {len(asked)} test queries; two "
+            f"{data / config.folder}: {len(chosen)} training queries and {len(units)} {what}; two "
             "of each are needed"
         )
     order = np.argsort(np.array(test.document_ids), kind="stable")
@@ -177,7 +185,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
             query, document, n_queries=len(chosen), n_documents=len(titles)
         ),
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
-        half=rng.permutation(len(asked)) % 2,
+        half=(rng.permutation(len(units)) % 2)[unit_of_query],
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
         vocabulary=vocabulary,
     )

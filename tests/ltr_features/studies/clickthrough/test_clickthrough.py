@@ -16,9 +16,9 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
 from ltr_features.studies.kinds import clickthrough
-from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.clickthrough_report import outcome_of
-from ltr_features.studies.kinds.clickthrough_tasks import NDCG
+from ltr_features.studies.kinds.clickthrough_tasks import NDCG, make_task
 from ltr_features.studies.run import find_experiment, run_file
 
 
@@ -68,6 +68,26 @@ def test_test_queries_of_one_group_are_tested_together(data):
     with pytest.raises(InputError, match="11 queries have no group"):
         run_it(data, "again")
     assert not list((data / "again").rglob("fit.json"))
+
+
+def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
+    """Of training and testing, and of the halves on which mixtures are tuned for each other."""
+    people = {f"queries{i}": f"person {i // 4}" for i in range(18, 30)}
+    lines = "".join(f"{query}\t{person}\n" for query, person in people.items())
+    (data / "data" / "people.tsv").write_text(lines)
+    [folder] = [path.name for path in (data / "data").iterdir() if path.is_dir()]
+    config = {"folder": folder, "train_share": 0.4, "groups": "people.tsv"}
+    for seed in range(5):
+        task = make_task(TaskConfig(**config, seed=seed), data / "data")
+        person = np.array([people[query] for query in task.query_ids])
+        halves = [set(person[task.half == n].tolist()) for n in (0, 1)]
+        assert not halves[0] & halves[1]
+        asked = halves[0] | halves[1]
+        assert len(task.query_ids) == sum(one in asked for one in people.values())
+        assert task.Q.shape[0] == len(people) - len(task.query_ids) > 0
+    (data / "data" / "people.tsv").write_text("".join(f"{query}\tone\n" for query in people))
+    with pytest.raises(InputError, match="12 training queries and 0 groups of test queries"):
+        make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
 
 
 def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
