@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData, check_texts, distinct
 from letor.errors import InputError
+from ltr_base.labels import first_unlabelled
 from ltr_base.names import counted
 
 
@@ -136,6 +137,11 @@ def k_fold(
     for name, values in (("strata", strata), ("groups", groups)):
         if values is not None and len(values) != m:
             raise InputError(f"{name} has {len(values)} entries for {m} queries")
+        if values is not None and (row := first_unlabelled(values)) is not None:
+            raise InputError(
+                f"{name}: query {query_ids[row]!r} has none; give one of its own to each query "
+                "that belongs with no other"
+            )
     stratum = _codes(strata) if strata is not None else np.zeros(m, dtype=np.int64)
     group = _codes(groups) if groups is not None else np.arange(m)
     if k < 3 or group.max(initial=-1) + 1 < k:

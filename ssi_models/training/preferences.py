@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.labels import first_unlabelled
 from ltr_base.names import counted
 from ssi_models.matrices import check_rows
 
@@ -285,6 +286,12 @@ def check_groups(groups: ArrayLike, n_queries: int) -> NDArray[Any]:
     labels = np.asarray(groups)
     if labels.shape != (n_queries,):
         raise ValueError(f"groups has shape {labels.shape} for {n_queries} queries")
+    # As objects: among texts, numpy makes NaN a text.
+    if (row := first_unlabelled(np.asarray(groups, dtype=object))) is not None:
+        raise ValueError(
+            f"groups: query {row} has none; give a group of its own to each query "
+            "that belongs with no other"
+        )
     return labels
 
 

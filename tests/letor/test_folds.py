@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,9 @@ def test_errors_name_the_query():
             k_fold(ids, 3, seed=0)
     with pytest.raises(InputError, match=r"query ids must be text, got 1; write str\(id\)"):
         rows().select_queries([1])
+    for missing in (None, np.nan, pd.NA):
+        with pytest.raises(InputError, match="groups: query 'b' has none; give one of its own"):
+            k_fold(["a", "b", "c"], 3, groups=["x", missing, "y"])
     with pytest.raises(InputError, match="strata has 1 entries for 3"):
         k_fold(["a", "b", "c"], 3, seed=0, strata=[0])
 

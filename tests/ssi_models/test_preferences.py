@@ -151,6 +151,9 @@ def test_groups_are_held_out_together():
         hold_out_queries(pairs, np.zeros(60), 0.3, 0)
     with pytest.raises(ValueError, match=r"groups has shape \(2,\) for 60"):
         hold_out_queries(pairs, [0, 1], 0.3, 0)
+    for missing in (None, np.nan):
+        with pytest.raises(ValueError, match=r"groups: query 7 has none; give"):
+            hold_out_queries(pairs, [missing if i == 7 else "one" for i in range(60)], 0.3, 0)
 
 
 def test_pairs_are_held_out_of_any_query():
