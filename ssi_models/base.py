@@ -16,6 +16,7 @@ from ssi_models import persistence
 from ssi_models.matrices import (
     check_counts,
     check_csr,
+    check_has_words,
     check_rows,
     check_unit_rows,
     check_width,
@@ -304,9 +305,10 @@ class MatchingModel(StoredModel):
         """Check the matrices that a model is to be fitted on, and what their columns stand for.
 
         Raises:
-            ValueError: also if they must be over the same words but differ in width.
+            ValueError: also if D has no word, or if they must be over the same words but differ in
+                width.
         """
-        Q, D = self._check_rows("Q", Q), self._check_rows("D", D)
+        Q, D = self._check_rows("Q", Q), check_has_words(self._check_rows("D", D))
         if self.same_words and Q.shape[1] != D.shape[1]:
             separate = "model 'cross-language'"
             if hasattr(self, "vocabularies"):

@@ -52,6 +52,13 @@ def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     return matrix
 
 
+def check_has_words(D: sp.csr_matrix) -> sp.csr_matrix:
+    """The documents of a fit. Raises ValueError if none of them has a word."""
+    if D.nnz == 0:
+        raise ValueError("D has no word in any row: there is nothing to learn from")
+    return D
+
+
 def check_unit_rows(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     """:func:`check_csr` for rows of length 1 or less: unit tf-idf rows, which are shorter where
     some words of the text are unknown.

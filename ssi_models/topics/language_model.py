@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import LearnsFrom
 from ssi_models.kernels.translation import translation_probabilities
-from ssi_models.matrices import Csr, arrays, check_counts, check_rows, largest, lengths_of
+from ssi_models.matrices import (
+    Csr,
+    arrays,
+    check_counts,
+    check_has_words,
+    check_rows,
+    largest,
+    lengths_of,
+)
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
@@ -243,11 +251,9 @@ class LanguageModel(WeighsWords):
         if weighting is not None:
             raise ValueError(f"weighting: {self.name} reads counts, which are not weighted")
         self.check_params()
-        Q, D = check_counts("Q", Q), check_counts("D", D)
+        Q, D = check_counts("Q", Q), check_has_words(check_counts("D", D))
         if Q.shape[1] != D.shape[1]:
             raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; use one vocabulary")
-        if D.nnz == 0:
-            raise ValueError("D has no word in any row: there is nothing to learn from")
         if preferences is not None:
             check_shapes(Q, D, preferences)
             check_constraints(self.name, preferences, weighs_pairs=self.weighs_pairs, **constraints)

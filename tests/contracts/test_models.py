@@ -352,6 +352,8 @@ def test_bad_input_is_refused_by_name(make):
         make().fit(Q, broken, pairs)
     with pytest.raises(ValueError, match="preferences are over 40 x 40 rows"):
         make().fit(Q, D[:20], pairs)
+    with pytest.raises(ValueError, match="D has no word in any row: there is nothing to learn"):
+        make().fit(Q, sp.csr_matrix(D.shape, dtype=D.dtype), pairs)
     if make.kind.name != "cross-language":
         with pytest.raises(ValueError, match="Q has 20 columns, D has 30"):
             make().fit(Q[:, :20], D, pairs)
