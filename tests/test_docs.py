@@ -149,8 +149,11 @@ def test_figures_of_the_demo_are_those_of_its_checked_in_run():
         for study in studies:
             row = tested.loc[(study, system, "words+LSA")]
             p = f"{row.p_corrected:.3f}" if row.p_corrected < 0.1 else f"{row.p_corrected:.2f}"
-            values = {"difference": f"{row.difference:.3f}".replace("0.", ".", 1),
-                      "relative": f"{row.relative:.0%}".replace("%", " %"), "p": p[1:]}  # fmt: skip
+            values = {
+                "difference": f"{row.difference:.3f}".replace("0.", ".", 1),
+                "relative": f"{row.relative:.0%}".replace("%", " %"),
+                "p": p.removeprefix("0"),
+            }
             text = form.format(**values)
             assert text in texts[page], text
 
