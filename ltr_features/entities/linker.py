@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from letor.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class Mention:
@@ -46,3 +48,9 @@ class EntityLinker(Protocol):
             InputError: some texts cannot be linked; the message gives their number.
         """
         ...
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise InputError for a single text, whose characters would be linked one by one."""
+    if isinstance(texts, str):
+        raise InputError(f"link takes a list of texts, got the text {texts[:40]!r}; link([text])")

@@ -108,6 +108,11 @@ def test_a_text_is_sent_once_and_cached_answers_are_the_same(server, service, mo
     assert len(server.requests) == 2
 
 
+def test_a_single_text_is_refused(server, service):
+    with pytest.raises(InputError, match=r"got the text 'Trees'; link\(\[text\]\)"):
+        service.link("Trees")
+
+
 WRONG = [
     {"title": 5}, {"start": 4, "end": 3}, {"end": 6}, {"start": -1}, {"rho": float("nan")},
     {"rho": None}, {"link_probability": [1]}, {"end": 1e300}, {"title": {"a": []}},
