@@ -135,10 +135,13 @@ class FeatureBuilder:
             ColumnWarning: a model learned nothing, diverged, or had little to learn from.
 
         Raises:
-            InputError: an unknown query id, training queries without a relevant document, or
-                training queries that are not those of one of the folds.
+            InputError: an unknown query id, training queries without a relevant document,
+                training queries that are not those of one of the folds, or a family that cannot
+                compute its columns for this collection.
         """
         context = self._context(collection, analyzer)
+        for family in self.families:
+            family.check(context)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
         wanted = list(known) if train_queries is None else list(train_queries)
         unknown = [query for query in wanted if query not in known]

@@ -228,6 +228,15 @@ def test_fitted_builders_and_pipelines_can_be_copied(builder, pipeline, collecti
     assert copied(builder).column_names == builder.column_names
 
 
+def test_families_are_checked_before_models_are_trained(collection, tmp_path):
+    (tmp_path / "other.run").write_text("strange Q0 document 1 1.0 engine\n")
+    scores = {"scores": {"files": {"engine": str(tmp_path / "other.run")}}}
+    made = FeatureBuilder(scores, MODELS, models_folder=tmp_path / "models")
+    with pytest.raises(InputError, match=r"other\.run: none of its 1 query ids \('strange'\)"):
+        made.fit(collection)
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
 def test_pipelines_need_fitted_rankers(builder):
     with pytest.raises(NotFittedError, match="LambdaMART is not fitted: call fit first"):
         ScoringPipeline(builder, LambdaMART())
