@@ -29,6 +29,8 @@ _NAMES: dict[Kind, str] = {
 }  # fmt: skip
 _CHOICES = {"kind": Kind, "discount": Discount, "empty": Empty, "short": Short, "ties": Ties}
 _PREFIXES = ("letor4", "mslr", "linear", "one", "skip")
+#: The kinds that only tell relevant documents from others, by ``relevant_from``.
+_BINARY: tuple[Kind, ...] = ("ap", "precision", "recall", "rr")
 
 # {top}: "the first k documents"
 _IDEAL = (
@@ -58,10 +60,11 @@ _TIES_OF_RANX = (
 
 #: Rules for all measures that reports compute from qrels and runs; shown with their definitions.
 RUN_RULES = (
-    "A document with label 1 or more is relevant; one without judgement, or with a label below 0, "
-    "counts as label 0. A query without relevant documents counts 0 and stays in the mean; so does "
-    "a query for which nothing was retrieved. A query without any judgement is left out. Equal "
-    "scores are ordered by document id, ascending."
+    "A document with label 1 or more is relevant, or from the label on that a measure's name says "
+    "(rel=2); one without judgement, or with a label below 0, counts as label 0. A query without "
+    "relevant documents counts 0 and stays in the mean; so does a query for which nothing was "
+    "retrieved. A query without any judgement is left out. Equal scores are ordered by document "
+    "id, ascending."
 )
 
 
@@ -125,17 +128,21 @@ class MeasureDefinition:
 
     @property
     def name(self) -> str:
-        """Short name, such as NDCG@10."""
-        return _NAMES[self.kind] + ("" if self.cutoff is None else f"@{self.cutoff}")
+        """Short name, such as NDCG@10 or P(rel=2)@10."""
+        given = self.kind in _BINARY and self.relevant_from != 1 and not self.known_as
+        rel = f"(rel={self.relevant_from})" if given else ""
+        return f"{_NAMES[self.kind]}{rel}" + ("" if self.cutoff is None else f"@{self.cutoff}")
 
     @property
     def formula(self) -> str:
         """Description of the computation in one sentence."""
         top = f"the first {self.cutoff} documents" if self.cutoff else "all ranked documents"
         gain, discount = self._gain_and_discount()
-        return _FORMULAS[self.kind].format(
+        formula = _FORMULAS[self.kind].format(
             top=top, k=self.cutoff, gain=gain, discount=discount, top_label=self.top_label
-        ) + "."  # fmt: skip
+        )
+        relevant = f" Relevant: label {self.relevant_from} or more." if "rel=" in self.name else ""
+        return f"{formula}.{relevant}"
 
     @property
     def definition(self) -> str:
@@ -172,7 +179,8 @@ class MeasureDefinition:
 
 def parse_measure(text: str) -> MeasureDefinition:
     """A measure by name: ``ndcg@10``, ``ndcg-linear@10`` (gain = label), ``meanndcg``, ``map``,
-    ``p@5``, ``recall@20``, ``mrr``, ``err@20``, ``map@100``; case is ignored.
+    ``p@5``, ``recall@20``, ``mrr``, ``err@20``, ``map@100``; case is ignored. ``map(rel=2)`` and
+    ``p(rel=2)@5`` count documents as relevant from label 2 on, as TREC's deep learning tracks do.
 
     Without a prefix: exponential gain, discount 1/log2(rank + 1), empty queries count 0. A prefix
     chooses another convention: ``letor4:`` and ``mslr:`` the official scripts, ``linear:`` gain =
@@ -187,6 +195,8 @@ def parse_measure(text: str) -> MeasureDefinition:
 def _parsed(text: str, prefixes: Sequence[str]) -> MeasureDefinition:
     prefix, _, name = text.strip().lower().rpartition(":")
     word, at, cutoff = name.partition("@")
+    if rel := re.fullmatch(r"(.*)\(rel=([1-9]\d*)\)", word):
+        word = rel[1]
     kinds = {known.lower(): kind for kind, known in _NAMES.items()}
     linear = prefix == "linear" or word == "ndcg-linear"
     kind = kinds.get("ndcg" if word == "ndcg-linear" else word)
@@ -197,6 +207,14 @@ def _parsed(text: str, prefixes: Sequence[str]) -> MeasureDefinition:
             f"measure {text!r} needs a positive cut-off, for example {_NAMES[kind]}@10"
         )
     base = MeasureDefinition(kind, int(cutoff) if at else None)
+    if rel:
+        if kind not in _BINARY or prefix in ("letor4", "mslr"):
+            binary = ", ".join(_NAMES[known] for known in _BINARY)
+            raise InputError(
+                f"measure {text!r}: (rel={rel[2]}) is for {binary}, without letor4: or mslr:; the "
+                "others count every label"
+            )
+        base = replace(base, relevant_from=int(rel[2]))
     if prefix in ("letor4", "mslr"):
         return _official(base, prefix)
     empty: Empty = "one" if prefix == "one" else "skip" if prefix == "skip" else "zero"

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator, evaluate, side_by_side
-from letor.measures import MeasureDefinition, conventions, official_measures, parse_measure
+from letor.measures import (
+    MeasureDefinition,
+    conventions,
+    official_measures,
+    parse_measure,
+    run_measure,
+)
 from letor.trec import run_of
 
 
@@ -299,6 +305,24 @@ def test_parse_measure_prefixes():
     assert parse_measure("letor4:meanndcg") == official_measures()[-1]
     with pytest.raises(InputError, match="'trec:map' is unknown"):
         parse_measure("trec:map")
+
+
+def test_a_measure_may_say_from_which_label_on_documents_are_relevant():
+    """As TREC's deep learning tracks do; the name says so wherever it is shown."""
+    assert parse_measure("P(rel=2)@10") == MeasureDefinition("precision", 10, relevant_from=2)
+    assert parse_measure("skip:map(rel=3)").relevant_from == 3
+    assert run_measure("MAP(rel=2)").name == "MAP(rel=2)"
+    assert run_measure("MRR(rel=2)@10").formula.endswith(" Relevant: label 2 or more.")
+    assert run_measure("MAP(rel=1)") == run_measure("MAP")
+    for name in ("ndcg(rel=2)@10", "err(rel=2)", "mslr:map(rel=2)"):
+        with pytest.raises(InputError, match=r"\(rel=2\) is for MAP, P, Recall, MRR"):
+            parse_measure(name)
+    with pytest.raises(InputError, match=r"'map\(rel=0\)' is unknown"):
+        parse_measure("map(rel=0)")
+    qrels = pd.DataFrame({"qid": "q", "docno": list("abc"), "label": [1, 2, 3]})
+    run = pd.DataFrame({"qid": "q", "docno": list("abcd"), "score": [4.0, 3.0, 2.0, 1.0]})
+    values = evaluate(qrels, run, ["MAP", "MAP(rel=2)", "P(rel=2)@2", "MRR(rel=3)"])
+    np.testing.assert_allclose(values.loc["q"], [1, (1 / 2 + 2 / 3) / 2, 1 / 2, 1 / 3])
 
 
 @pytest.mark.parametrize(
