@@ -129,9 +129,13 @@ class MeasureDefinition:
     @property
     def name(self) -> str:
         """Short name, such as NDCG@10 or P(rel=2)@10."""
-        given = self.kind in _BINARY and self.relevant_from != 1 and not self.known_as
-        rel = f"(rel={self.relevant_from})" if given else ""
+        rel = f"(rel={self.relevant_from})" if self._names_label else ""
         return f"{_NAMES[self.kind]}{rel}" + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+    @property
+    def _names_label(self) -> bool:
+        """Whether the name says from which label on a document is relevant."""
+        return self.kind in _BINARY and self.relevant_from != 1 and not self.known_as
 
     @property
     def formula(self) -> str:
@@ -141,7 +145,7 @@ class MeasureDefinition:
         formula = _FORMULAS[self.kind].format(
             top=top, k=self.cutoff, gain=gain, discount=discount, top_label=self.top_label
         )
-        relevant = f" Relevant: label {self.relevant_from} or more." if "rel=" in self.name else ""
+        relevant = f" Relevant: label {self.relevant_from} or more." if self._names_label else ""
         return f"{formula}.{relevant}"
 
     @property

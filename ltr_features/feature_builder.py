@@ -38,7 +38,6 @@ from ltr_features.progress import tracked
 from ltr_features.remarks import family_remarks, grouped_remarks, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
-from ltr_features.text.index import TermIndex
 
 
 class FeatureBuilder:
@@ -139,7 +138,7 @@ class FeatureBuilder:
                 training queries that are not those of one of the folds, or a family that cannot
                 compute its columns for this collection.
         """
-        context = self._context(collection, analyzer)
+        context = ColumnContext.of(collection, analyzer, threads=self.threads)
         for family in self.families:
             family.check(context)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
@@ -195,7 +194,7 @@ class FeatureBuilder:
         Raises:
             InputError: no query has a candidate, or a fold trains on fewer than two parts.
         """
-        context = self._context(collection, analyzer)
+        context = ColumnContext.of(collection, analyzer, threads=self.threads)
         fit = self._fits(context)  # fails before the table is built if a store cannot be reached
         found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)
@@ -382,19 +381,6 @@ class FeatureBuilder:
             if saved.has_added:
                 made = made._having(AddedDocuments.load(made.context_, folder))
         return made
-
-    def _context(
-        self, collection: Collection | ColumnContext, analyzer: Analyzer | None
-    ) -> ColumnContext:
-        if isinstance(collection, ColumnContext):
-            return collection
-        if not isinstance(collection, Collection):
-            raise InputError(
-                f"collection must be a Collection, got {type(collection).__name__}; read one with "
-                "read_collection, from tables too: read_collection('table', documents=..., ...)"
-            )
-        index = TermIndex.build(collection, analyzer, threads=self.threads)
-        return ColumnContext(collection, index, threads=self.threads)
 
     def _fits(self, context: ColumnContext) -> FitAll | None:
         """A function that fits models on workers, which open a workspace; None to fit them here."""

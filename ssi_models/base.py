@@ -27,7 +27,7 @@ from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_model import StoredModel
 from ssi_models.training.preferences import Preferences, check_excluded, check_parts
-from ssi_models.vocabulary import Vocabulary, check_words
+from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
@@ -296,13 +296,9 @@ class MatchingModel(StoredModel):
         return True
 
     def _check_spaces(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        vocabulary: Vocabulary | None,
-        weighting: TfIdf | None,
+        self, Q: sp.csr_matrix, D: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Check the matrices that a model is to be fitted on, and what their columns stand for.
+        """Check the matrices that a model is to be fitted on.
 
         Raises:
             ValueError: also if D has no word, or if they must be over the same words but differ in
@@ -317,8 +313,6 @@ class MatchingModel(StoredModel):
                 f"Q has {Q.shape[1]} columns, D has {D.shape[1]}: column j must be the same word "
                 f"in both; for two vocabularies use {separate}"
             )
-        if self.same_words:
-            check_words(vocabulary, weighting, D.shape[1])
         return Q, D
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:

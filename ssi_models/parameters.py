@@ -7,6 +7,7 @@ import hashlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -119,8 +120,9 @@ def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     for name, value in params.items():
         default = defaults.get(name)
         boolean = isinstance(value, (bool, np.bool_))
-        whole = isinstance(value, (int, np.integer)) and not boolean and abs(int(value)) < 2**63
-        number = whole or (isinstance(value, (float, np.floating)) and value == value)
+        real = isinstance(value, Real) and not boolean and value == value
+        whole = real and isinstance(value, Integral) and abs(int(value)) < 2**63
+        number = whole or (real and not isinstance(value, Integral))
         if isinstance(default, bool):
             wanted, fits = "True or False", boolean
         elif isinstance(default, int):
@@ -145,7 +147,7 @@ def check_least(given: Any, least: float, *names: str) -> None:
         value = getattr(given, name)
         if value is None and "None" in str(type(given).__dataclass_fields__[name].type):
             continue
-        if not isinstance(value, (int, float, np.number)) or value < least:
+        if not isinstance(value, Real) or value < least:
             raise ValueError(f"{name} must be {least} or more, got {value!r}")
 
 

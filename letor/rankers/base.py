@@ -25,11 +25,11 @@ from letor.files import atomic_path, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import (
-    changed_settings,
     labelled_rows,
     rows_to_score,
     settings_of,
     training_rows,
+    warn_of_changed_settings,
 )
 from ltr_base.names import counted, nearest
 
@@ -122,7 +122,7 @@ class Ranker(BaseEstimator, ABC):
         train, valid = training_rows(X, y, qid, eval_set, eval_qid)
         settings = settings_of(train)
         if valid is not None:
-            _warn_of_changed(settings, valid, "validation rows")
+            warn_of_changed_settings(settings, valid, "validation rows")
         normaliser = get_normaliser(self.normalise).fit(train)
         self._fit(
             normaliser.transform(train), None if valid is None else normaliser.transform(valid)
@@ -172,7 +172,7 @@ class Ranker(BaseEstimator, ABC):
                 "of each row, predict(X, qid=qid)"
             )
         data = rows_to_score(X, qid, self.feature_names_)
-        _warn_of_changed(self.column_settings_, data, "rows to score")
+        warn_of_changed_settings(self.column_settings_, data, "rows to score")
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
         scores = np.asarray(self._predict(self.normaliser_.transform(data)), dtype=np.float32)
@@ -310,14 +310,6 @@ class Ranker(BaseEstimator, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_"):
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")
-
-
-def _warn_of_changed(
-    settings: Mapping[str, Mapping[str, Any]], data: RankingData, what: str
-) -> None:
-    """Warn, two calls up, of columns made with other settings than those of the training rows."""
-    if (remark := changed_settings(settings, settings_of(data))) is not None:
-        warnings.warn(f"{what}: {remark}", LetorWarning, stacklevel=3)
 
 
 def _plain(value: Any) -> Any:

@@ -174,6 +174,14 @@ def changed_settings(
     )
 
 
+def warn_of_changed_settings(
+    trained: Mapping[str, Mapping[str, Any]], data: RankingData, what: str
+) -> None:
+    """Warn, two calls up, of columns made with other settings than those of the training rows."""
+    if (remark := changed_settings(trained, settings_of(data))) is not None:
+        warnings.warn(f"{what}: {remark}", LetorWarning, stacklevel=3)
+
+
 def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
     """int64 [n]: position at which each row was shown.
 

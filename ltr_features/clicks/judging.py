@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class ClickJudgements:
             raise InputError(f"{type(self.model).__name__} is not fitted: call fit first")
         if not (np.isfinite(self.min_evidence) and self.min_evidence > 0):
             raise InputError(f"min_evidence must be above 0, got {self.min_evidence}")
-        if not (isinstance(self.n_grades, (int, np.integer)) and 2 <= self.n_grades <= 1000):
+        if not (isinstance(self.n_grades, Integral) and 2 <= self.n_grades <= 1000):
             raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
         if self.scale is not None and not 0 < self.scale <= 1:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")

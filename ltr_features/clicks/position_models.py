@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,7 +237,7 @@ def check_iterations(tolerance: float, max_iterations: int) -> None:
     """Raise InputError for values with which iterations could not end."""
     if not tolerance > 0:
         raise InputError(f"tolerance must be above 0, got {tolerance}")
-    if not (isinstance(max_iterations, (int, np.integer)) and max_iterations >= 1):
+    if not (isinstance(max_iterations, Integral) and max_iterations >= 1):
         raise InputError(f"max_iterations must be a whole number >= 1, got {max_iterations}")
 
 

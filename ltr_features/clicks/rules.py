@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -89,7 +90,7 @@ class LogRules:
             raise InputError(f"first_position must be 0 or 1, got {self.first_position!r}")
         for name in ("depth", "max_clicks", "max_pages"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, np.integer)) and value >= 1):
+            if value is not None and not (isinstance(value, Integral) and int(value) >= 1):
                 raise InputError(f"{name} must be a whole number of 1 or more, got {value!r}")
         if self.depth is not None and self.depth > MAX_POSITIONS:
             raise InputError(f"depth must be at most {MAX_POSITIONS}, got {self.depth}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,12 +185,13 @@ def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDAr
 
 
 def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that decide values and that JSON holds: numbers and texts. Folders, threads,
-    arrays and objects are left out."""
+    """The parameters that decide values and that JSON holds: numbers, texts, and files by their
+    names, as they may be moved. Folders, threads, arrays and objects are left out."""
     return {
-        name: value
+        name: value if isinstance(value, bool | int | float) else Path(value).name
         for name, value in params.items()
-        if name not in ("folder", "threads") and isinstance(value, bool | int | float | str)
+        if name not in ("folder", "threads")
+        and isinstance(value, bool | int | float | str | os.PathLike)
     }
 
 

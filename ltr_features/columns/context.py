@@ -85,6 +85,28 @@ class ColumnContext:
                 f"{self.collection.name!r} has {self.collection.n_documents}: build the index again"
             )
 
+    @classmethod
+    def of(
+        cls,
+        given: Collection | ColumnContext,
+        analyzer: Analyzer | None = None,
+        *,
+        threads: int | None = None,
+    ) -> ColumnContext:
+        """The context of a collection, which is indexed; a context is returned as it is.
+
+        Raises:
+            InputError: it is neither.
+        """
+        if isinstance(given, ColumnContext):
+            return given
+        if not isinstance(given, Collection):
+            raise InputError(
+                f"collection must be a Collection, got {type(given).__name__}; read one with "
+                "read_collection, from tables too: read_collection('table', documents=..., ...)"
+            )
+        return cls(given, TermIndex.build(given, analyzer, threads=threads), threads=threads)
+
     @cached_property
     def query_words(self) -> tuple[list[str], csr_matrix]:
         """The words of the queries in code point order, including words that occur in no document,

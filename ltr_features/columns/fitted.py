@@ -81,7 +81,7 @@ class FittedColumn(ColumnFamily):
         return self.model.remarks
 
     def settings(self, context: ColumnContext) -> dict[str, Any]:
-        return {"text analysis": str(context.index.analyzer)} | self.recipe.settings
+        return self.recipe.settings(context)
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """Score the pairs: float32 [n, 1]. The documents' representations are computed once per

@@ -196,10 +196,11 @@ class LearnedColumn:
             field=self.field,
         )
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What decides the column's values besides texts and judgements."""
+    def settings(self, context: ColumnContext) -> dict[str, Any]:
+        """What decides the column's values besides texts and judgements, for its provenance, see
+        :data:`letor.dataset.SETTINGS`."""
         recipe = {
+            "text analysis": str(context.index.analyzer),
             "model": self.kind.name,
             "field": self.field,
             "terms": self.terms,
@@ -219,10 +220,10 @@ class LearnedColumn:
 
     def provenance_in(self, context: ColumnContext, fold: str) -> dict[str, Any]:
         """The provenance of a fold's column in a LETOR file."""
-        origin = {"text analysis": str(context.index.analyzer)}
+        settings = self.settings(context)
         if self.looks_at_labels:
-            origin["fold"] = fold
-        return {**self.provenance, "fold": fold, SETTINGS: origin | self.settings}
+            settings["fold"] = fold
+        return {**self.provenance, "fold": fold, SETTINGS: settings}
 
     @property
     def _trained_on(self) -> str:

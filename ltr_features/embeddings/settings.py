@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from letor.errors import InputError
 
@@ -43,7 +42,7 @@ class TrainingSettings:
         for part in fields(self):
             value, low = getattr(self, part.name), least.get(part.name, 0)
             high = 10_000 if part.name == "dimension" else 2**31 - 1
-            if not isinstance(value, (int, float, np.number)) or not low <= value <= high:
+            if not isinstance(value, Real) or not low <= float(value) <= high:
                 raise InputError(f"{part.name} must be a number in {low}..{high}, got {value!r}")
 
     @classmethod

@@ -50,7 +50,7 @@ class EntityLinker(Protocol):
         ...
 
 
-def check_texts(texts: Sequence[str]) -> None:
+def refuse_single_text(texts: Sequence[str]) -> None:
     """Raise InputError for a single text, whose characters would be linked one by one."""
     if isinstance(texts, str):
         raise InputError(f"link takes a list of texts, got the text {texts[:40]!r}; link([text])")

@@ -12,7 +12,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.entities.linker import Mention, check_texts
+from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.text.records import json_lines
 
 _NAMES = [part.name for part in fields(Mention)]
@@ -54,7 +54,7 @@ class StoredAnnotations:
         Raises:
             InputError: texts without stored annotations.
         """
-        check_texts(texts)
+        refuse_single_text(texts)
         missing = [text for text in texts if text.strip() and text not in self._known]
         if missing:
             raise InputError(

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from letor.errors import InputError, reading
-from ltr_features.entities.linker import Mention, check_texts
+from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.parameters import check_values
 
 #: The environment variable that holds the access token.
@@ -95,7 +95,7 @@ class TagmeService:
         Raises:
             InputError: the service is down or refuses; the message counts the missing texts.
         """
-        check_texts(texts)
+        refuse_single_text(texts)
         distinct = list(dict.fromkeys(text for text in texts if text.strip()))
         advice = "not a cache of TAGME answers: remove it, and texts are sent again"
         with reading(self.cache, advice):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
-from ltr_features.entities.linker import Mention, check_texts
+from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parallel import map_blocks
@@ -84,7 +84,7 @@ class WikipediaLinker:
     def link(self, texts: Sequence[str]) -> list[list[Mention]]:
         """The mentions of each text, in order of start; positions are those in its NFC, the normal
         form of Wikipedia's texts."""
-        check_texts(texts)
+        refuse_single_text(texts)
         _ = self._statistics  # computed before threads ask for it
         blocks = [texts[i : i + _BLOCK] for i in range(0, len(texts), _BLOCK)]
         return [m for part in map_blocks(self._link, blocks, self.threads) for m in part]

@@ -17,7 +17,7 @@ from ssi_models.parameters import model_class
 from ssi_models.representation import Representation
 from ssi_models.stored_tensors import Tensor
 from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
-from ssi_models.vocabulary import Vocabulary
+from ssi_models.vocabulary import Vocabulary, check_words
 from ssi_models.weighting import TfIdf
 
 
@@ -71,7 +71,9 @@ class Baseline(MatchingModel):
                 for other matrices.
         """
         self.check_params()
-        Q, D = self._check_spaces(Q, D, vocabulary, weighting)
+        Q, D = self._check_spaces(Q, D)
+        if self.same_words:
+            check_words(vocabulary, weighting, D.shape[1])
         check_shapes(Q, D, preferences)
         checked = check_constraints(self.name, preferences, **constraints)
         self._learn(Examples(Q, D, preferences, *checked))

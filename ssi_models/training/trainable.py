@@ -38,7 +38,7 @@ from ssi_models.training.run import (
     start_from,
 )
 from ssi_models.training.towers import Scorer
-from ssi_models.vocabulary import Vocabulary
+from ssi_models.vocabulary import Vocabulary, check_words
 from ssi_models.weighting import TfIdf
 
 
@@ -166,8 +166,10 @@ class TrainableModel(MatchingModel):
         queries. Returns the copies, which have the same epoch and factor as the model."""
         every = self._prepared(
             Q, D, preferences, groups=groups, in_parts=bool(parts), excluded=excluded,
-            candidates=candidates, lists=candidate_lists, words=(vocabulary, weighting),
+            candidates=candidates, lists=candidate_lists,
         )  # fmt: skip
+        if self.same_words:
+            check_words(vocabulary, weighting, D.shape[1])
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
@@ -286,16 +288,10 @@ class TrainableModel(MatchingModel):
             raise ValueError("warm_start: the fitted model saw all parts; use hold_out='queries'")
 
     def _prepared(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        preferences: Preferences,
-        words: Any = (None, None),
-        **given: Any,
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences, **given: Any
     ) -> TrainingData:
-        """The checked training data; ``words``: vocabulary and weighting, ``given`` as for
-        :func:`training_data`."""
-        Q, D = self._check_spaces(Q, D, *words)
+        """The checked training data; ``given`` as for :func:`training_data`."""
+        Q, D = self._check_spaces(Q, D)
         if not self.warm_start:
             self.check_rank(Q, D)
         return training_data(self.training, self.seed, Q, D, preferences, **given)

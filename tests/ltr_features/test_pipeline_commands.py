@@ -6,6 +6,7 @@ import re
 import shutil
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from letor.column_names import read_rows
 from letor.errors import LetorWarning
 from letor.rankers.registry import load_ranker
 from ltr_features import ScoringPipeline
+from ltr_features.columns.base import plain_settings
 from ltr_features.columns.context import make_workspace
 from ltr_features.text.analyzer import Analyzer
 
@@ -101,6 +103,12 @@ def test_columns_made_in_another_way_than_those_of_the_training_rows_are_told(fo
         run("rank", "score", ranker, folds2 / "Fold1" / "test.txt")
     with pytest.warns(LetorWarning, match="the pipeline: 48 columns"):
         run("pipeline", "build", folds2, "--ranker", ranker, "--out", tmp_path / "service")
+
+
+def test_a_file_that_was_moved_is_not_another_setting():
+    at = ("vectors", "a/x.vec"), ("vectors", Path("b/x.vec")), ("vectors", "x.vec")
+    assert {plain_settings(dict([pair]))["vectors"] for pair in at} == {"x.vec"}
+    assert plain_settings({"folder": "a", "threads": 2, "k1": 1.2, "scales": (1.0,)}) == {"k1": 1.2}
 
 
 @pytest.mark.parametrize("options", ["--by-group", ""])

@@ -53,14 +53,6 @@ class ClickthroughStudy(TaskStudy):
     tasks = clickthrough_tasks
     task_code = _TEXT_CODE
 
-    @property
-    def files(self) -> dict[str, Any]:
-        found = super().files
-        for name, task in self.config.tasks.items():
-            if task.groups is not None:
-                found[f"groups of {name}"] = self.identity(self.data / task.groups)
-        return found
-
     def row_stages(self, task: str, row: RowConfig) -> list[Planned]:
         stages = (self._fit_stage, self._row_stage)
         fits = range(self.config.fits_of(row))

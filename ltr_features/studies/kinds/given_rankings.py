@@ -12,13 +12,10 @@ from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted
-from ltr_features.studies.page.verdicts import value
+from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
 from ltr_features.text.collection import normalised, same_text_remark
 from ltr_features.text.id_rows import examples
-
-#: A larger difference between the best and the worst order of equal scores is worth a remark.
-TIED = 0.01
 
 
 @dataclass(eq=False)
@@ -97,20 +94,6 @@ def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list
         *(f"{name}: {x}" for name, run in runs for x in score_remarks(run)),
         *_same_texts(given),
     ]
-
-
-def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[str]:
-    """A remark, without a full stop, if equal scores leave the mean of a measure open.
-
-    Args:
-        worst, best: the mean if equal scores are ordered by ascending, and by descending grade.
-        order: how they are ordered in the report, a sentence.
-    """
-    if best - worst > TIED:
-        yield (
-            f"gives equal scores to documents of different grades; its {measure} is between "
-            f"{value(worst)} and {value(best)}, depending on their order; {order}"
-        )
 
 
 def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:

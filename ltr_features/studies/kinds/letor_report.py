@@ -15,11 +15,10 @@ from letor.measures import parse_measure
 from ltr_base.names import counted, listed
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
-from ltr_features.studies.kinds.given_rankings import tie_remark
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
-from ltr_features.studies.page.verdicts import p_value, signed, value
+from ltr_features.studies.page.verdicts import p_value, signed, tie_remark, value
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 

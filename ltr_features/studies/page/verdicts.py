@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,8 @@ LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
 """With fewer groups, or queries without groups, bootstrap intervals are too narrow."""
+TIED = 0.01
+"""A larger difference between the best and the worst order of equal scores is worth a remark."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,20 @@ def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], base
         f"{changes(both['gain'])}, interval {signed(both['low'])} to {signed(both['high'])}, "
         f"{p_equals(both['p'])} (uncorrected)."
     )
+
+
+def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[str]:
+    """A remark, without a full stop, if equal scores leave the mean of a measure open.
+
+    Args:
+        worst, best: the mean if equal scores are ordered by ascending, and by descending grade.
+        order: how they are ordered in the report, a sentence.
+    """
+    if best - worst > TIED:
+        yield (
+            f"gives equal scores to documents of different grades; its {measure} is between "
+            f"{value(worst)} and {value(best)}, depending on their order; {order}"
+        )
 
 
 def value(x: float) -> str:
