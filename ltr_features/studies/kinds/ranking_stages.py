@@ -73,7 +73,7 @@ class RankingStages(Preparation):
             planned += self._split_plan(split)
         return list({stage.name: stage for stage in planned}.values())
 
-    @property
+    @cached_property
     def first_stages(self) -> list[Planned]:
         """Stages of the first split's first fit that the first comparison needs; systems last."""
         split, pair = self.fits(self.config.splits[0])[0], self.config.pairs[0]
