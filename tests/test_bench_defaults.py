@@ -1,6 +1,7 @@
 """The experiment on default parameters: its fits are kept, and its table compares them."""
 
 import gzip
+import json
 
 import bench_defaults as bench
 import debian_collections
@@ -121,3 +122,21 @@ def test_pages_and_dictionaries_of_debian_are_read(tmp_path):
     documents, links = debian_collections.dictionary(tmp_path, "foldoc")
     assert documents["0"] == ("bit", "A binary digit of a byte.")
     assert links == {("0", str(size)), (str(size), "0")}
+
+
+def test_the_rfcs_that_later_ones_cite_are_graded_by_the_kind_of_reference(tmp_path):
+    folder = tmp_path / "usr/share/doc/RFC/links"
+    folder.mkdir(parents=True)
+    contents = "Contents\n 9. References\n" + "words\n" * 50
+    lists = "9. Normative References\n [RFC3001] [RFC2119]\n9.1. Informative References\n [RFC3002]"
+    texts = {"3001": "", "3002": "", "3003": "", "7001": contents + lists, "7002": "[RFC3001]"}
+    for number, text in texts.items():
+        about = {"title": f"Title {number}", "abstract": "An <br> abstract", "source": "A Group"}
+        (folder / f"rfc{number}.json").write_text(json.dumps(about))
+        (folder / f"rfc{number}.txt.gz").write_bytes(gzip.compress(f"{text} end\n".encode()))
+    documents, grades, queries, groups = debian_collections.rfcs(tmp_path, n_queries=1)
+    assert sorted(documents) == ["rfc3001", "rfc3002", "rfc3003"]
+    assert documents["rfc3001"] == ("Title 3001", "An abstract")
+    assert grades == {("rfc7001", "rfc3001"): 2, ("rfc7001", "rfc3002"): 1}
+    assert queries == {"rfc7001": "Title 7001"}
+    assert groups == {"rfc7001": "A Group"}

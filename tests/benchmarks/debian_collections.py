@@ -11,6 +11,10 @@ tuned them for (``bench_defaults.py --own FOLDER/manuals``):
 - ratings.csv: the same queries as a shop has them, a table of up to 8 packages of each tag and up
   to 12 others that share a word with it, or another tag with its packages. What columns are worth
   there, ``ltr-features run tests/benchmarks/rated_packages.toml --data FOLDER --out OUT`` says.
+- rfcs, groups.tsv: titles and abstracts of RFC 3000 to 6999 (doc-rfc-*, of the section non-free);
+  the queries are titles of 900 later ones, relevant are those that they cite, as normative
+  references (2) or others (1). The groups are the queries' working groups. What columns are worth
+  there, ``ltr-features run tests/benchmarks/cited_rfcs.toml --data FOLDER --out OUT`` says.
 - german, french, japanese: the lines of packages in that language, to find the English one by
   (``apt-get -o Acquire::Languages=en,de,fr,ja update`` fetches them).
 
@@ -46,16 +50,24 @@ _TAGGED = range(3, 201)
 LANGUAGES = {"german": "de", "french": "fr", "japanese": "ja"}
 _N_TEST_PAIRS = 500
 _MOST_RELEVANT, _MOST_OTHERS = 8, 12
+_RFC_DOCUMENTS, _N_RFC_QUERIES, _LEAST_CITED = range(3000, 7000), 900, 2
+#: RFCs that nearly all others cite, for the words that they use.
+_RFC_WORDS = {2119, 8174}
 
 Documents = Mapping[str, tuple[str, str]]
 Pairs = set[tuple[str, str]]
+Grades = Mapping[tuple[str, str], int]
 
 
-def write(folder: Path, documents: Documents, links: Pairs, queries: Mapping[str, str]) -> None:
-    """A BEIR folder; ``links`` are of documents, or judgements where there are queries."""
+def write(
+    folder: Path, documents: Documents, links: Pairs | Grades, queries: Mapping[str, str]
+) -> None:
+    """A BEIR folder; ``links`` are of documents, or judgements where there are queries (of grade 1
+    if they have none)."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     # The layout wants a query, also where links are all that is used.
     asked, judged = (queries, links) if queries else ({"q": "none"}, {("q", next(iter(documents)))})
+    grades = judged if isinstance(judged, Mapping) else dict.fromkeys(judged, 1)
     lines = [
         {"_id": name, "title": title, "text": text} for name, (title, text) in documents.items()
     ]
@@ -65,7 +77,8 @@ def write(folder: Path, documents: Documents, links: Pairs, queries: Mapping[str
         (json.dumps({"_id": name, "text": text}) for name, text in asked.items()),
     )
     header = "query-id\tcorpus-id\tscore"
-    _write(folder / "qrels/test.tsv", [header, *(f"{q}\t{d}\t1" for q, d in sorted(judged))])
+    rows = (f"{query}\t{document}\t{grade}" for (query, document), grade in sorted(grades.items()))
+    _write(folder / "qrels/test.tsv", [header, *rows])
     if not queries:
         _write(folder / "links.tsv", ("\t".join(link) for link in sorted(links)))
     print(f"{folder}: {len(documents):,} documents, {len(links):,} links or judged pairs")
@@ -183,6 +196,58 @@ def ratings(documents: Documents, relevant: Mapping[str, set[str]]) -> list[tupl
     return rows
 
 
+def rfcs(
+    root: Path, n_queries: int = _N_RFC_QUERIES
+) -> tuple[Documents, Grades, dict[str, str], dict[str, str]]:
+    """Documents, grades of cited ones, queries and their groups; a query of no working group is a
+    group of its own."""
+    about, cited = {}, {}
+    for path in sorted((root / "usr/share/doc/RFC/links").glob("rfc*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        abstract = " ".join(re.sub("<[^>]+>", "", found["abstract"] or "").split())
+        if abstract and (text := _rfc_text(path)):
+            number = int(path.stem.removeprefix("rfc"))
+            about[number] = (found["title"].strip(), abstract, found["source"] or "")
+            cited[number] = _citations(text, number)
+    documents = {n: about[n][:2] for n in about if n in _RFC_DOCUMENTS}
+    newer = [n for n in about if n >= _RFC_DOCUMENTS.stop]
+    asked = [n for n in newer if len(cited[n].keys() & documents.keys()) >= _LEAST_CITED]
+    asked = sorted(random.Random(1).sample(asked, n_queries))
+    no_group = ("", "INDEPENDENT", "IETF - NON WORKING GROUP")
+    return (
+        {f"rfc{n}": texts for n, texts in documents.items()},
+        {(f"rfc{n}", f"rfc{d}"): g for n in asked for d, g in cited[n].items() if d in documents},
+        {f"rfc{n}": about[n][0] for n in asked},
+        {f"rfc{n}": f"rfc{n}" if about[n][2] in no_group else about[n][2] for n in asked},
+    )
+
+
+def _rfc_text(path: Path) -> str:
+    """The text beside the facts of an RFC, empty if there is none."""
+    packed, plain = path.with_suffix(".txt.gz"), path.with_suffix(".txt")
+    if packed.exists():
+        return gzip.decompress(packed.read_bytes()).decode("utf-8", "replace")
+    return plain.read_text(encoding="utf-8", errors="replace") if plain.exists() else ""
+
+
+def _citations(text: str, number: int) -> dict[int, int]:
+    """Grades of the RFCs in the lists of references of RFC ``number``."""
+    heading = re.compile(r"^ *\d*\.?\d*\.? *(Normative )?References *$", re.M | re.I)
+    starts = [match.start() for match in heading.finditer(text)]
+    if not starts:
+        loose = re.finditer(r"^ ?\d*\.?\d*\.? *References?\b", text, re.M)
+        starts = [match.start() for match in loose][-1:]
+    elif len(starts) > 1 and starts[0] < 0.4 * len(text):  # of the table of contents
+        starts = starts[1:]
+    lists = text[starts[0] :] if starts else ""
+    other = re.search(r"^ *\d*\.?\d*\.? *Informative References", lists, re.M | re.I)
+    end = other.start() if other else len(lists)
+    grades: dict[int, int] = {}
+    for part, grade in ((lists[end:], 1), (lists[:end], 2)):
+        grades |= dict.fromkeys(map(int, re.findall(r"\[RFC ?-?(\d{3,4})\]", part)), grade)
+    return {n: grade for n, grade in grades.items() if n != number and n not in _RFC_WORDS}
+
+
 def translations(language: str) -> dict[str, str]:
     """The lines of programs in a language, by the digests of their English descriptions."""
     lines = {}
@@ -235,6 +300,12 @@ def main() -> None:
     write(arguments.out / "tags", documents, judged, queries)
     for name, code in LANGUAGES.items():
         write_mates(arguments.out / name, code)
+    if (arguments.root / "usr/share/doc/RFC/links").is_dir():
+        *collection, groups = rfcs(arguments.root)
+        write(arguments.out / "rfcs", *collection)
+        _write(arguments.out / "groups.tsv", map("\t".join, groups.items()))
+    else:
+        print(f"{arguments.out / 'rfcs'}: left out, the packages doc-rfc-* are not there")
     relevant = defaultdict(set)  # several tags may have one text
     for tag, names in tags.items():
         relevant[queries[tag]].update(names)
