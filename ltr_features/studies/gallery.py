@@ -78,7 +78,7 @@ class Exhibit:
         """The command that runs the experiment."""
         if self.name == "demo":
             return "ltr-features demo --out demo"
-        experiment = self.name if self.name in experiment_names() else "EXPERIMENT.toml"
+        experiment = self.name if self.name in experiment_names() else f"{self.name}.toml"
         return f"ltr-features run {experiment} --data FOLDER --out {self.name}"
 
     @property

@@ -8,7 +8,7 @@
 
 MAP of 500 held-out queries over 2,000 documents, mean over seeds; beside it the paired difference
 to the first row with its 95 % interval over all queries of all seeds, and the lowest and highest
-difference of a seed. What was found is told in ``docs/models.md``.
+difference of a seed. What was found is told in ``docs/model-evidence.md``.
 
     PYTHONPATH=tests/reference python tests/benchmarks/bench_higher_degree.py degree|hash|repeats
         [--sizes 1e3 1e4 1e5] [--seeds 2]
