@@ -48,7 +48,7 @@ def read_beir(
     folder = Path(folder)
     corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
     qrels = _qrels(folder, splits)
-    document_row, fields, other_keys = _documents(corpus)
+    document_row, fields, other_keys = read_documents(corpus)
     texts = read_queries(queries, columns={"id": "_id", "text": "text"})
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
@@ -89,8 +89,9 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
     return found
 
 
-def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
-    """The documents' rows by id, their fields, and the names of keys that are not fields."""
+def read_documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
+    """The documents' rows by id, their fields, and the names of keys that are not fields, of a file
+    like ``corpus.jsonl``; see :func:`read_beir` for errors."""
     rows: dict[str, int] = {}
     texts = DocumentTexts(["body"])
     other: dict[str, None] = {}
