@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from dumps import dump_xml, page_xml
 from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
+from ltr_features import FeatureBuilder
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
@@ -126,6 +128,24 @@ def test_a_text_with_two_annotations_is_refused(options, tmp_path):
     path.write_text(first + line)
     with pytest.raises(InputError, match=r"twice.jsonl, line 6: the text 'fox' has other mentions"):
         StoredAnnotations(path)
+
+
+def test_saved_columns_refuse_another_knowledge_base_but_more_annotations(
+    context, options, tmp_path
+):
+    named = {**options, "knowledge": str(tmp_path / "kb"), "annotations": tmp_path / "notes.jsonl"}
+    shutil.copytree(options["knowledge"], named["knowledge"])
+    shutil.copy(options["annotations"], named["annotations"])
+    FeatureBuilder([EntityOverlap(**named)], depth=5).fit(context).save(tmp_path / "saved")
+    with named["annotations"].open("a") as file:
+        file.write('{"text": "new", "mentions": []}\n')
+    FeatureBuilder.load(tmp_path / "saved")
+    (tmp_path / "dump.xml").write_bytes(dump_xml([page_xml("Fox", "red", page_id=1)]))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "other")
+    shutil.rmtree(named["knowledge"])
+    shutil.copytree(tmp_path / "other", named["knowledge"])
+    with pytest.raises(InputError, match=r"kb is not what it was when family 'entity-overlap' was"):
+        FeatureBuilder.load(tmp_path / "saved")
 
 
 def test_abstract_word_cosines_by_hand(context, pairs, options):
