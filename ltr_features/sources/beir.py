@@ -56,6 +56,7 @@ def read_beir(
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise judged.none_left(folder)
+    linked = None if links is None else _links(find_file(folder, links), document_row)
     return Collection(
         name=name or folder.resolve().name,
         document_ids=list(document_row),
@@ -63,7 +64,7 @@ def read_beir(
         query_ids=query_ids,
         query_texts=[texts[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
-        links=None if links is None else _links(find_file(folder, links), document_row),
+        links=linked,
         description={
             "source": "BEIR folder",
             "documents": len(document_row),
@@ -72,6 +73,7 @@ def read_beir(
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
             **judged.facts,
+            **({} if linked is None else {"links": len(linked.source)}),
             "judgement files": ", ".join(path.name for path in qrels),
             **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
         },
