@@ -30,6 +30,8 @@ FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 FORMER_KEYS = {"stream": "field"}
 #: Number of documents that are searched for HTML, and the share with it that is worth a remark.
 _SEARCHED, _MUCH_HTML = 1_000, 0.05
+#: Share of the relevant pairs that are relevant the other way round, from which on it is told.
+_MANY_REVERSED = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +284,8 @@ class Collection:
     def remarks(self) -> list[str]:
         """Remarks that concern every column of the collection, sentences without a full stop: that
         grades are inferred from clicks, that queries were drawn from texts that counts, vectors and
-        models have seen, that documents contain HTML, and that queries have the same text."""
+        models have seen, that documents are relevant to each other or contain HTML, and that
+        queries have the same text."""
         found = []
         if (click_model := self.description.get("click model")) is not None:
             found.append(
@@ -297,6 +300,13 @@ class Collection:
                 "models that learn from its texts have seen their words together, so the gain of "
                 "such columns is overstated; draw queries from texts outside the collection"
             )
+        both, judged = self._judged_both_ways
+        if both >= _MANY_REVERSED * judged > 0:
+            found.append(
+                f"{both:,} of {judged:,} relevant pairs are relevant the other way round, too: the "
+                "judgements of training queries give the answers of test queries away; judge one "
+                "direction only"
+            )
         if self._html_share >= _MUCH_HTML:
             found.append(
                 f"{100 * self._html_share:.0f} % of the documents contain HTML, whose tags and "
@@ -310,6 +320,18 @@ class Collection:
                 "time"
             )
         return found
+
+    @cached_property
+    def _judged_both_ways(self) -> tuple[int, int]:
+        """Of the relevant pairs of queries made from documents: those whose document is the source
+        of a query with the first one's source as relevant document; and all."""
+        if self.query_sources is None:
+            return 0, 0
+        judged, n = self.judgements, self.n_documents
+        source = self.query_sources[judged.query]
+        asked = (judged.grade > 0) & (source >= 0) & (source != judged.document)
+        source, answer = source[asked], judged.document[asked]
+        return int(np.isin(answer * n + source, source * n + answer).sum()), len(source)
 
     @cached_property
     def _html_share(self) -> float:
