@@ -21,7 +21,7 @@ from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of
+from ltr_features.text.id_rows import ids_of, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -293,20 +293,21 @@ class Collection:
                 "that users were not shown count as irrelevant, so measures favour rankings like "
                 "the one that was shown; confirm a gain by ratings or an online experiment"
             )
-        n = 0 if self.query_sources is None else int((self.query_sources >= 0).sum())
-        if n:
+        if self.query_sources is not None and (n := int((self.query_sources >= 0).sum())):
             found.append(
                 f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
                 "models that learn from its texts have seen their words together, so the gain of "
                 "such columns is overstated; draw queries from texts outside the collection"
             )
-        both, judged = self._judged_both_ways
-        if both >= _MANY_REVERSED * judged > 0:
-            found.append(
-                f"{both:,} of {judged:,} relevant pairs are relevant the other way round, too: the "
-                "judgements of training queries give the answers of test queries away; judge one "
-                "direction only"
-            )
+            judged, relevant = self.judgements, self.judgements.grade > 0
+            ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
+            both = n_reversed(ends, ends, self.n_documents)
+            if both and both >= _MANY_REVERSED * len(ends[0]):
+                found.append(
+                    f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
+                    "round, too: judgements of training queries give answers of test queries away; "
+                    "judge one direction only"
+                )
         if self._html_share >= _MUCH_HTML:
             found.append(
                 f"{100 * self._html_share:.0f} % of the documents contain HTML, whose tags and "
@@ -320,18 +321,6 @@ class Collection:
                 "time"
             )
         return found
-
-    @cached_property
-    def _judged_both_ways(self) -> tuple[int, int]:
-        """Of the relevant pairs of queries made from documents: those whose document is the source
-        of a query with the first one's source as relevant document; and all."""
-        if self.query_sources is None:
-            return 0, 0
-        judged, n = self.judgements, self.n_documents
-        source = self.query_sources[judged.query]
-        asked = (judged.grade > 0) & (source >= 0) & (source != judged.document)
-        source, answer = source[asked], judged.document[asked]
-        return int(np.isin(answer * n + source, source * n + answer).sum()), len(source)
 
     @cached_property
     def _html_share(self) -> float:

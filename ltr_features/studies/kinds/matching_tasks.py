@@ -16,7 +16,7 @@ from letor.errors import InputError
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.id_rows import finder
+from ltr_features.text.id_rows import finder, n_reversed
 from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
@@ -94,6 +94,7 @@ class Task:
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""
+        train, test = ((self.excluded[p.query], p.document) for p in (self.train, self.test))
         return {
             "queries": self.Q.shape[0],
             "documents": self.D.shape[0],
@@ -104,18 +105,11 @@ class Task:
             "words_per_document": self.D.nnz / self.D.shape[0],
             "training_pairs": len(self.train),
             "test_pairs": len(self.test),
-            "reversed_pairs": self._n_reversed(),
+            "reversed_pairs": n_reversed(test, train, self.D.shape[0]),
             "test_queries": len(self.asked),
             "database": len(self.database),
             "triples": self.triples.shape[1],
         }
-
-    def _n_reversed(self) -> int:
-        """The number of test pairs whose document has the query's source as a training answer."""
-        source, n = self.excluded, self.D.shape[0]
-        trained = source[self.train.query] * n + self.train.document
-        tested = self.test.document * n + source[self.test.query]
-        return int((np.isin(tested, trained) & (source[self.test.query] >= 0)).sum())
 
 
 def task_files(config: TaskConfig, data: Path) -> list[Path]:
