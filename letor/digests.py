@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from letor.errors import InputError, reading
 from letor.files import LOCK, LOCKED, read_json
@@ -61,6 +63,29 @@ def check_files(folder: Path, pattern: str) -> None:
                     f"{file} is damaged: it is not the file that was saved; restore it, or save "
                     "the whole again"
                 )
+
+
+def folder_digest(folder: str) -> str:
+    """Digest of a folder's file of digests, or of a file; "there" for a folder without such a file,
+    "missing" if the path does not exist."""
+    path = Path(folder)
+    file = path if path.is_file() else path / DIGESTS
+    if not file.is_file():
+        return "there" if path.is_dir() else "missing"
+    return file_digest(file)[:16]
+
+
+def named_files(value: Any) -> set[str]:
+    """The files, and folders with digests, that are named anywhere in (nested) settings."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return set().union(*map(named_files, value))
+    if isinstance(value, (str, Path)) and (
+        Path(value).is_file() or (Path(value) / DIGESTS).is_file()
+    ):
+        return {str(value)}
+    return set()
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -25,7 +25,7 @@ from time import sleep
 from typing import Any
 from weakref import WeakSet
 
-from letor.digests import DIGESTS, file_digest
+from letor.digests import folder_digest
 from letor.errors import InputError
 from ltr_features.part_store import PartStore
 
@@ -328,16 +328,6 @@ def _what_a_worker_sees(places: Sequence[Path | PartStore]) -> tuple[str, dict[s
         else:
             seen[str(place)] = place.seen()
     return socket.gethostname(), seen
-
-
-def folder_digest(folder: str) -> str:
-    """Digest of a folder's file of digests, or of a file; "there" for a folder without such a file,
-    "missing" if the path does not exist."""
-    path = Path(folder)
-    file = path if path.is_file() else path / DIGESTS
-    if not file.is_file():
-        return "there" if path.is_dir() else "missing"
-    return file_digest(file)[:16]
 
 
 def check_folder(folder: str, seen: str) -> None:

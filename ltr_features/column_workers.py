@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.arrow_rows import ArrowRows
-from letor.digests import changed_files
+from letor.digests import changed_files, folder_digest, named_files
 from letor.errors import InputError
 from letor.files import atomic_path, save_array
 from ltr_base.names import listed
@@ -26,7 +25,6 @@ from ltr_features.cluster import (
     check_folder,
     connected,
     digest,
-    folder_digest,
 )
 from ltr_features.columns.context import ColumnContext, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -98,7 +96,7 @@ class _Seen:
     """The inputs as the process that submits the work sees them; workers may have copies.
 
     Attributes:
-        inputs: (path, digest) of the workspace and of the files that settings name.
+        inputs: (path, digest) of the workspace and of the files and folders that settings name.
     """
 
     inputs: tuple[tuple[str, str], ...]
@@ -107,7 +105,7 @@ class _Seen:
     def of(cls, workspace: Path, work: BlockWork | None = None) -> _Seen:
         """The digests of the inputs in this process."""
         families = [] if work is None else work.families
-        paths = [str(workspace), *sorted(_files([vars(family) for family in families]))]
+        paths = [str(workspace), *sorted(named_files([vars(family) for family in families]))]
         return cls(tuple((path, folder_digest(path)) for path in paths))
 
 
@@ -134,17 +132,6 @@ def _base(seen: _Seen, work: BlockWork) -> str:
     inputs = [content for _, content in seen.inputs]
     facts = [version("ltr-features"), inputs, dict(work.candidates), families]
     return digest(json.dumps(facts, sort_keys=True, default=repr).encode())
-
-
-def _files(value: Any) -> set[str]:
-    """The existing files that are named anywhere in (nested) settings."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return set().union(*map(_files, value))
-    if isinstance(value, (str, Path)) and Path(value).is_file():
-        return {str(value)}
-    return set()
 
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from letor.digests import check_files, write_digests
+from letor.digests import check_files, folder_digest, named_files, write_digests
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from ltr_base.names import repeated
@@ -60,6 +60,9 @@ def save_features(
             again have the same name.
     """
     described = columns_to_json(families, [column.recipe for column in fitted])
+    for notes in described["families"]:
+        if files := _digests_of(notes):
+            notes["files"] = files
     if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
         raise InputError(f"{folder} is not empty and holds no features; name another folder")
     with atomic_path(folder, kind="folder") as partial:
@@ -92,7 +95,8 @@ def read_features(
         families, models: those that cannot be restored by name.
 
     Raises:
-        InputError: a folder of a newer version, or a family or model that must be given is not.
+        InputError: a folder of a newer version, a family or model that must be given is not, or a
+            file that a family reads has changed.
         OSError, KeyError, TypeError, ValueError: the folder holds no features, or is damaged.
     """
     description = read_json(folder / FEATURES)
@@ -107,6 +111,13 @@ def read_features(
         check_files(folder, FEATURES)
     check_files(folder, "models/*")
     restored, recipes = columns_from_json(description, folder, families, models)
+    for notes in description["families"]:
+        for path, digest in notes.get("files", {}).items():
+            if folder_digest(path) != digest:
+                raise InputError(
+                    f"{path} is not what it was when family {notes['name']!r} was saved; restore "
+                    "it, or save the features again"
+                )
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
@@ -173,6 +184,13 @@ def _family_notes(family: ColumnFamily) -> dict[str, Any]:
         return notes | {"params": json.loads(json.dumps(family.get_params(), default=_plain))}
     except TypeError:
         return notes
+
+
+def _digests_of(notes: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of the files that a family's parameters name, but for annotations, which grow with
+    new queries."""
+    params = {k: v for k, v in notes.get("params", {}).items() if k != "annotations"}
+    return {path: folder_digest(path) for path in sorted(named_files(params))}
 
 
 def _plain(value: Any) -> Any:

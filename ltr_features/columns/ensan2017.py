@@ -69,5 +69,12 @@ class Ensan2017(ColumnFamily):
         for part in self.parts:
             part.check(context)
 
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        return [n for part in self.parts for n in part.n_missing(context, pairs)]
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        part = next(part for part in self.parts if column in part.column_names)
+        return part.missing_remark(column, n_missing, n)
+
     def absent(self, context: ColumnContext) -> dict[str, str]:
         return {k: v for part in self.parts for k, v in part.absent(context).items()}

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
@@ -135,7 +135,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
 
 
 @dataclass(frozen=True)
-class EntityOverlap(EntitySource, ColumnFamily):
+class EntityOverlap(EntitySource):
     """How many of the query's entities a field mentions."""
 
     knows_added: ClassVar[bool] = True

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS
 from ltr_features.entities.knowledge import KnowledgeBase
@@ -19,12 +20,14 @@ from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
 from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import examples
 
 LINKERS = ("wikipedia", "tagme", "stored")
 
 
 @dataclass(frozen=True)
-class EntitySource:
+class EntitySource(ColumnFamily):
     """The source of entities and their abstracts.
 
     Attributes:
@@ -76,6 +79,18 @@ class EntitySource:
         """Raise InputError if there is no usable knowledge base, see :meth:`base`."""
         self.base(context)
 
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        text, row, *_ = self._query_mentions(context).mentions["queries"].T
+        n = context.collection.n_queries
+        named, known = (
+            np.bincount(t.astype(np.int64), minlength=n) for t in (text, text[row >= 0])
+        )
+        return [int(((named > 0) & (known == 0))[pairs.query].sum())] * len(self.columns)
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        without = rows_without("entity of the query that the knowledge base knows", n_missing, n)
+        return f"{without}, although some are named, and get 0; entities are titles of its articles"
+
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context.
 
@@ -122,19 +137,34 @@ class EntitySource:
 
     def query_entities(self, context: ColumnContext) -> EntitySets:
         """The entities of the queries."""
-        key = (self.entity_key, "queries")
-        raw = context.cached_for_queries(key, lambda: self._link(context, ["queries"]))
+        raw = self._query_mentions(context)
         thresholds = (self.min_rho_query, self.min_link_probability)
         return context.cached_for_queries(
-            (key, thresholds), lambda: raw.sets("queries", *thresholds)
+            (self.entity_key, "queries", thresholds), lambda: raw.sets("queries", *thresholds)
         )
+
+    def _query_mentions(self, context: ColumnContext) -> _LinkedTexts:
+        key = (self.entity_key, "queries")
+        return context.cached_for_queries(key, lambda: self._link(context, ["queries"]))
 
     def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
         """The entities of the documents by field, for the paper's fields that the collection has;
-        the fields are linked together and number their entities alike."""
+        the fields are linked together and number their entities alike.
+
+        Raises:
+            InputError: no document mentions an entity of the knowledge base, unless these were
+                added to others.
+        """
         present = [field for field in EMBEDDING_FIELDS if field in context.index]
         key = (self.entity_key, "documents")
         raw = context.cached(key, lambda: self._link(context, present))
+        if present and context.base is None and not len(raw.entities):
+            base = self.base(context)
+            raise InputError(
+                f"no document mentions an article of the knowledge base {base.path} "
+                f"({examples(base.titles)}) by {self.make_linker(context).description}; is it of "
+                "the texts' language, and are entities named by its titles?"
+            )
         thresholds = (self.min_rho, self.min_link_probability)
         return context.cached(
             (key, thresholds), lambda: {field: raw.sets(field, *thresholds) for field in present}

@@ -296,7 +296,8 @@ def models_fit(
     if scheduler:
         shutil.rmtree(parts)
     tell_replaced(replaced)
-    typer.echo(f"{model}, {counted(len(ids), 'training query')}: {out}")
+    learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"
+    typer.echo(f"{model}, {learned}: {out}")
     for remark in column.remarks:
         typer.echo(f"{recipe.name}: {remark}", err=True)
 

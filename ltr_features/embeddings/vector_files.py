@@ -31,6 +31,8 @@ _LONGEST_WORD = 1 << 16
 _LONGEST_NUMBER = 1 << 8
 _LARGEST_DIMENSION = 1 << 20
 _ROWS_PER_PARSE = 512
+#: How files of pickle, NumPy and zip (.npz, .pt) begin.
+_OTHERS = (b"\x80", b"\x93NUMPY", b"PK\x03\x04")
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
@@ -43,14 +45,16 @@ def read_vectors(
 ) -> tuple[list[str], NDArray[np.float32]]:
     """Read words of a vector file and their vectors, in the order of the file.
 
-    The numbers of unwanted words are skipped and not checked.
+    The numbers of unwanted words are skipped and not checked, and so are words that are not UTF-8
+    if only some are wanted, which are texts.
 
     Args:
         path: the file.
         wanted: tells whether to read the vector of a word; None reads all. A repeated word keeps
             its first vector.
         layout: layout of the file; ``"auto"`` detects it from the beginning.
-        undecodable: whether a word that is not UTF-8 raises an error or is skipped.
+        undecodable: whether a word that is not UTF-8 raises an error or is skipped, if all words
+            are read.
 
     Returns:
         Words, and their vectors as in the file, float32 [n, dimension].
@@ -63,7 +67,13 @@ def read_vectors(
     if not path.is_file():
         raise InputError(f"{path}: no such vector file")
     with open(path, "rb") as raw:
-        gzipped = raw.read(2) == b"\x1f\x8b"
+        begin = raw.read(6)
+    gzipped = begin.startswith(b"\x1f\x8b")
+    if begin.startswith(_OTHERS):
+        raise InputError(
+            f"{path}: a file of Python or NumPy, not of words and vectors in word2vec's format; "
+            "write that with gensim: KeyedVectors.load(...).save_word2vec_format(...)"
+        )
     words: list[str] = []
     taken: set[str] = set()
     try:
@@ -74,7 +84,7 @@ def read_vectors(
                 try:
                     name = word.decode("utf-8")
                 except UnicodeDecodeError:
-                    if undecodable == "skip":
+                    if undecodable == "skip" or wanted is not None:
                         continue
                     raise InputError(
                         f"{path}, {place}: the word {word[:40]!r} is not UTF-8; convert the file, "

@@ -91,9 +91,10 @@ class KnowledgeBase:
             facts = read_json(folder / MARK)
             version, source, sizes = facts["version"], facts["source"], facts["sizes"]
         except (OSError, ValueError, KeyError, TypeError):
+            dump, out = (folder, "kb") if folder.is_file() else ("DUMP.xml.bz2", folder)
             raise InputError(
                 f"{folder} is not a knowledge base; make one with: "
-                f"ltr-features wikipedia DUMP.xml.bz2 --out {folder}"
+                f"ltr-features wikipedia {dump} --out {out}"
             ) from None
         if version != VERSION:
             raise InputError(

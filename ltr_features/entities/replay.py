@@ -36,7 +36,8 @@ class StoredAnnotations:
         path: the file.
 
     Raises:
-        InputError: there is no such file, or a line is not an annotation.
+        InputError: there is no such file, a line is not an annotation, or two annotate the same
+            text differently.
     """
 
     path: str | os.PathLike[str]
@@ -65,8 +66,15 @@ class StoredAnnotations:
 
     @cached_property
     def _known(self) -> dict[str, tuple[Mention, ...]]:
-        lines = json_lines(Path(self.path), ("text", "mentions"))
-        return dict(self._read(record, number) for number, record in lines)
+        known: dict[str, tuple[Mention, ...]] = {}
+        for number, record in json_lines(Path(self.path), ("text", "mentions")):
+            text, mentions = self._read(record, number)
+            if known.setdefault(text, mentions) != mentions:
+                raise InputError(
+                    f"{self.path}, line {number}: the text {text[:60]!r} has other mentions on an "
+                    "earlier line; keep one of the lines"
+                )
+        return known
 
     def _read(self, record: Mapping[str, Any], number: int) -> tuple[str, tuple[Mention, ...]]:
         text = record["text"]

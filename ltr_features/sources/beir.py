@@ -10,6 +10,7 @@ from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.text.collection import FIELDS, Collection, Links
+from ltr_features.text.collection_files import query_groups, query_sources
 from ltr_features.text.id_rows import finder
 from ltr_features.text.records import find_file, id_rows, json_lines, text_value
 from ltr_features.text.stored_texts import DocumentTexts
@@ -30,7 +31,9 @@ def read_beir(
     """Read a BEIR folder; every file may be compressed (.gz, .bz2, .zst).
 
     Documents' ``text`` becomes the field ``body``; ``title`` and other keys that are field names
-    become those fields. Other keys are left out; the description lists them.
+    become those fields. Other keys are left out; the description lists them. Queries may have a
+    ``source``, the id of the document that the query was made from, and a ``group``, see
+    :class:`Collection`.
 
     Args:
         splits: names of files in ``qrels`` (``["train", "dev", "test"]``); None for all of them.
@@ -48,7 +51,7 @@ def read_beir(
     folder = Path(folder)
     corpus, queries = find_file(folder, "corpus.jsonl"), find_file(folder, "queries.jsonl")
     qrels = _qrels(folder, splits)
-    document_row, fields, other_keys = _documents(corpus)
+    document_row, fields, other_keys = read_documents(corpus)
     texts = read_queries(queries, columns={"id": "_id", "text": "text"})
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
@@ -56,6 +59,12 @@ def read_beir(
     query_ids = [query for query in texts if keep_unjudged or query in judged]
     if not query_ids:
         raise judged.none_left(folder)
+    records = {
+        text_value(queries, number, record, "_id"): record
+        for number, record in json_lines(queries, ("_id",))
+    }
+    asked = [records[query] for query in query_ids]
+    linked = None if links is None else _links(find_file(folder, links), document_row)
     return Collection(
         name=name or folder.resolve().name,
         document_ids=list(document_row),
@@ -63,7 +72,9 @@ def read_beir(
         query_ids=query_ids,
         query_texts=[texts[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
-        links=None if links is None else _links(find_file(folder, links), document_row),
+        links=linked,
+        query_sources=query_sources(asked, finder(document_row)),
+        query_groups=query_groups(asked),
         description={
             "source": "BEIR folder",
             "documents": len(document_row),
@@ -72,6 +83,7 @@ def read_beir(
             "judged pairs": len(judged),
             "judgements of unknown queries or documents, left out": judged.n_skipped,
             **judged.facts,
+            **({} if linked is None else {"links": len(linked.source)}),
             "judgement files": ", ".join(path.name for path in qrels),
             **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
         },
@@ -89,8 +101,9 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
     return found
 
 
-def _documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
-    """The documents' rows by id, their fields, and the names of keys that are not fields."""
+def read_documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
+    """The documents' rows by id, their fields, and the names of keys that are not fields, of a file
+    like ``corpus.jsonl``; see :func:`read_beir` for errors."""
     rows: dict[str, int] = {}
     texts = DocumentTexts(["body"])
     other: dict[str, None] = {}

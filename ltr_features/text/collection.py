@@ -21,7 +21,7 @@ from letor.errors import InputError
 from ltr_base.former import former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of
+from ltr_features.text.id_rows import ids_of, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -30,6 +30,8 @@ FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 FORMER_KEYS = {"stream": "field"}
 #: Number of documents that are searched for HTML, and the share with it that is worth a remark.
 _SEARCHED, _MUCH_HTML = 1_000, 0.05
+#: Share of the relevant pairs that are relevant the other way round, from which on it is told.
+_MANY_REVERSED = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +284,8 @@ class Collection:
     def remarks(self) -> list[str]:
         """Remarks that concern every column of the collection, sentences without a full stop: that
         grades are inferred from clicks, that queries were drawn from texts that counts, vectors and
-        models have seen, that documents contain HTML, and that queries have the same text."""
+        models have seen, that documents are relevant to each other or contain HTML, and that
+        queries have the same text."""
         found = []
         if (click_model := self.description.get("click model")) is not None:
             found.append(
@@ -290,13 +293,21 @@ class Collection:
                 "that users were not shown count as irrelevant, so measures favour rankings like "
                 "the one that was shown; confirm a gain by ratings or an online experiment"
             )
-        n = 0 if self.query_sources is None else int((self.query_sources >= 0).sum())
-        if n:
+        if self.query_sources is not None and (n := int((self.query_sources >= 0).sum())):
             found.append(
                 f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
                 "models that learn from its texts have seen their words together, so the gain of "
                 "such columns is overstated; draw queries from texts outside the collection"
             )
+            judged, relevant = self.judgements, self.judgements.grade > 0
+            ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
+            both = n_reversed(ends, ends, self.n_documents)
+            if both and both >= _MANY_REVERSED * len(ends[0]):
+                found.append(
+                    f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
+                    "round, too: judgements of training queries give answers of test queries away; "
+                    "judge one direction only"
+                )
         if self._html_share >= _MUCH_HTML:
             found.append(
                 f"{100 * self._html_share:.0f} % of the documents contain HTML, whose tags and "

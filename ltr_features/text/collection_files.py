@@ -134,8 +134,8 @@ def _load(folder: Path) -> Collection:
         query_texts=[query["text"] for query in queries],
         judgements=Judgements(*judged),
         links=links,
-        query_sources=_sources(queries, of_document),
-        query_groups=[q["group"] for q in queries] if queries and "group" in queries[0] else None,
+        query_sources=query_sources(queries, of_document),
+        query_groups=query_groups(queries),
         query_times=np.array([float(q["time"]) for q in queries])
         if queries and "time" in queries[0]
         else None,
@@ -167,15 +167,43 @@ def _records(path: Path, *needed: str) -> list[dict[str, str]]:
     return records
 
 
-def _sources(queries: Sequence[Mapping[str, Any]], of_document: Finder) -> NDArray[np.int64] | None:
-    with_source = [row for row, query in enumerate(queries) if "source" in query]
-    if not with_source:
+def query_sources(
+    queries: Sequence[Mapping[str, Any]], of_document: Finder
+) -> NDArray[np.int64] | None:
+    """int64 [n]: the document that each query was made from, by the key ``source`` of
+    ``queries.jsonl``, -1 where there is none; None if no query has one.
+
+    Raises:
+        InputError: it is no document.
+    """
+    made = [row for row, query in enumerate(queries) if query.get("source") is not None]
+    if not made:
         return None
     sources = np.full(len(queries), -1, dtype=np.int64)
-    sources[with_source] = of_document([queries[row]["source"] for row in with_source])
-    if (sources[with_source] < 0).any():
-        raise InputError("queries.jsonl: the source of a query is not in the collection")
+    sources[made] = of_document([str(queries[row]["source"]) for row in made])
+    for row in made:
+        if sources[row] < 0:
+            raise InputError(
+                f"queries.jsonl: query {queries[row]['_id']!r} has the source "
+                f"{queries[row]['source']!r}, which is no document's id; a query is made from a "
+                "document, so give the key another name if it means something else"
+            )
     return sources
+
+
+def query_groups(queries: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """The group of each query by the key ``group`` of ``queries.jsonl``; None if no query has one.
+
+    Raises:
+        InputError: only some have one.
+    """
+    groups = [query.get("group") for query in queries]
+    if all(group is None for group in groups):
+        return None
+    if None in groups:
+        without = queries[groups.index(None)]["_id"]
+        raise InputError(f"queries.jsonl: query {without!r} has no group, but others have one")
+    return [str(group) for group in groups]
 
 
 def _write_lines(path: Path, records: Sequence[Any] | Iterator[Any]) -> None:

@@ -179,13 +179,16 @@ def id_rows(
         for number, line in block:
             fields.append(line.split("\t"))
             if (n := len(fields[-1])) != len(finders):
-                raise InputError(f"{path}, line {number}: {n} fields, expected {len(finders)}")
+                raise InputError(
+                    f"{path}, line {number}: {n} fields, expected {len(finders)}, separated by tabs"
+                )
         for column, find, values in zip(columns, finders, zip(*fields, strict=True), strict=True):
             rows = _whole_numbers(values) if find is None else find(values)
             unknown = [at for at, row in enumerate(rows) if row is None or (find and row < 0)]
             if unknown:
                 number, value = block[unknown[0]][0], values[unknown[0]]
-                raise InputError(f"{path}, line {number}: unknown value {value!r}")
+                what = "integer" if find is None else "known id; leave out such lines"
+                raise InputError(f"{path}, line {number}: {value!r} is no {what}")
             column.append(np.asarray(rows, np.int64))
     return [column.taken() for column in columns]
 

@@ -59,7 +59,7 @@ def task_of(full: bool, share: float = 1.0) -> Task:
     """The links of Wikispeedia over the 30,000 most frequent words, 70 % of them to train on (or a
     share of those); an article is its 100 heaviest words, or all."""
     config = TaskConfig(
-        source="links", folder="wikispeedia", n_words=N_WORDS,
+        source="links", folder="wikispeedia", fields=("body",), n_words=N_WORDS,
         heaviest=None if full else TOP, use_share=share,
     )  # fmt: skip
     return make_task(config, data_folder())

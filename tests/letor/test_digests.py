@@ -4,7 +4,14 @@ import pytest
 import small_files
 from typer.testing import CliRunner
 
-from letor.digests import DIGESTS, changed_files, check_files, write_digests
+from letor.digests import (
+    DIGESTS,
+    changed_files,
+    check_files,
+    folder_digest,
+    named_files,
+    write_digests,
+)
 from letor.errors import InputError
 from ltr_features.cli import app
 
@@ -60,3 +67,16 @@ def test_chosen_files_are_checked_by_name(tmp_path):
     (tmp_path / DIGESTS).write_text("[]")
     with pytest.raises(InputError, match=r"digests\.json: .*the digests are damaged"):
         check_files(tmp_path, "a")
+
+
+def test_files_and_folders_with_digests_are_found_in_nested_settings(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "a").write_text("1")
+    settings = {"k": str(tmp_path / "made"), "f": [{"x": tmp_path / "made" / "a"}, 3, "missing"]}
+    assert named_files(settings) == {str(tmp_path / "made" / "a")}
+    write_digests(tmp_path / "made")
+    assert named_files(settings) == {str(tmp_path / "made" / "a"), str(tmp_path / "made")}
+    before = folder_digest(str(tmp_path / "made"))
+    (tmp_path / "made" / "a").write_text("2")
+    write_digests(tmp_path / "made")
+    assert folder_digest(str(tmp_path / "made")) != before

@@ -172,8 +172,9 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
 
 def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
     model = tmp_path / "lsi.safetensors"
-    done("models", "fit", "lsi", "--workspace", workspace, "--terms", "both", "--out", model,
+    said = done("models", "fit", "lsi", "--workspace", workspace, "--terms", "both", "--out", model,
          "--param", "rank=4")  # fmt: skip
+    assert "lsi, documents alone: " in said
     assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["terms"] == "both"
     done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
          tmp_path / "a.txt")  # fmt: skip

@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from dumps import dump_xml, page_xml
 from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
+from ltr_features import FeatureBuilder
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
@@ -16,7 +18,7 @@ from ltr_features.columns.entities import (
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.of_dump import base_of_dump
-from ltr_features.entities.replay import save_annotations
+from ltr_features.entities.replay import StoredAnnotations, save_annotations
 from ltr_features.text.collection import Pairs
 
 BODIES = ["fox owl", "owl", "stone", "", "fox"]
@@ -83,6 +85,67 @@ def test_thresholds_apply_to_stored_raw_scores(context, pairs, options):
     np.testing.assert_array_equal(shared(min_rho=0.25)[1], [0, 0, 1, 0, 0])
     np.testing.assert_array_equal(shared(min_link_probability=0.2)[1], [1, 1, 0, 0, 0])
     assert not shared(min_rho_query=0.5).any()
+
+
+def stored(options, path, notes):
+    """The options with annotations of these texts instead."""
+    save_annotations(path, list(notes), list(notes.values()))
+    return {**options, "annotations": str(path)}
+
+
+def test_documents_without_an_entity_of_the_knowledge_base_are_refused(
+    context, pairs, options, tmp_path
+):
+    other = {text: [Mention(0, 1, "Q42", 0.5, 0.5)] for text in NOTES}
+    wrong = stored(options, tmp_path / "other.jsonl", other)
+    for family in (EntityOverlap(**wrong), DocumentEmbeddingEntity(**wrong, dimension=4)):
+        with pytest.raises(InputError, match=r"no document mentions an article of .*kb \('Fox', "):
+            family.compute(context, pairs)
+    added = context.of_added(toy({"body": ["stoned"]}, []))
+    none = stored(options, tmp_path / "none.jsonl", {**NOTES, "stoned": []})
+    EntityOverlap(**none).linked_fields(added)
+
+
+def test_queries_whose_entities_the_knowledge_base_lacks_are_told(
+    context, pairs, options, tmp_path
+):
+    unknown = Mention(0, 3, "Q42", 0.5, 0.5)
+    notes = {**NOTES, "fox": [unknown, *NOTES["fox"]], "owl stone": [unknown]}
+    family = EntityOverlap(**stored(options, tmp_path / "half.jsonl", notes))
+    assert family.n_missing(context, pairs) == [5] * 8  # of "owl stone"; "" names none
+    assert family.missing_remark("entity_shared_body", 5, 15).startswith(
+        "5 of 15 rows (33.3 %) have no entity of the query that the knowledge base knows"
+    )
+    assert EntityOverlap(**options).n_missing(context, pairs) == [0] * 8
+
+
+def test_a_text_with_two_annotations_is_refused(options, tmp_path):
+    path = tmp_path / "twice.jsonl"
+    line = '{"text": "fox", "mentions": []}\n'
+    path.write_text(line + line)
+    EntityOverlap(**{**options, "annotations": str(path)}).make_linker(None)
+    first = Path(options["annotations"]).read_text("utf-8")
+    path.write_text(first + line)
+    with pytest.raises(InputError, match=r"twice.jsonl, line 6: the text 'fox' has other mentions"):
+        StoredAnnotations(path)
+
+
+def test_saved_columns_refuse_another_knowledge_base_but_more_annotations(
+    context, options, tmp_path
+):
+    named = {**options, "knowledge": str(tmp_path / "kb"), "annotations": tmp_path / "notes.jsonl"}
+    shutil.copytree(options["knowledge"], named["knowledge"])
+    shutil.copy(options["annotations"], named["annotations"])
+    FeatureBuilder([EntityOverlap(**named)], depth=5).fit(context).save(tmp_path / "saved")
+    with named["annotations"].open("a") as file:
+        file.write('{"text": "new", "mentions": []}\n')
+    FeatureBuilder.load(tmp_path / "saved")
+    (tmp_path / "dump.xml").write_bytes(dump_xml([page_xml("Fox", "red", page_id=1)]))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "other")
+    shutil.rmtree(named["knowledge"])
+    shutil.copytree(tmp_path / "other", named["knowledge"])
+    with pytest.raises(InputError, match=r"kb is not what it was when family 'entity-overlap' was"):
+        FeatureBuilder.load(tmp_path / "saved")
 
 
 def test_abstract_word_cosines_by_hand(context, pairs, options):

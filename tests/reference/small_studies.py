@@ -243,7 +243,7 @@ def _write_articles(folder: Path, rng: np.random.Generator) -> None:
             others = np.flatnonzero((topic == topic[i]) & (np.arange(N_ARTICLES) != i))
             for j in rng.choice(others, 6, replace=False):
                 file.write(f"A{i}\tA{j}\n")
-        file.write("A0\tA0\nA0\tUnknown\n")
+        file.write("A0\tA0\n")
 
 
 def _write_sentences(folder: Path, rng: np.random.Generator) -> None:

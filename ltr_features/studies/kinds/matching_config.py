@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from ltr_base.names import nearest
 from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
+from ltr_features.text.collection import FIELDS
 from ssi_models.base import MatchingModel
 from ssi_models.registry import find_model, get_model
 from ssi_models.training.trainable import TrainableModel
@@ -23,13 +24,16 @@ from ssi_models.training.trainable import TrainableModel
 class TaskConfig(Section):
     """Queries, documents and relevant pairs.
 
-    "links": articles and hyperlinks, from ``folder/corpus.jsonl.gz`` (_id, text) and
-    ``folder/links.tsv`` (source, target). "pairs": line i of ``folder/<part>.<language>`` is the
-    translation of line i in the other language, for the parts train, dev and test.
+    "links": articles and hyperlinks, from ``folder/corpus.jsonl`` (_id, title, text) and
+    ``folder/links.tsv`` (ids of source and target), which may be compressed. "pairs": line i of
+    ``folder/<part>.<language>`` is the translation of line i in the other language, for the parts
+    train, dev and test.
 
     Attributes:
-        split: what is divided at random into training and testing: "links", or "documents", in
-            which case links between the two parts are removed.
+        fields: fields of an article that are read, as of the source ``beir``; "body" is its text.
+        split: what is divided at random into training and testing: "links"; "linked-pairs", so
+            that a link and its reverse stay together, if links have no direction; or "documents",
+            in which case links between the two parts are removed.
         train_share: share of the links, or of the articles, used for training.
         use_share: share of the training links that is used.
         n_words: number of most frequent words in the dictionary; None for all words.
@@ -44,7 +48,8 @@ class TaskConfig(Section):
 
     source: Literal["links", "pairs"]
     folder: str
-    split: Literal["links", "documents"] = "links"
+    fields: tuple[str, ...] = ("title", "body")
+    split: Literal["links", "linked-pairs", "documents"] = "links"
     train_share: float = Field(0.7, gt=0, lt=1)
     use_share: float = Field(1.0, gt=0, le=1)
     n_words: int | None = Field(None, ge=1)
@@ -65,6 +70,8 @@ class TaskConfig(Section):
             raise ValueError("query_words: only queries of the source 'links' are drawn")
         if self.query_words is None and self.queries_per_article > 1:
             raise ValueError("queries_per_article: needs query_words")
+        if not self.fields or not {*self.fields} <= {*FIELDS}:
+            raise ValueError(f"fields: name one or more of {', '.join(FIELDS)}")
         return self
 
 

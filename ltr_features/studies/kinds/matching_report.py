@@ -39,6 +39,8 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
+#: Share of the test pairs from which on the verdict says that training pairs give them away.
+_MANY = 1 / 3
 _SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
 
 
@@ -119,7 +121,20 @@ def document(results: MatchingResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, "MAP",
         notes=config.notes, definitions=DEFINITIONS,
+        answer=" ".join(_given_away(*task) for task in results.facts.items()).strip(),
     )  # fmt: skip
+
+
+def _given_away(task: str, facts: Mapping[str, float]) -> str:
+    """A warning, if many test pairs of a task are training pairs the other way round."""
+    n, of = facts["reversed_pairs"], facts["test_pairs"]
+    if n < _MANY * of:
+        return ""
+    return (
+        f"Task {task!r}: {n:,} of {of:,} test pairs are training pairs the other way round, so "
+        "that models may only repeat what they were taught; if links have no direction, set "
+        'split = "linked-pairs".'
+    )
 
 
 def _table(results: MatchingResults, table: TableConfig) -> Table:
@@ -256,7 +271,9 @@ def task_line(results: MatchingResults, table: TableConfig) -> str:
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
         f"test queries over {n['database']} documents; {n['triples']} triples; dictionary of "
         f"{n['document_words']} words, {n['words_per_document']} per document, "
-        f"{n['words_per_query']} per query. {repeats_note(results.config.repeats)}"
+        f"{n['words_per_query']} per query. {n['without_words']} documents have no word, "
+        f"{n['reversed_pairs']} test pairs are training pairs the other way round. "
+        f"{repeats_note(results.config.repeats)}"
     ).strip()
 
 

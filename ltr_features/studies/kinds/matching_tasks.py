@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.compression import text_lines
-from letor.errors import InputError, reading
+from letor.errors import InputError
+from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.records import json_lines, text_value
+from ltr_features.text.id_rows import finder, n_reversed
+from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
@@ -92,15 +94,18 @@ class Task:
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""
+        train, test = ((self.excluded[p.query], p.document) for p in (self.train, self.test))
         return {
             "queries": self.Q.shape[0],
             "documents": self.D.shape[0],
+            "without_words": int((np.diff(self.D.indptr) == 0).sum()),
             "query_words": self.Q.shape[1],
             "document_words": self.D.shape[1],
             "words_per_query": self.Q.nnz / self.Q.shape[0],
             "words_per_document": self.D.nnz / self.D.shape[0],
             "training_pairs": len(self.train),
             "test_pairs": len(self.test),
+            "reversed_pairs": n_reversed(test, train, self.D.shape[0]),
             "test_queries": len(self.asked),
             "database": len(self.database),
             "triples": self.triples.shape[1],
@@ -115,17 +120,17 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     """
     folder = data / config.folder
     if config.source == "links":
-        paths = [folder / "corpus.jsonl.gz", folder / "links.tsv"]
+        names = ["corpus.jsonl", "links.tsv"]
     else:
         languages = (config.query_language, config.document_language)
-        paths = [folder / f"{part}.{language}" for part in PARTS for language in languages]
-    for path in paths:
-        if not path.is_file():
-            raise InputError(
-                f"{path}: no such file; name the folder of the data sets with --data or the "
-                "environment variable LTR_DATA"
-            )
-    return paths
+        names = [f"{part}.{language}" for part in PARTS for language in languages]
+    try:
+        return [find_file(folder, name) for name in names]
+    except InputError as error:
+        raise InputError(
+            f"{error}; name the folder of the data sets with --data or the environment variable "
+            "LTR_DATA"
+        ) from None
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
@@ -141,13 +146,17 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
 
 
 def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
-    ids, texts = _read_corpus(paths[0])
+    row_of, fields, _ = read_documents(paths[0])
+    read = [fields[name] for name in config.fields if name in fields]
+    texts = [" ".join(parts) for parts in zip(*read, strict=True)]
     counts = _dictionary(texts, config, threads)
     weighting = TfIdf().fit(counts)
     D = heaviest(weighting.transform(counts), config.heaviest)
     n = D.shape[0]
     rng = np.random.default_rng([config.seed, 0])
-    train, test, database, candidates = _split(_read_links(paths[1], ids), n, config, rng)
+    ends = np.stack(id_rows(paths[1], [finder(row_of)] * 2), axis=1)
+    links = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    train, test, database, candidates = _split(links, n, config, rng)
     if config.use_share < 1:
         kept = rng.permutation(len(train))[: max(1, round(config.use_share * len(train)))]
         train = train[np.sort(kept)]
@@ -166,22 +175,14 @@ def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
 
 
 def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
-    texts: dict[str, list[str]] = {config.query_language: [], config.document_language: []}
-    sizes = []
-    for path in paths:
-        with reading(path, "it is not UTF-8"):
-            lines = path.read_text(encoding="utf-8").splitlines()
-        texts[path.suffix[1:]] += lines
-        sizes.append(len(lines))
+    parts = [[line for _, line in text_lines(path)] for path in paths]
+    sizes = [len(part) for part in parts]
     if sizes[::2] != sizes[1::2]:
         raise InputError(f"{paths[0].parent}: the languages have unequal numbers of lines: {sizes}")
     n_train, n = sizes[0], sum(sizes[::2])
     test_rows = np.arange(n - sizes[4], n)
     rng = np.random.default_rng([config.seed, 0])
-    Q, D = (
-        _unit_rows(texts[language], config, threads)
-        for language in (config.query_language, config.document_language)
-    )
+    Q, D = (_unit_rows([*chain(*side)], config, threads) for side in (parts[::2], parts[1::2]))
     train = rng.permutation(n_train)[: max(1, round(config.use_share * n_train))]
     drawn = rng.permutation(n_train)[: config.n_documents]
     database = np.unique(np.concatenate([drawn, test_rows]))
@@ -245,8 +246,11 @@ def _split(
 ) -> tuple[NDArray[np.int64], ...]:
     """Training links, test links, documents ranked in testing, documents used in training."""
     everything = np.arange(n)
-    if config.split == "links":
+    if config.split != "documents":
         chosen = rng.random(len(links)) < config.train_share
+        if config.split == "linked-pairs":
+            _, pair = np.unique(np.sort(links, axis=1), axis=0, return_inverse=True)
+            chosen = chosen[pair.ravel()]
         return links[chosen], links[~chosen], everything, everything
     trains = rng.random(n) < config.train_share
     train, test = trains[links].all(axis=1), (~trains[links]).all(axis=1)
@@ -322,27 +326,3 @@ def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp
         order = np.argsort(-frequency[allowed], kind="stable")[: config.n_words]
         allowed = np.sort(allowed[order])
     return counts[:, allowed].tocsr()
-
-
-def _read_corpus(path: Path) -> tuple[list[str], list[str]]:
-    ids, texts = [], []
-    for number, entry in json_lines(path, ("_id", "text")):
-        ids.append(text_value(path, number, entry, "_id"))
-        texts.append(text_value(path, number, entry, "text"))
-    return ids, texts
-
-
-def _read_links(path: Path, ids: Iterable[str]) -> NDArray[np.int64]:
-    """int64 [n, 2]: distinct links between different known articles, ascending."""
-    row_of = {name: row for row, name in enumerate(ids)}
-    found = []
-    for number, line in text_lines(path):
-        ends = line.split("\t")
-        if len(ends) != 2:
-            raise InputError(
-                f"{path}, line {number}: {len(ends)} columns; expected source and target"
-            )
-        source, target = row_of.get(ends[0]), row_of.get(ends[1])
-        if source is not None and target is not None and source != target:
-            found.append((source, target))
-    return np.unique(np.array(found, np.int64).reshape(-1, 2), axis=0)

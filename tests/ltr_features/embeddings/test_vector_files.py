@@ -109,9 +109,21 @@ def test_bad_files_are_refused_with_their_place(tmp_path, content, message):
 def test_words_that_are_not_utf8_can_be_skipped(tmp_path):
     path = tmp_path / "v"
     path.write_bytes(b"2 2\n\xff\xfe 1 2\nb 3 4\n")
-    words, rows = read_vectors(path, undecodable="skip")
-    assert words == ["b"]
-    assert rows.tolist() == [[3, 4]]
+    for skipped in ({"undecodable": "skip"}, {"wanted": lambda word: True}):
+        words, rows = read_vectors(path, **skipped)
+        assert words == ["b"]
+        assert rows.tolist() == [[3, 4]]
+
+
+def test_files_of_other_programs_are_told_apart(tmp_path):
+    vectors = KeyedVectors(3)
+    vectors.add_vectors(WORDS, ROWS)
+    vectors.save(str(tmp_path / "v.kv"))
+    np.save(tmp_path / "v.npy", ROWS)
+    np.savez(tmp_path / "v.npz", ROWS)
+    for name in ("v.kv", "v.npy", "v.npz"):
+        with pytest.raises(InputError, match=rf"{name}: a file of Python or NumPy"):
+            read_vectors(tmp_path / name, lambda word: True)
 
 
 def test_a_missing_file_is_named(tmp_path):

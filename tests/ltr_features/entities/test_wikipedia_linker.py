@@ -235,6 +235,8 @@ def test_bad_input_is_named(tmp_path, base):
         build_knowledge_base(tmp_path / "d.xml", tmp_path)
     with pytest.raises(InputError, match="is not a knowledge base; make one with"):
         WikipediaLinker(tmp_path)
+    with pytest.raises(InputError, match=r"wikipedia .*d\.xml --out kb$"):
+        WikipediaLinker(tmp_path / "d.xml")
     with pytest.raises(InputError, match="epsilon is 2"):
         WikipediaLinker(base.path, epsilon=2)
     damaged = tmp_path / "damaged"

@@ -56,8 +56,40 @@ def test_compressed_files_splits_and_links(tmp_path):
     train = read_beir(tmp_path, splits=["train"], links="cited.tsv")
     assert train.query_ids == ["q1"]
     assert (train.links.source.tolist(), train.links.target.tolist()) == ([0, 0], [2, 2])
+    assert train.description["links"] == 2
     assert read_beir(tmp_path).query_ids == ["q2", "q1"]
     assert read_beir(tmp_path, splits=["train"], keep_unjudged=True).query_ids == ["q2", "q1", "q3"]
+
+
+def queries_with(folder, *keys):
+    """Rewrite the queries with further keys."""
+    lines = (json.dumps({"_id": f"q{i}", "text": "a", **more}) for i, more in enumerate(keys, 1))
+    (folder / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_queries_keep_the_document_that_they_were_made_from_and_their_group(tmp_path):
+    write(tmp_path, test="q1\td1\t1\nq2\td2\t1\n")
+    assert read_beir(tmp_path).query_sources is read_beir(tmp_path).query_groups is None
+    queries_with(tmp_path, {"source": "d2", "group": 7}, {"source": None, "group": "x"})
+    found = read_beir(tmp_path)
+    assert found.query_sources.tolist() == [1, -1]
+    assert found.query_groups == ["7", "x"]
+    assert any("1 of 2 queries were drawn from documents" in said for said in found.remarks)
+    queries_with(tmp_path, {"source": "d9"}, {})
+    with pytest.raises(InputError, match="'q1' has the source 'd9', which is no document's id"):
+        read_beir(tmp_path)
+    queries_with(tmp_path, {"group": "x"}, {})
+    with pytest.raises(InputError, match="'q2' has no group, but others have one"):
+        read_beir(tmp_path)
+
+
+def test_documents_that_are_relevant_to_each_other_are_told(tmp_path):
+    write(tmp_path, test="q1\td2\t1\nq1\td3\t1\nq2\td1\t1\nq2\td3\t0\n")
+    queries_with(tmp_path, {"source": "d1"}, {"source": "d2"})
+    [_, said, *_] = read_beir(tmp_path).remarks
+    assert said.startswith("2 of 3 relevant pairs are relevant the other way round, too")
+    queries_with(tmp_path, {"source": "d3"}, {"source": "d3"})
+    assert not any("round" in said for said in read_beir(tmp_path).remarks)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path):

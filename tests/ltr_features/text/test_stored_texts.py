@@ -168,9 +168,9 @@ def test_ids_that_occur_twice_are_refused(tmp_path):
     ("line", "said"),
     [
         ("q\td1\t1\t2", "line 3: 4 fields, expected 3"),
-        ("q\td2\t1", "line 3: unknown value 'd2'"),
-        ("p\td1\t1", "line 3: unknown value 'p'"),
-        ("q\td1\tgood", "line 3: unknown value 'good'"),
+        ("q\td2\t1", "line 3: 'd2' is no known id"),
+        ("p\td1\t1", "line 3: 'p' is no known id"),
+        ("q\td1\tgood", "line 3: 'good' is no integer"),
     ],
 )
 def test_judgements_that_cannot_be_read_are_named_by_line(line, said, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from ltr_features.studies.kinds.matching_report import (
     RowFit,
     RowResult,
     check_text,
+    document,
     order_checks,
 )
 from ltr_features.studies.run import run_file
@@ -64,6 +66,17 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
     [line] = re.findall(r"TFIDF < SSI: .*", text)
     assert f"{ssi['map'] - tfidf['map']:+.4f}" in line
     assert "SSI: A remark." in text
+
+
+def test_the_verdict_warns_of_answers_that_training_gives_away(finished):
+    *_, report = finished
+    config = SimpleNamespace(tables=[], scatter=None, title="", introduction="", notes=[])
+    facts = {"many": {"reversed_pairs": 3, "test_pairs": 4},
+             "few": {"reversed_pairs": 1, "test_pairs": 4}}  # fmt: skip
+    page = document(MatchingResults(config, {}, facts, {}))
+    assert "Task 'many': 3 of 4 test pairs are training pairs the other way" in page.verdict
+    assert "'few'" not in page.verdict
+    assert "Task" not in (report / "verdict.txt").read_text("utf-8")
 
 
 def test_queries_made_of_one_document_are_tested_together(finished):

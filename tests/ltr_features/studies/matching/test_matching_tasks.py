@@ -1,5 +1,6 @@
 """Tasks: what is trained on, what is tested, and that the two stay apart."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from letor.compression import open_output
 from letor.errors import InputError
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.studies.kinds.matching_tasks import (
@@ -30,12 +32,67 @@ def test_links_are_dealt_once(small_data):
     task = make_task(LINKS, small_data)
     train, test = pairs(task.train), pairs(task.test)
     assert not train & test
-    assert len(train) + len(test) == 60 * 6  # without the self-link and the unknown target
+    assert len(train) + len(test) == 60 * 6  # without the self-link
     assert 0.6 < len(train) / (len(train) + len(test)) < 0.8
     assert set(zip(task.known_query, task.known_document, strict=True)) <= train
     assert (task.excluded == np.arange(60)).all()
     assert len(task.asked) == 20
     assert task.D is task.Q
+
+
+def papers(folder: Path, links: str, corpus: str = "corpus.jsonl") -> Path:
+    """Ten papers with a title each, and a text for every second; links as given."""
+    (folder / "papers").mkdir()
+    lines = [
+        json.dumps({"_id": f"p{i}", "title": f"title{i}", "text": f"text{i}" if i % 2 else ""})
+        for i in range(10)
+    ]
+    with open_output(folder / "papers" / corpus, Path(corpus).suffix) as file:
+        file.write("\n".join(lines).encode())
+    (folder / "papers" / "links.tsv").write_text(links, encoding="utf-8")
+    return folder
+
+
+def both_ways() -> str:
+    """All links between ten papers, in both directions."""
+    return "".join(f"p{i}\tp{j}\n" for i in range(10) for j in range(10) if i != j)
+
+
+PAPERS = TaskConfig(source="links", folder="papers", n_triples=500, n_test_queries=20)
+
+
+def test_pairs_that_training_gives_away_are_counted(tmp_path):
+    data = papers(tmp_path, both_ways())
+    task = make_task(PAPERS, data)
+    reversed_pairs = {(d, q) for q, d in pairs(task.train)} & pairs(task.test)
+    assert task.facts()["reversed_pairs"] == len(reversed_pairs) > 10
+    keywords = PAPERS.model_copy(update={"query_words": 1})
+    asked = make_task(keywords, data)
+    source = asked.excluded
+    trained = {(d, source[q]) for q, d in pairs(asked.train)}
+    given_away = trained & {(source[q], d) for q, d in pairs(asked.test)}
+    assert asked.facts()["reversed_pairs"] == len(given_away) > 10
+
+
+def test_a_link_and_its_reverse_stay_together(tmp_path):
+    data = papers(tmp_path, both_ways() + "p0\tp1\n")
+    task = make_task(PAPERS.model_copy(update={"split": "linked-pairs"}), data)
+    for part in (task.train, task.test):
+        assert {(d, q) for q, d in pairs(part)} == pairs(part)
+    assert len(task.train) + len(task.test) == 90
+    assert len(task.train) > len(task.test) > 0
+    assert task.facts()["reversed_pairs"] == 0
+
+
+@pytest.mark.parametrize("corpus", ["corpus.jsonl", "corpus.jsonl.zst"])
+def test_papers_are_read_with_their_titles(tmp_path, corpus):
+    data = papers(tmp_path, both_ways(), corpus)
+    task = make_task(PAPERS, data)
+    assert np.diff(task.D.indptr).tolist() == [1, 2] * 5
+    assert task.facts()["without_words"] == 0
+    bodies = make_task(PAPERS.model_copy(update={"fields": ("body",)}), data)
+    assert np.diff(bodies.D.indptr).tolist() == [0, 1] * 5
+    assert bodies.facts()["without_words"] == 5
 
 
 def test_the_documents_split_has_no_link_between_the_parts(small_data):
@@ -156,9 +213,10 @@ def test_drawn_words_are_distinct_and_all_where_there_are_few():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("links.tsv", "A0\tA1\tA2\n", "links.tsv, line 1: 3 columns"),
+        ("links.tsv", "A0\tA1\tA2\n", "links.tsv, line 1: 3 fields, expected 2, separated by tabs"),
+        ("links.tsv", "source\ttarget\nA0\tA1\n", "links.tsv, line 1: 'source' is no known id"),
         ("links.tsv", "A0\tA1\n", "training and .* test pairs"),
-        ("corpus.jsonl.gz", None, "no such file"),
+        ("corpus.jsonl.gz", None, "corpus.jsonl: no such file .* name the folder .* with --data"),
     ],
 )
 def test_bad_files_are_named(small_data, tmp_path, name, content, message):
