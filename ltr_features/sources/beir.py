@@ -64,6 +64,8 @@ def read_beir(
         for number, record in json_lines(queries, ("_id",))
     }
     asked = [records[query] for query in query_ids]
+    sources = query_sources(asked, finder(document_row))
+    unknown = sources is None and any(record.get("source") is not None for record in asked)
     linked = None if links is None else _links(find_file(folder, links), document_row)
     return Collection(
         name=name or folder.resolve().name,
@@ -73,7 +75,7 @@ def read_beir(
         query_texts=[texts[query] for query in query_ids],
         judgements=judged.judgements(query_ids),
         links=linked,
-        query_sources=query_sources(asked, finder(document_row)),
+        query_sources=sources,
         query_groups=query_groups(asked),
         description={
             "source": "BEIR folder",
@@ -85,6 +87,7 @@ def read_beir(
             **judged.facts,
             **({} if linked is None else {"links": len(linked.source)}),
             "judgement files": ", ".join(path.name for path in qrels),
+            **({"key of queries left out": "source, which names no document"} if unknown else {}),
             **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
         },
     )

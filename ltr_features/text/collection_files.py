@@ -171,22 +171,23 @@ def query_sources(
     queries: Sequence[Mapping[str, Any]], of_document: Finder
 ) -> NDArray[np.int64] | None:
     """int64 [n]: the document that each query was made from, by the key ``source`` of
-    ``queries.jsonl``, -1 where there is none; None if no query has one.
+    ``queries.jsonl``, -1 where there is none; None if no query has one, or none is a document: the
+    key then means something else.
 
     Raises:
-        InputError: it is no document.
+        InputError: some are documents, but not all.
     """
     made = [row for row, query in enumerate(queries) if query.get("source") is not None]
-    if not made:
-        return None
     sources = np.full(len(queries), -1, dtype=np.int64)
     sources[made] = of_document([str(queries[row]["source"]) for row in made])
+    if (sources < 0).all():
+        return None
     for row in made:
         if sources[row] < 0:
             raise InputError(
                 f"queries.jsonl: query {queries[row]['_id']!r} has the source "
-                f"{queries[row]['source']!r}, which is no document's id; a query is made from a "
-                "document, so give the key another name if it means something else"
+                f"{queries[row]['source']!r}, which is no document's id, but those of others are; "
+                "name the document that the query was made from, or leave the key out"
             )
     return sources
 

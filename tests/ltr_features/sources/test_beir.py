@@ -75,9 +75,12 @@ def test_queries_keep_the_document_that_they_were_made_from_and_their_group(tmp_
     assert found.query_sources.tolist() == [1, -1]
     assert found.query_groups == ["7", "x"]
     assert any("1 of 2 queries were drawn from documents" in said for said in found.remarks)
-    queries_with(tmp_path, {"source": "d9"}, {})
+    queries_with(tmp_path, {"source": "d9"}, {"source": "d1"})
     with pytest.raises(InputError, match="'q1' has the source 'd9', which is no document's id"):
         read_beir(tmp_path)
+    queries_with(tmp_path, {"source": "web"}, {"source": "log"})
+    assert (found := read_beir(tmp_path)).query_sources is None
+    assert found.description["key of queries left out"].startswith("source")
     queries_with(tmp_path, {"group": "x"}, {})
     with pytest.raises(InputError, match="'q2' has no group, but others have one"):
         read_beir(tmp_path)
