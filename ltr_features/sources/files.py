@@ -24,7 +24,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
 from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -260,7 +260,9 @@ def judged_ranking(
     data, scores, _ = judged_rows(qrels, run)
     remarks = score_remarks(run)
     if unjudged := unjudged_queries(qrels, run):
-        remarks.append(f"{counted(len(unjudged), 'query')} without any judgement left out")
+        told = f"{counted(len(unjudged), 'query')} without any judgement left out"
+        near = written_otherwise(unjudged[0], qrels["qid"].unique())
+        remarks.append(f"{told}; for {unjudged[0]!r} {near}" if near else told)
     return data, scores, remarks
 
 

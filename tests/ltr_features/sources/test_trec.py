@@ -228,7 +228,8 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"topics": '<topic id="1"><query>x</query></topic>'}, "has no attribute number"),
         ({"qrels": "301 0 FT911-1\n"}, r"qrels\.txt:1: 3 fields instead of 4"),
         ({"qrels": "301 0 FT9 1\n"}, r"qrels\.txt, line 1: there is no document 'FT9'"),
-        ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'"),
+        ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'.* add it, remove the line"),
+        ({"qrels": "0301 0 FT911-1 1\n"}, "no query '0301' in the collection; there is '301': w"),
         ({"qrels": ""}, "no query has a judgement"),
     ],
 )
