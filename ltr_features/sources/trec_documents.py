@@ -91,8 +91,9 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
                     yield part[start.end() :].decode("utf-8" if is_utf8(part) else encoding)
                 except UnicodeDecodeError as error:
                     raise InputError(
-                        f"{path}: document {done} is not {encoding} ({error.reason}); name its "
-                        'encoding, "latin-1" for example'
+                        f"{path}: document {done} is not {encoding} ({error.reason}); convert the "
+                        "file to UTF-8, or name its encoding where there is such an option "
+                        "(encoding='latin-1', say)"
                     ) from None
             if not block:
                 break

@@ -154,7 +154,7 @@ def test_encodings_are_named(tmp_path):
     path = tmp_path / "docs"
     path.write_bytes("<DOC><DOCNO>1</DOCNO>caf\xe9</DOC>".encode("latin-1"))
     assert next(trec_documents(path, "latin-1")).fields["body"] == "café"
-    with pytest.raises(InputError, match=r'document 1 is not utf-8.*"latin-1" for example'):
+    with pytest.raises(InputError, match=r"document 1 is not utf-8.*encoding='latin-1', say"):
         list(trec_documents(path))
 
 

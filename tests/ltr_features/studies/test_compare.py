@@ -510,6 +510,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
+        (["--documents", "."], ". is a folder, not a file"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
     ],
