@@ -155,7 +155,8 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
 
     Args:
         encoding: the encoding of files that are not UTF-8, so that files of both kinds can be read
-            together. A file with characters beyond ASCII that is UTF-8 throughout is read as it is.
+            together. A file with characters beyond ASCII that is UTF-8 throughout is read as it is,
+            and so is one of ASCII where the encoding is UTF-16 or UTF-32.
 
     Raises:
         InputError: as there; an unknown encoding, or bytes of another one (while reading).
@@ -167,7 +168,8 @@ def open_utf8(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator
         return
     with open_input(path) as stream:
         content = stream.read()
-    if is_utf8(content):
+    marked = codecs.lookup(encoding).name in ("utf-16", "utf-32")  # begins with bytes beyond ASCII
+    if is_utf8(content) or (marked and content.isascii() and b"\0" not in content):
         yield io.BytesIO(content)
         return
     try:

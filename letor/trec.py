@@ -214,9 +214,16 @@ def qrels_of(data: RankingData) -> pd.DataFrame:
     """Columns ``qid``, ``docno`` and ``label`` of labelled rows, for ``write_qrels``.
 
     Raises:
-        InputError: the rows have no document ids.
+        InputError: the rows have no document ids, or a label is not a whole number.
     """
-    return _ids_of(data).assign(label=data.y.astype(np.int64))
+    ids = _ids_of(data)
+    if (data.y % 1 != 0).any():
+        row = int(np.argmax(data.y % 1 != 0))
+        raise InputError(
+            f"query {ids['qid'][row]!r}, document {ids['docno'][row]!r} has the label "
+            f"{data.y[row]:g}; judgements are whole numbers: round the labels, or make grades"
+        )
+    return ids.assign(label=data.y.astype(np.int64))
 
 
 def _ids_of(data: RankingData) -> pd.DataFrame:

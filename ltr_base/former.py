@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 
+class FormerName(FutureWarning):
+    """A name that has another one now is used."""
+
+
 def present_names(
     given: Mapping[str, Any], now: Mapping[str, str], stacklevel: int = 2
 ) -> dict[str, Any]:
@@ -23,12 +27,12 @@ def present_names(
         ValueError: an argument is given by both of its names.
 
     Warns:
-        FutureWarning: a former name is used.
+        FormerName: a former name is used.
     """
     for name in now.keys() & given.keys():
         if now[name] in given:
             raise ValueError(f"{name} is now {now[name]}, and both are given; give {now[name]}")
-        warnings.warn(f"{name} is now {now[name]}", FutureWarning, stacklevel=stacklevel + 1)
+        warnings.warn(f"{name} is now {now[name]}", FormerName, stacklevel=stacklevel + 1)
     return {now.get(name, name): value for name, value in given.items()}
 
 

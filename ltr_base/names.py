@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -39,3 +41,22 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if any("," in k for k in known):
         known = [repr(k) for k in known]
     return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def written_otherwise(name: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown id: the known one that differs only in how it is written,
+    as programs that read ids as numbers or letters write them; empty if there is none."""
+    folded = _folded(name)
+    return next(
+        (
+            f"there is {k!r}: write ids alike in all files (these differ in case, leading zeros, "
+            "a final '.0' or Unicode normal form)"
+            for k in known
+            if _folded(k) == folded
+        ),
+        "",
+    )
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from letor.errors import InputError, LetorWarning
+from letor.errors import InputError
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
 from ltr_features.commands import (
@@ -28,6 +28,7 @@ from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 LEAST_ADDRESS_SPACE = 2**30
 
 _FORMAT = warnings.formatwarning
+_OURS = ("letor", "ltr_base", "ltr_features", "ssi_models")
 
 app = typer.Typer(
     name="ltr-features",
@@ -137,7 +138,7 @@ def _warning_text(
     line: str | None = None,
 ) -> str:
     """Our own warnings are a line, without the place in the program that issued them."""
-    if issubclass(category, LetorWarning):
+    if category.__module__.partition(".")[0] in _OURS:
         return f"{message}\n"
     return _FORMAT(message, category, filename, lineno, line)
 

@@ -18,10 +18,13 @@ import pandas as pd
 import pyterrier as pt
 
 from letor.errors import InputError
+from letor.frames import check_whole
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.scoring import ScoringPipeline
 
 _INPUTS = ["qid", "query", "docno"]
+#: What query expansion and term dependence write for Terrier.
+_TERRIER_QUERY = r"^\s*applypipeline:|#(?:combine|uw\d*|\d+)[:(]"
 
 
 class LtrFeatures(pt.Transformer):
@@ -36,7 +39,8 @@ class LtrFeatures(pt.Transformer):
         named: also add each column under its own name.
 
     Raises:
-        InputError: the builder has no such column.
+        InputError: the builder has no such column; when transforming, a row lacks an id or its
+            query, or a query is in Terrier's query language (so also the re-rankers).
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class LtrFeatures(pt.Transformer):
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with their features."""
-        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
+        frame = _checked(frame, self)
         values = np.zeros((0, len(self.columns)))
         if len(frame):
             values = self.builder.matrix(frame)[:, self._positions].astype(np.float64)
@@ -104,7 +108,7 @@ class ColumnReranker(_Reranker):
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with ``score`` and ``rank`` by the column."""
-        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
+        frame = _checked(frame, self)
         values = self.builder.matrix(frame)[:, self._position] if len(frame) else np.zeros(0)
         return pt.model.add_ranks(frame.assign(score=values.astype(np.float64)))
 
@@ -118,10 +122,10 @@ class PipelineReranker(_Reranker):
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with ``score`` and ``rank`` from the pipeline's ranker."""
-        pt.validate.result_frame(frame, extra_columns=["query"], context=self)
-        scores = pd.Series(0.0, index=frame.index)
-        for (_, query), rows in frame.groupby(["qid", "query"], sort=False):
-            scores[rows.index] = self.pipeline.score(query, rows["docno"].tolist())
+        frame = _checked(frame, self)
+        scores = np.zeros(len(frame))
+        for (_, query), rows in frame.groupby(["qid", "query"], sort=False).indices.items():
+            scores[rows] = self.pipeline.score(query, frame["docno"].iloc[rows].tolist())
         return pt.model.add_ranks(frame.assign(score=scores))
 
 
@@ -162,6 +166,20 @@ class LtrArtifact(pt.Artifact):
     def reranker(self) -> PipelineReranker:
         """A transformer that ranks with the pipeline."""
         return PipelineReranker(self.pipeline())
+
+
+def _checked(frame: pd.DataFrame, transformer: pt.Transformer) -> pd.DataFrame:
+    """The frame; raise an error unless each row has ids and a query in words."""
+    pt.validate.result_frame(frame, extra_columns=["query"], context=transformer)
+    check_whole(frame, _INPUTS)
+    rewritten = frame["query"].astype(str).str.contains(_TERRIER_QUERY)
+    if rewritten.any():
+        raise InputError(
+            f"query {frame['query'][rewritten].iloc[0]!r} is in Terrier's query language, whose "
+            "operators and weights would count as words; put pt.rewrite.reset() before, which "
+            "takes the query from before its expansion"
+        )
+    return frame
 
 
 def _positions(builder: FeatureBuilder, columns: Sequence[str]) -> list[int]:

@@ -2,9 +2,10 @@
 
 ``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
 "documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
-``GET /health`` answers ``{"status": "ok", "documents": n}``. A bad request is answered with
-``{"error": ...}``, but with ``"on_unknown": "skip"`` documents that the pipeline does not have are
-left out and answered as ``"unknown": [...]``. There is no encryption and no authentication.
+``GET /health`` answers ``{"status": "ok", "documents": n}``, ``HEAD /health`` only that it is up. A
+bad request is answered with ``{"error": ...}``, but with ``"on_unknown": "skip"`` documents that
+the pipeline does not have are left out and answered as ``"unknown": [...]``. There is no encryption
+and no authentication.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ class ScoringServer(ThreadingHTTPServer):
         with self:
             self.serve_forever(poll_interval=0.1)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an unexpected error. A client that did not wait for its answer is none."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: ScoringServer
@@ -66,6 +72,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, {"status": "ok", "documents": self.server.n_documents})
         else:
             self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
+
+    def do_HEAD(self) -> None:
+        """As GET, without the body: many load balancers check health so."""
+        self.do_GET()
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
@@ -108,7 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Do nothing: only unexpected errors are logged, with their traceback."""

@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any
 
+from ltr_base.former import FormerName
 from ltr_base.names import nearest
 from ssi_models.base import MatchingModel
 from ssi_models.persistence import load_header, reading
@@ -71,7 +72,7 @@ def get_model(name: str) -> type[MatchingModel]:
         ValueError: no model has that name.
 
     Warns:
-        FutureWarning: the name is a former one.
+        FormerName: the name is a former one.
     """
     kind = find_model(present_name(name, stacklevel=3))
     if kind is None:
@@ -83,12 +84,12 @@ def present_name(name: str, stacklevel: int = 2) -> str:
     """The present name of a model; unknown names are returned unchanged.
 
     Warns:
-        FutureWarning: the name is a former one.
+        FormerName: the name is a former one.
     """
     kind = find_model(name)
     if kind is None or name in MODELS:
         return name
-    warnings.warn(f"model {name!r} is now {kind.name!r}", FutureWarning, stacklevel=stacklevel)
+    warnings.warn(f"model {name!r} is now {kind.name!r}", FormerName, stacklevel=stacklevel)
     return kind.name
 
 

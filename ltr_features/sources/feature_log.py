@@ -22,6 +22,8 @@ from ltr_features.text.records import json_lines
 
 _SOLR = "[features]"
 _ANY = (".jsonl", ".ndjson")
+#: The features of a document; None for one that did not match.
+_Features = dict[str, float | None]
 
 
 def is_feature_log(path: Path) -> bool:
@@ -101,7 +103,7 @@ class _Log:
     """The logged features of each (query, document) pair, in order of appearance."""
 
     path: Path
-    rows: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    rows: dict[tuple[str, str], _Features] = field(default_factory=dict)
 
     def take(self, number: int, record: Mapping[str, Any]) -> None:
         where = f"{self.path}, line {number}"
@@ -124,7 +126,8 @@ class _Log:
         queries = {query: i for i, query in enumerate(dict.fromkeys(q for q, _ in self.rows))}
         pairs = sorted(self.rows, key=lambda pair: queries[pair[0]])
         names = list(dict.fromkeys(name for row in self.rows.values() for name in row))
-        values = [[self.rows[pair].get(name, missing) for name in names] for pair in pairs]
+        rows = [self.rows[pair] for pair in pairs]
+        values = [[missing if (v := row.get(n)) is None else v for n in names] for row in rows]
         origin = {"description": f"logged, {self.path.name}", "trained on": GIVEN}
         return RankingData(
             np.array(values, dtype=np.float32),
@@ -141,7 +144,7 @@ def _is_id(value: object) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, _Features]]:
     """Id and features of each document in a line."""
     inner = record.get("response")
     if isinstance(inner, Mapping) and ("hits" in inner or "response" in inner):
@@ -165,7 +168,7 @@ def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, dic
             )
 
 
-def _of_elasticsearch(where: str, hit: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _of_elasticsearch(where: str, hit: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
     fields = hit.get("fields")
     logs = fields.get("_ltrlog") if isinstance(fields, Mapping) else None
     if not isinstance(logs, list) or not all(isinstance(log, Mapping) for log in logs):
@@ -181,9 +184,9 @@ def _of_elasticsearch(where: str, hit: Mapping[str, Any]) -> Iterator[tuple[str,
         for entry in entries:
             if not isinstance(entry, Mapping) or "name" not in entry:
                 raise InputError(f"{where}: _ltrlog has an entry without a name")
-            if entry.get("value") is not None:  # else the feature did not match
-                name = prefix + str(entry["name"])
-                yield name, _number(where, name, entry["value"])
+            name, value = prefix + str(entry["name"]), entry.get("value")
+            # None: the feature did not match. It is a column even if it never did in this log.
+            yield name, None if value is None else _number(where, name, value)
 
 
 def _of_solr(where: str, text: object) -> Iterator[tuple[str, float]]:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from letor.column_names import read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
 from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -107,7 +107,8 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     path = Path(path)
     if is_letor(path):
-        return judgements_of(read_rows(path))
+        with reading(path):
+            return judgements_of(read_rows(path))
     labels: dict[tuple[str, str], int] = {}
     for number, row in judgement_rows(path):
         where, pair = f"{path}, line {number}", (row["query"], row["document"])
@@ -260,7 +261,9 @@ def judged_ranking(
     data, scores, _ = judged_rows(qrels, run)
     remarks = score_remarks(run)
     if unjudged := unjudged_queries(qrels, run):
-        remarks.append(f"{counted(len(unjudged), 'query')} without any judgement left out")
+        told = f"{counted(len(unjudged), 'query')} without any judgement left out"
+        near = written_otherwise(unjudged[0], qrels["qid"].unique())
+        remarks.append(f"{told}; for {unjudged[0]!r} {near}" if near else told)
     return data, scores, remarks
 
 

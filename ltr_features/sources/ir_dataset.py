@@ -35,7 +35,8 @@ def read_ir_dataset(
     """Read a dataset of ``ir_datasets``, which downloads it if that is permitted.
 
     Args:
-        dataset: an id, for example ``"vaswani"`` or ``"gov2/trec-mq-2008"``.
+        dataset: an id, for example ``"vaswani"`` or ``"gov2/trec-mq-2008"``. A dataset of your own
+            gets one by ``ir_datasets.registry.register("mine", dataset)``.
         documents: "all", or "judged" for only the judged ones (and ``extra_documents``), looked up
             by id: for collections larger than memory whose candidates are the judged documents.
         extra_documents: further ids to look up with "judged"; unknown ids are an error.

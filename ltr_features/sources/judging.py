@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from letor.errors import InputError
 from letor.trec import whole_number
+from ltr_base.names import written_otherwise
 from ltr_features.text.collection import Judgements
 from ltr_features.text.id_rows import examples
 
@@ -115,16 +115,10 @@ class JudgedPairs:
                 self.n_skipped += 1
                 self._first_skipped = self._first_skipped or f"{where} has {what}"
                 return
-            composed = unicodedata.normalize("NFC", wanted)
-            if any(unicodedata.normalize("NFC", known) == composed for known in known_ids):
-                raise InputError(
-                    f"{where}: {what} has other code points for the same letters than in the "
-                    "collection; write both in one normal form, NFC"
-                )
-            raise InputError(
-                f"{where}: there is no {what} in the collection; add it, remove the line, or skip "
-                "such lines by the option on_unknown=skip"
+            advice = written_otherwise(wanted, known_ids) or (
+                "add it, remove the line, or skip such lines by the option on_unknown=skip"
             )
+            raise InputError(f"{where}: there is no {what} in the collection; {advice}")
         known = self._grades.setdefault(query, {})
         before = known.setdefault(row, value)
         if before != value:

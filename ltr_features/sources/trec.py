@@ -29,9 +29,9 @@ def read_trec(
 
     A document with a ``DOCHDR`` is a web page: its first header line gives the field ``url``, its
     HTML the fields ``title``, ``body``, ``keywords`` and ``description`` (from ``meta`` elements);
-    scripts and styles are not text. In other documents the elements TITLE, HEADLINE, HEAD, TI and
-    TTL are the title, and the elements TEXT are the body, or without any, everything else but the
-    number.
+    scripts and styles are not text. In other documents the elements TITLE, HEADLINE, HEAD, HL, TI
+    and TTL are the title, and the elements LP, LEADPARA and TEXT the body, or without any TEXT,
+    everything else but the number.
 
     Args:
         documents: one or several files or folders; all files in a folder are read, ordered by name.

@@ -13,8 +13,11 @@ from letor.compression import is_utf8, open_input
 from letor.errors import InputError
 from ltr_features.sources.trec_topics import TAG, elements, inner, real_references, tidy
 
-_TITLES = ("TITLE", "HEADLINE", "HEAD", "TI", "TTL")
-_END = re.compile(rb"</DOC>\s*", re.I)
+_TITLES = ("TITLE", "HEADLINE", "HEAD", "HL", "TI", "TTL")
+#: Lead paragraphs, which some newspapers have before the element TEXT.
+_LEADS = ("LP", "LEADPARA")
+_START, _END = re.compile(rb"<DOC>", re.I), re.compile(rb"</DOC>\s*", re.I)
+_WITHIN = re.compile(rb"<DOC>\s*<DOCNO>", re.I)
 _BLOCK = 1 << 20
 
 
@@ -79,15 +82,18 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
             pieces, tail = [rest], rest[-len(b"</doc>") :]
             for part in whole:
                 done += 1
-                start = re.search(rb"<DOC>", part, re.I)
+                start = _START.search(part)
                 if start is None:
                     raise InputError(f"{path}: document {done} has no <DOC> before its </DOC>")
+                if _WITHIN.search(part, start.end()) is not None:
+                    raise InputError(f"{path}: document {done} has no </DOC> before the next <DOC>")
                 try:
                     yield part[start.end() :].decode("utf-8" if is_utf8(part) else encoding)
                 except UnicodeDecodeError as error:
                     raise InputError(
-                        f"{path}: document {done} is not {encoding} ({error.reason}); name its "
-                        'encoding, "latin-1" for example'
+                        f"{path}: document {done} is not {encoding} ({error.reason}); convert the "
+                        "file to UTF-8, or name its encoding where there is such an option "
+                        "(encoding='latin-1', say)"
                     ) from None
             if not block:
                 break
@@ -98,7 +104,10 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
 def _plain_fields(text: str) -> dict[str, str]:
     title = " ".join(part for tag in _TITLES for part in inner(text, tag))
     bodies = list(inner(text, "TEXT"))
-    if not bodies:
+    if bodies:
+        before = _without(text, "TEXT")
+        bodies = [*(part for tag in _LEADS for part in inner(before, tag)), *bodies]
+    else:
         for tag in _TITLES:
             text = _without(text, tag)
         bodies = [TAG.sub(" ", text)]

@@ -13,8 +13,11 @@ from letor.compression import text_lines
 from letor.errors import InputError
 
 TOPIC_FIELDS = ("title", "desc", "narr")
-#: Start or end tag of any element.
-TAG = re.compile(r"<[^<>]*>")
+#: Start or end tag of any element, or a comment; p < 0.05 and n > 3 are none.
+TAG = re.compile(r"</?[a-z][^<>]*>|<[!?][^<>]*>", re.I)
+#: Elements of classic topics; each ends where the next one starts.
+_PARTS = "num|title|query|desc|narr|head|dom|smry|con|fac|nat|time|def|querytime|querytweettime"
+_PART = re.compile(rf"<({_PARTS})\b[^<>]*>(.*?)(?=<(?:{_PARTS})\b|\Z)", re.S | re.I)
 #: A reference to a character that does not exist, whose number may be too long to parse.
 _NO_CHARACTER = re.compile(r"&#(?:0*[1-9][0-9]{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
 
@@ -53,16 +56,13 @@ def read_topics(
 
 
 def _sgml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Classic topics, whose elements have no end tags."""
+    """Classic topics, whose elements have no end tags; microblog ones have a query as title."""
     for ordinal, place in enumerate(elements(text, "top"), start=1):
         parts = {
             tag.lower(): tidy(re.sub(r"</\w+>", " ", content))
-            for tag, content in re.findall(
-                r"<(num|title|desc|narr)\b[^<>]*>(.*?)(?=<(?:num|title|desc|narr)\b|$)",
-                text[place.content],
-                re.S | re.I,
-            )
+            for tag, content in _PART.findall(text[place.content])
         }
+        parts.setdefault("title", parts.get("query", ""))
         number = re.sub(r"^Number:\s*", "", parts.get("num", ""), flags=re.I)
         if not number:
             raise InputError(f"{path}: topic {ordinal} has no <num>")

@@ -91,6 +91,13 @@ def test_utf16_is_not_taken_for_utf8(encoding, tmp_path):
             assert list(text_lines(tmp_path / "a", encoding)) == [(1, text)]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_ascii_is_not_taken_for_utf16(encoding, tmp_path):
+    """A spreadsheet's table may be UTF-16, and the judgements beside it plain text."""
+    (tmp_path / "a").write_bytes(b"query,label\n")
+    assert list(text_lines(tmp_path / "a", encoding)) == [(1, "query,label")]
+
+
 def test_content_is_counted_however_it_is_read(tmp_path):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"a b\n" * 1000))

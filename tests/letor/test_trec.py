@@ -224,6 +224,9 @@ def test_frames_of_rows(tmp_path):
     assert qrels_of(data).to_dict("list") == {
         "qid": ["a", "b", "a"], "docno": ["x", "y", "z"], "label": [1, 0, 2],
     }  # fmt: skip
+    halves = RankingData.from_rows(np.zeros((3, 1)), [1, 1.5, 2], ["a"] * 3, document_ids=ids)
+    with pytest.raises(InputError, match=r"query 'a', document 'y' has the label 1\.5; judgements"):
+        qrels_of(halves)
     run = run_of(data, [0.5, 0.1, 0.7])
     assert run.columns.tolist() == ["qid", "docno", "score"]
     with pytest.raises(InputError, match=r"\(1,\) for 3 rows"):

@@ -1,6 +1,6 @@
 """What was meant by a name that there is not."""
 
-from ltr_base.names import close_names, counted, listed, nearest, repeated
+from ltr_base.names import close_names, counted, listed, nearest, repeated, written_otherwise
 
 
 def test_the_nearest_name_is_asked_for_whatever_its_case():
@@ -33,3 +33,11 @@ def test_a_list_that_is_cut_says_so():
 def test_repeated_names_are_listed_once_and_sorted():
     assert repeated(["b", "a", "b", "c", "a", "b"]) == ["a", "b"]
     assert repeated(name for name in "abc") == []
+
+
+def test_an_id_that_is_only_written_otherwise_is_told():
+    for name, known in (("004", "4"), ("4", "004"), ("4.0", "4"), ("CR1", "cr1"), ("0", "00"),
+                        ("gro\u0308\u00dfe", "gr\u00f6\u00dfe")):  # fmt: skip
+        assert written_otherwise(name, ["x", known]).startswith(f"there is {known!r}: write ids")
+    for name, known in (("40", "4"), ("0", "1"), ("4.05", "4"), ("a", "b")):
+        assert written_otherwise(name, [known]) == ""

@@ -14,6 +14,7 @@ from dumps import topical_dump
 from letor.errors import InputError
 from letor.files import LOCKED
 from ltr_features import cli
+from ltr_features.remarks import ColumnWarning
 
 COMMAND = [sys.executable, "-m", "ltr_features.cli"]
 
@@ -189,6 +190,11 @@ def test_warnings_are_lines(letor):
     said = run("measure", letor, "--column", 1).stderr.splitlines()
     assert len(said) == 1
     assert said[0].startswith(f"{letor.with_name('data.columns.json')} names 3 columns, the rows")
+    # A former name, a remark of a column, and another's, which keeps its place.
+    said = run("models", "list", "tfidf").stderr
+    assert said == "model 'tfidf' is now 'vsm'\n"
+    assert cli._warning_text("few", ColumnWarning, "a.py", 7) == "few\n"
+    assert "a.py:7: FutureWarning: few" in cli._warning_text("few", FutureWarning, "a.py", 7)
 
 
 def test_validate_finds_and_exits(letor):

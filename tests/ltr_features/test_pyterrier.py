@@ -99,10 +99,14 @@ def test_a_learner_on_the_features(builder, first_stage, topics, qrels):
     assert table["ltr"] > table["first"] + 0.05
 
 
-def test_pipelines_are_artifacts(builder, collection, first_stage, topics, tmp_path):
+@pytest.fixture(scope="module")
+def pipeline(builder, collection):
     folds = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0]
     ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(folds[0], folds[1])
-    pipeline = ScoringPipeline(builder, ranker)
+    return ScoringPipeline(builder, ranker)
+
+
+def test_pipelines_are_artifacts(pipeline, first_stage, topics, tmp_path):
     found = (first_stage >> PipelineReranker(pipeline)).transform(topics.iloc[:2])
     one = found[found["qid"] == "q1"]
     np.testing.assert_array_equal(
@@ -111,10 +115,29 @@ def test_pipelines_are_artifacts(builder, collection, first_stage, topics, tmp_p
     )
     assert found["rank"].max() == 11
     LtrArtifact.make(pipeline, tmp_path / "artifact")
+    twice = pd.concat([found, found.iloc[::-1]])  # an index with repeated labels
+    np.testing.assert_array_equal(
+        PipelineReranker(pipeline).transform(twice)["score"], twice["score"]
+    )
     loaded = pt.Artifact.load(str(tmp_path / "artifact"))
     again = (first_stage >> loaded.reranker()).transform(topics.iloc[:2])
     pd.testing.assert_frame_equal(again, found)
     assert loaded.features(["ssi"]).columns == ["ssi"]
+
+
+def test_rows_without_a_query_in_words_are_refused(builder, pipeline, first_stage, topics):
+    rows = first_stage.transform(topics.iloc[:2])
+    for query, message in (
+        (None, "row 3 of the frame has no query"),
+        ("applypipeline:off ship^1.0 sea^0.3", "Terrier's query language.*pt.rewrite.reset"),
+        ("ship #combine:0=0.1(#1(ship sea))", "Terrier's query language"),
+    ):
+        rows.loc[3, "query"] = query
+        for transformer in (
+            LtrFeatures(builder), ColumnReranker(builder, "ssi"), PipelineReranker(pipeline)
+        ):  # fmt: skip
+            with pytest.raises(InputError, match=message):
+                transformer.transform(rows)
 
 
 def test_empty_frames_and_unknown_columns(builder):

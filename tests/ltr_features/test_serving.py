@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -163,6 +164,27 @@ def test_an_unexpected_error_is_for_the_log_not_for_the_client(server, monkeypat
     monkeypatch.setattr(server.pipeline, "rank", broken)
     assert ask(server, "POST", "/rank", {"query": "x"}) == (500, {"error": "see the server's log"})
     assert "ZeroDivisionError: secret" in capsys.readouterr().err
+
+
+def test_health_can_be_asked_without_the_answer_s_body(server):
+    for page, status in (("/health", b" 200 "), ("/rank", b" 404 ")):
+        answer = raw(server, b"HEAD " + page.encode() + b" HTTP/1.1\r\n\r\n")
+        assert status in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+
+def test_a_client_that_does_not_wait_is_no_error(server, capfd):
+    """Front ends give up after their own time limit, and would fill the log with tracebacks."""
+    body = b'{"query": "topic1word1", "k": 100}'
+    request = b"POST /rank HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    for _ in range(10):
+        client = socket.create_connection(server.server_address[:2], timeout=20)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(request)
+        client.close()  # by a reset
+    assert rank(server, query="topic1word1")
+    server.server_close()  # which waits for the requests in progress
+    assert capfd.readouterr().err == ""
 
 
 def test_a_client_that_sends_nothing_is_given_up(server, monkeypatch):

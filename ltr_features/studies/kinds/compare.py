@@ -278,7 +278,11 @@ def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[
 def _check(config: CompareConfig, data: Path) -> None:
     """Raise InputError with all mistakes at once."""
     names, against, hard_by = config.systems, config.against, config.hard_by
-    problems = [f"there is no file {p}" for p in config.files if not (data / p).is_file()]
+    problems = [
+        f"{p} is a folder, not a file" if (data / p).is_dir() else f"there is no file {p}"
+        for p in config.files
+        if not (data / p).is_file()
+    ]
     if len(config.runs) < 2:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):

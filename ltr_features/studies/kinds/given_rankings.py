@@ -11,7 +11,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, score_remarks, unjudged_queries
 from letor.measures import run_measure
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
 from ltr_features.text.collection import normalised, same_text_remark
@@ -128,9 +128,10 @@ def _unjudged(given: Given) -> Iterator[str]:
             unjudged.setdefault(query, name)
     if unjudged:
         query, name = next(iter(unjudged.items()))
+        near = written_otherwise(query, given.qrels["qid"].astype(str).unique())
         yield (
             f"{counted(len(unjudged), 'query')} of the runs without judgement left out; the first "
-            f"is {query!r} in {name} (check its spelling)"
+            f"is {query!r} in {name}{f'; {near}' if near else ' (check its spelling)'}"
         )
 
 

@@ -177,5 +177,7 @@ def test_half_a_character_is_named(tmp_path):
 
 def test_ids_in_another_normal_form_are_told(tmp_path):
     write(tmp_path, [{"_id": "gr\u00f6\u00dfe", "text": "a"}], test="q1\tgro\u0308\u00dfe\t1\n")
-    with pytest.raises(InputError, match=r"line 2: document .* has other code points"):
+    with pytest.raises(
+        InputError, match=r"line 2: there is no document .*; there is 'größe': write ids"
+    ):
         read_beir(tmp_path)

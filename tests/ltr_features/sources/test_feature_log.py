@@ -91,13 +91,23 @@ def test_the_command_gives_labelled_rows(tmp_path):
 
 
 def test_several_logs_have_names_of_their_own(tmp_path):
-    both = hit("d1", {"clicks": 1})
+    both = hit("d1", {"title_bm25": 3, "clicks": 1})
     both["fields"]["_ltrlog"][0]["other"] = [{"name": "clicks", "value": 2}]
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({"qid": 1, **both}) + "\n")
     data = read_feature_log(path)
-    assert data.column_names == ["main_clicks", "other_clicks"]
-    assert data.X.tolist() == [[1, 2]]
+    assert data.column_names == ["main_title_bm25", "main_clicks", "other_clicks"]
+    assert data.X.tolist() == [[3, 1, 2]]
+
+
+def test_features_that_never_match_are_columns_in_the_engine_s_order(tmp_path):
+    """So logs of different queries have the same columns."""
+    path = tmp_path / "log.jsonl"
+    for features in ({"clicks": 3}, {}):
+        path.write_text(json.dumps({"qid": "q", **hit("d", features)}) + "\n")
+        data = read_feature_log(path)
+        assert data.column_names == ["title_bm25", "clicks"]
+        assert data.X.tolist() == [[0, features.get("clicks", 0)]]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,48 @@ def test_news_documents_and_classic_topics(tmp_path):
     assert c.description["judged pairs"] == 2
 
 
+def test_newspapers_with_lead_paragraphs(tmp_path):
+    """The Wall Street Journal's and the San Jose Mercury's elements."""
+    path = tmp_path / "docs"
+    path.write_text(
+        "<DOC><DOCNO>WSJ1</DOCNO><HL>An accord</HL><DD>03/24/87</DD><LP>NEW YORK</LP>"
+        "<TEXT>It is near. <LP>Inside</LP></TEXT></DOC>"
+        "<DOC><DOCNO>SJMN1</DOCNO><HEADLINE>Rain</HEADLINE><LEADPARA>Wet</LEADPARA><TEXT>Very.</TEXT></DOC>"
+    )
+    assert [document.fields for document in trec_documents(path)] == [
+        {"title": "An accord", "body": "NEW YORK It is near. Inside"},
+        {"title": "Rain", "body": "Wet Very."},
+    ]
+
+
+def test_comparisons_are_no_tags(tmp_path):
+    path = tmp_path / "docs"
+    path.write_text(
+        "<DOC><DOCNO>1</DOCNO><TEXT>p < 0.05 and n > 3 <!-- PJG 0 --></TEXT></DOC>"
+        "<DOC><DOCNO>2</DOCNO>\nx <- 1, y -> 2 <F P=100>or</F> 3 </DOC>"
+    )
+    bodies = [document.fields["body"] for document in trec_documents(path)]
+    assert bodies == ["p < 0.05 and n > 3", "x <- 1, y -> 2 or 3"]
+
+
+def test_topics_of_other_elements(tmp_path):
+    """The first TREC's have elements between and after those that make up queries; the microblog
+    track's have a query in place of the title."""
+    (tmp_path / "t").write_text(
+        "<top>\n<head> Tipster Topic Description\n<num> Number:  051\n<dom> Domain:  Economics\n"
+        "<title> Topic:  Airbus Subsidies\n<desc> Description:\nAid to Airbus.\n\n"
+        "<smry> Summary:\nDisputes.\n<narr> Narrative:\nIt names one.\n<con> Concept(s):\n"
+        "1. Airbus\n<fac> Factor(s):\n<nat> Nationality: U.S.\n</fac>\n<def> Definition(s):\n"
+        "</top>\n<top>\n<num> Number: MB1 </num>\n<query> BBC cuts </query>\n"
+        "<querytime> Tue </querytime>\n<querytweettime> 32 </querytweettime>\n</top>\n"
+    )
+    assert read_topics(tmp_path / "t") == [("051", "Airbus Subsidies"), ("MB1", "BBC cuts")]
+    first, _ = (tmp_path / "t").read_text().split("<top>\n<num> Number: MB1")
+    (tmp_path / "t").write_text(first)
+    assert read_topics(tmp_path / "t", ["desc"]) == [("051", "Aid to Airbus.")]
+    assert read_topics(tmp_path / "t", ["narr"]) == [("051", "It names one.")]
+
+
 def test_grades_below_0_are_counted(tmp_path):
     """Some tracks mark spam so."""
     c = read_trec(*write(tmp_path, qrels="301 0 FT911-1 1\n301 0 FT911-2 -2\n302 0 FT911-2 -1\n"))
@@ -112,7 +154,7 @@ def test_encodings_are_named(tmp_path):
     path = tmp_path / "docs"
     path.write_bytes("<DOC><DOCNO>1</DOCNO>caf\xe9</DOC>".encode("latin-1"))
     assert next(trec_documents(path, "latin-1")).fields["body"] == "café"
-    with pytest.raises(InputError, match=r'document 1 is not utf-8.*"latin-1" for example'):
+    with pytest.raises(InputError, match=r"document 1 is not utf-8.*encoding='latin-1', say"):
         list(trec_documents(path))
 
 
@@ -175,6 +217,7 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"text": "<DOC><DOCNO>1</DOCNO>x"}, "document 1 has no </DOC>"),
         ({"text": "<DOC>x</DOC>"}, "document 1 has no <DOCNO>"),
         ({"text": "x</DOC>"}, "document 1 has no <DOC>"),
+        ({"text": TEXT.replace("</DOC>", "", 1)}, "document 1 has no </DOC> before the next"),
         ({"text": TEXT + TEXT}, "document number 'FT911-1' occurs twice"),
         ({"text": "nothing"}, "no documents"),
         ({"topics": "<top><title>x</top>"}, "topic 1 has no <num>"),
@@ -185,7 +228,8 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"topics": '<topic id="1"><query>x</query></topic>'}, "has no attribute number"),
         ({"qrels": "301 0 FT911-1\n"}, r"qrels\.txt:1: 3 fields instead of 4"),
         ({"qrels": "301 0 FT9 1\n"}, r"qrels\.txt, line 1: there is no document 'FT9'"),
-        ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'"),
+        ({"qrels": "999 0 FT911-1 1\n"}, "there is no query '999'.* add it, remove the line"),
+        ({"qrels": "0301 0 FT911-1 1\n"}, "no query '0301' in the collection; there is '301': w"),
         ({"qrels": ""}, "no query has a judgement"),
     ],
 )

@@ -23,7 +23,12 @@ from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
 from letor.writing import write_letor
 from ltr_features.cli import app
-from ltr_features.sources.files import read_ranking, read_row_scores
+from ltr_features.sources.files import (
+    judged_ranking,
+    read_judgements,
+    read_ranking,
+    read_row_scores,
+)
 from ltr_features.studies.kinds.compare import (
     CompareConfig,
     compare_files,
@@ -161,6 +166,10 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
         "! 1 query of the runs without judgement left out; the first is 'q3' in bad "
         "(check its spelling)"
     ) in verdict
+    with (tmp_path / "qrels.txt").open("a") as file:
+        file.write("Q3 0 d1 1\n")
+    *_, remarks = judged_ranking(folder / "bad.run", read_judgements(tmp_path / "qrels.txt"))
+    assert remarks[-1].startswith("1 query without any judgement left out; for 'q3' there is 'Q3'")
     run = read_ranking(folder / "bad.run", None)
     assert unjudged_queries(qrels[qrels["qid"] != "q3"], run) == ["q3"]
 
@@ -501,6 +510,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
+        (["--documents", "."], ". is a folder, not a file"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
     ],
