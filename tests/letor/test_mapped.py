@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -56,6 +57,16 @@ def test_an_array_that_outgrows_the_disk_names_the_folder(monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
     with pytest.raises(OSError, match="set TMPDIR") as caught:
         GrowingArray(np.int64, memory=0).append(np.arange(10))
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+def test_xgboost_is_not_started_on_a_disk_without_room(tmp_path, monkeypatch):
+    write_parquet(rows(), tmp_path / "rows.parquet")
+    data = read_parquet(tmp_path / "rows.parquet", memory=1000)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=data.X.size - 1))
+    with pytest.raises(OSError, match="set TMPDIR") as caught:
+        XGBoostLambdaMART(n_estimators=2).fit(data)
     assert caught.value.filename == tempfile.gettempdir()
 
 
