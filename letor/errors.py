@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+#: Errors of writing: a full disk, a quota, a limit of the size of files.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class InputError(ValueError):
@@ -35,6 +39,7 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
     Raises:
         InputError: the block raised an error; an InputError that names the path is left unchanged.
         ImportError: a module is missing.
+        OSError: the disk is full; reading fills none, so that the fault is another file's.
     """
     try:
         yield
@@ -47,6 +52,8 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
     except MemoryError as error:
         raise InputError(f"{path}: needs more memory than is available") from error
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:  # a file that is written meanwhile
+            raise
         raise InputError(f"{path}: {_described(error)}; {advice}") from error
 
 

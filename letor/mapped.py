@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ltr_base.machine import temporary_folder_named
 from ltr_base.slices import slices
 
 #: Number of rows copied at a time.
@@ -26,12 +27,12 @@ def empty_array(
     ``TMPDIR``), which is removed together with the array.
 
     Raises:
-        OSError: the disk has no room for it.
+        OSError: the disk has no room for it; the error names the folder.
     """
     size = prod(shape) * np.dtype(dtype).itemsize
     if memory is None or size <= memory:
         return np.empty(shape, dtype)
-    with tempfile.TemporaryFile() as file:
+    with temporary_folder_named(), tempfile.TemporaryFile() as file:
         if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not a crash later
             os.posix_fallocate(file.fileno(), 0, size)
         return np.memmap(file, dtype, "w+", shape=shape)
@@ -61,7 +62,7 @@ class GrowingArray:
         """Append values.
 
         Raises:
-            OSError: the disk has no room for them.
+            OSError: as :func:`empty_array`.
         """
         self._waiting.append(values.astype(self._dtype, copy=False))
         self._n_waiting += len(values)
@@ -84,10 +85,11 @@ class GrowingArray:
     def _write(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  taken() closes it
-        for values in self._waiting:
-            self._file.write(np.ascontiguousarray(values).data)
+        with temporary_folder_named():
+            for values in self._waiting:
+                self._file.write(np.ascontiguousarray(values).data)
+            self._file.flush()
         self._waiting, self._n_waiting = [], 0
-        self._file.flush()
 
 
 def take_rows(X: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Properties of this machine: usable cores and memory, and unique names of temporary files."""
+"""Properties of this machine: usable cores and memory, temporary files and their names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import platform
 import re
 import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: Names of temporary files, including those of earlier versions; groups: machine and process.
@@ -35,6 +38,19 @@ def temporary_paths(target: Path) -> tuple[Path, Path]:
     # Several machines may write to one folder, and process ids are reused.
     prefix = f".{target.name}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
     return target.with_name(f"{prefix}.partial"), target.with_name(f"{prefix}.old")
+
+
+@contextmanager
+def temporary_folder_named() -> Iterator[None]:
+    """Errors of files without a name (``tempfile.TemporaryFile``) name the folder where they are,
+    and say what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = tempfile.gettempdir()
+            error.strerror = f"{os.strerror(error.errno)}; set TMPDIR to a folder with more space"
+        raise
 
 
 def is_temporary(name: str) -> bool:

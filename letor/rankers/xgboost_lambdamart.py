@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Choices, Ranges, Ranker
 from letor.rankers.rows import check_whole_labels, shown_positions
+from ltr_base.machine import temporary_folder_named
 
 MODEL_FILE = "model.json"
 _BLOCK_BYTES = 2**26  # size of a block of memory-mapped values
@@ -212,9 +215,18 @@ class XGBoostLambdaMART(Ranker):
         y = np.minimum(data.y[rows], 1.0) if self.objective == "rank:map" else data.y[rows]
         qid = data.query_index[rows]
         if isinstance(data.X, np.memmap):
+            _check_room(cache, data.X.size)
             blocks = _Blocks(data.X, rows, y, qid, cache)
             return xgboost.ExtMemQuantileDMatrix(blocks, nthread=1, ref=like), rows
         return xgboost.DMatrix(_finite(data.X[rows]), label=y, qid=qid, nthread=1), rows
+
+
+def _check_room(cache: str, size: int) -> None:
+    """XGBoost keeps a byte or more of each value in its files; when a disk is full, it ends the
+    process."""
+    with temporary_folder_named():
+        if shutil.disk_usage(os.path.dirname(cache)).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def largest_label(train: RankingData) -> float:

@@ -127,7 +127,7 @@ def read_clicks(
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
     table = read_documents(
-        Path(documents), document_columns, on_other_text=on_other_text, markup=markup
+        [Path(documents)], document_columns, on_other_text=on_other_text, markup=markup
     )
 
     def judged_within(rules: dict[str, Any]) -> ClickJudgements:

@@ -177,7 +177,8 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     folder = build.out if build.split else build.out.parent
     folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
-        (build.out / SETTINGS).unlink(missing_ok=True)  # of an earlier build
+        if build.split:
+            (build.out / SETTINGS).unlink(missing_ok=True)  # of an earlier build
         yield
 
 

@@ -116,12 +116,11 @@ def pipeline_add(
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.document_table import read_documents
-    from ltr_features.sources.table_blocks import table_of
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
     fields = list(pipeline.features.context_.collection.fields)
     table = read_documents(
-        table_of(documents),
+        [documents],
         settings(column or [], "column"),
         fields=fields,
         option="--column ",

@@ -1,10 +1,11 @@
-"""Read documents from a table: find its columns, and take each id once."""
+"""Read documents from tables: find their columns, and take each id once."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +34,7 @@ class DocumentTable(NamedTuple):
 
 
 def read_documents(
-    path: Path | Frame,
+    tables: Sequence[Path | Frame],
     columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
     *,
     fields: Sequence[str] | None = None,
@@ -43,10 +44,11 @@ def read_documents(
     encoding: str = "utf-8",
     markup: Literal["keep", "strip"] = "keep",
 ) -> DocumentTable:
-    """Read the documents of a table; see :func:`~.table.read_table` for other parameters and for
-    errors.
+    """Read the documents of one or several tables; see :func:`~.table.read_table` for other
+    parameters and for errors.
 
     Args:
+        tables: files or frames; each has the columns that are read.
         columns: ``document_columns`` there.
         fields: fields whose columns are found by their usual names if not given; by default all
             fields if no column of a field is given, else none.
@@ -59,9 +61,10 @@ def read_documents(
         raise InputError(f"markup must be 'keep' or 'strip', got {markup!r}")
     given = dict(columns or {})
     facts: dict[str, str | int] = {}
-    header = table_columns(path, encoding)
+    headers = [table_columns(table, encoding) for table in tables]
+    header = list(dict.fromkeys(chain(*headers)))
     looked_for = fields or (() if set(given) - {"id"} else FIELDS)
-    columns = _usual_columns(path, header, looked_for, given, option)
+    columns = _usual_columns(tables[0], header, looked_for, given, option)
     if len(columns) > len(given):
         added = {what: name for what, name in columns.items() if what not in given}
         facts["columns of documents, by their usual names"] = columns_in_words(added)
@@ -72,23 +75,26 @@ def read_documents(
         raise InputError(f"document_columns: {problem}; use id and {', '.join(FIELDS)}")
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
-    there = header if are_names(wanted) else range(1, len(header) + 1)
+    there = header if are_names(wanted) else range(1, max(map(len, headers)) + 1)
     if unused := [column for column in there if column not in (*wanted, *other_columns)]:
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
         facts["columns of documents left out"] = _left_out(unused, kept, field, option)
-    if absent := absent_keys(path, wanted[1:], encoding):
-        facts["absent keys of documents, taken as empty"] = ", ".join(
-            f"{column!r} in {share}" for column, share in absent.items()
-        )
+    absent = [
+        f"{column!r} in {share}" + (f" of {table}" if len(tables) > 1 else "")
+        for table in tables
+        for column, share in absent_keys(table, wanted[1:], encoding).items()
+    ]
+    if absent:
+        facts["absent keys of documents, taken as empty"] = ", ".join(absent)
     if markup == "strip":
         facts["HTML in documents"] = "stripped"
-    ids, texts, repeated = _distinct(path, identity, names, on_other_text, encoding, markup)
+    ids, texts, repeated = _distinct(tables, identity, names, on_other_text, encoding, markup)
     return DocumentTable(ids, texts, {**facts, **repeated})
 
 
 def _distinct(
-    path: Path | Frame,
+    tables: Sequence[Path | Frame],
     identity: ColumnName,
     columns: Mapping[str, Sequence[ColumnName]],
     on_other_text: str,
@@ -105,7 +111,9 @@ def _distinct(
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
-    for number, (document, *values) in rows(path, wanted, encoding=encoding, optional=wanted[1:]):
+    options: dict[str, Any] = {"encoding": encoding, "optional": wanted[1:]}
+    all_rows = ((path, row) for path in tables for row in rows(path, wanted, **options))
+    for path, (number, (document, *values)) in all_rows:
         if not document:
             raise InputError(f"{path}, line {number}: the document id is empty")
         rest = iter(values)
@@ -136,7 +144,7 @@ def _distinct(
             hashes[document], row_of[document] = hashed, len(texts)
             texts.add(found)
     if not row_of:
-        raise InputError(f"{path}: no documents")
+        raise InputError(f"{', '.join(map(str, tables))}: no documents")
     repeated = {
         "rows of documents that were there, with the same texts": n_same,
         f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,

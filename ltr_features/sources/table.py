@@ -21,7 +21,14 @@ from ltr_features.sources.files import (
 )
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS, QUERY_NAMES
-from ltr_features.sources.table_blocks import ColumnName, Frame, is_table, table_columns, table_of
+from ltr_features.sources.table_blocks import (
+    ColumnName,
+    Frame,
+    is_table,
+    table_columns,
+    table_of,
+    tables_of,
+)
 from ltr_features.sources.usual_names import add_usual, columns_in_words, find_columns
 from ltr_features.text.collection import Collection, normalised
 
@@ -51,8 +58,8 @@ def read_table(
     called 1, 2, ... Each table may also be a pandas, polars or Arrow frame.
 
     Args:
-        documents: a row per document. Rows with the same id and texts are one document, so that
-            one table may hold documents and judgements.
+        documents: a row per document; a list of tables is read as one. Rows with the same id and
+            texts are one document, so that one table may hold documents and judgements.
         judgements: a row per judged pair, or any file of judgements (TREC, BEIR); by default the
             table of documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
@@ -84,22 +91,24 @@ def read_table(
             texts, an unknown grade, a pair with two grades, or bytes that are not in the encoding;
             file and line (or row) are named.
     """
-    documents = table_of(documents)
+    tables = tables_of(documents)
     in_documents, in_judgements = dict(document_columns or {}), dict(judgement_columns or {})
     found: dict[str, ColumnName] = {}
     if judgements is None:
-        judgements = documents
-        found |= _share_id(documents, in_documents, in_judgements, encoding)
+        if len(tables) > 1:
+            raise InputError("judgements: several tables of documents hold none; name a file")
+        judgements = tables[0]
+        found |= _share_id(judgements, in_documents, in_judgements, encoding)
     judgements = table_of(judgements)
     if queries is None:
         found |= _find_query_columns(judgements, in_judgements, encoding)
     graded = _grade_rule(grades, grade_thresholds)
     of_judgements: dict[str, ColumnName] = {}
-    if judgements == documents:
+    if [judgements] == tables:
         of_judgements |= in_judgements
-        add_usual(of_judgements, table_columns(documents, encoding), JUDGEMENT_COLUMNS)
+        add_usual(of_judgements, table_columns(judgements, encoding), JUDGEMENT_COLUMNS)
     table = read_documents(
-        documents,
+        tables,
         in_documents,
         other_columns=list(of_judgements.values()),
         on_other_text=on_other_text,
@@ -128,7 +137,7 @@ def read_table(
     if not query_ids:
         raise judged.none_left(str(judgements))
     return Collection(
-        name=name or documents.name.split(".")[0],
+        name=name or tables[0].name.split(".")[0],
         document_ids=table.ids,
         fields=table.fields,
         query_ids=query_ids,

@@ -81,6 +81,18 @@ def table_of(given: Any) -> Path | Frame:
     return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given))
 
 
+def tables_of(given: Any) -> list[Path | Frame]:
+    """What :func:`table_of` makes of one path or frame, or of each in a list.
+
+    Raises:
+        InputError: an empty list, or as :func:`table_of`.
+    """
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not several:
+        raise InputError("documents: an empty list; name a file")
+    return [table_of(one) for one in several]
+
+
 def table_format(path: Path) -> str:
     """The format of a table by its suffix: ".csv", ".tsv", ".jsonl" (JSON lines, or a list of
     objects) or ".parquet".

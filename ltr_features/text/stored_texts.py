@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from letor.errors import InputError, reading
+from ltr_base.machine import temporary_folder_named
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.collection import FIELDS, Collection
 
@@ -46,7 +47,7 @@ class DocumentTexts:
         """Add the next document's texts by field; missing ones are empty.
 
         Raises:
-            OSError: the disk is full.
+            OSError: the disk is full; the error names the folder.
         """
         for field, text in texts.items():
             if text and field not in self._waiting:
@@ -88,7 +89,7 @@ class DocumentTexts:
             return
         arrays = [pa.array(texts, pa.large_string()) for texts in self._waiting.values()]
         batch = pa.record_batch(arrays, names=list(self._waiting))
-        with tempfile.TemporaryFile() as file:
+        with temporary_folder_named(), tempfile.TemporaryFile() as file:
             with pa.ipc.new_stream(file, batch.schema) as writer:
                 writer.write_batch(batch)
             mapped = np.memmap(file, np.uint8, "r")

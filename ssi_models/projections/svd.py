@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from ltr_base.slices import slices
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import transposed
 from ssi_models.training.embedding_table import embed
@@ -16,6 +17,7 @@ from ssi_models.training.embedding_table import embed
 #: Directions beyond those requested, and passes over the matrix and its transpose.
 OVERSAMPLING, PASSES = 20, 5
 _SMALLEST = 1e-6  # singular values below this share of the largest count as 0
+_ROWS = 2**16  # documents can be many: float64 copies are made of so many at a time
 
 
 def right_singular_vectors(
@@ -53,7 +55,9 @@ def right_singular_vectors(
             # wanted increases their ratios.
             shift = max(shift, (shift + smallest) / 2)
         B = _times(long, basis, workers)
-        values, W = np.linalg.eigh(B.T.astype(np.float64) @ B)
+        values, W = np.linalg.eigh(
+            sum(B[rows].T.astype(np.float64) @ B[rows] for rows in slices(len(B), _ROWS))
+        )
         s = np.sqrt(np.maximum(values[::-1][:rank], 0))
         kept = s > _SMALLEST * max(s[0], np.finfo(np.float32).tiny)
         s, W = s[kept], W[:, ::-1][:, :rank][:, kept]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+import tempfile
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,6 +36,38 @@ def test_only_what_is_too_large_is_mapped():
     assert isinstance(matrix, np.memmap)
     matrix[...] = 3
     assert matrix.sum() == 300
+
+
+def test_a_full_disk_is_told_by_its_folder_and_not_blamed_on_the_file_that_is_read(
+    tmp_path, monkeypatch
+):
+    def full(descriptor, offset, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_parquet(rows(), tmp_path / "rows.parquet")
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(OSError, match="set TMPDIR to a folder with more space") as caught:
+        read_parquet(tmp_path / "rows.parquet", memory=1000)
+    assert caught.value.filename == tempfile.gettempdir()
+    assert "rows.parquet" not in str(caught.value)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_an_array_that_outgrows_the_disk_names_the_folder(monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
+    with pytest.raises(OSError, match="set TMPDIR") as caught:
+        GrowingArray(np.int64, memory=0).append(np.arange(10))
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+def test_xgboost_is_not_started_on_a_disk_without_room(tmp_path, monkeypatch):
+    write_parquet(rows(), tmp_path / "rows.parquet")
+    data = read_parquet(tmp_path / "rows.parquet", memory=1000)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=data.X.size - 1))
+    with pytest.raises(OSError, match="set TMPDIR") as caught:
+        XGBoostLambdaMART(n_estimators=2).fit(data)
+    assert caught.value.filename == tempfile.gettempdir()
 
 
 @pytest.mark.parametrize("block", [7, 10_000])

@@ -755,6 +755,8 @@ def test_workers_make_the_same_files_wherever_they_put_parts(workspace, tmp_path
     spread = ("--scheduler", workers.scheduler_address, *given[place])
     models = ("--model", "lsi", "--param", "lsi.rank=4", "--model", "ssi", "--param", "ssi.rank=4",
               "--param", "ssi.max_epochs=2", "--folds", 4)  # fmt: skip
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "rows.parquet").write_text("of an earlier build, which is replaced")
     for given, name in (((), "rows.parquet"), (models, "folds")):
         done(*build, *given, "--out", tmp_path / "here" / name)
         done(*build, *given, "--out", tmp_path / "there" / name, *spread)

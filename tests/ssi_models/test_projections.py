@@ -1,5 +1,7 @@
 """VSM, LSA, CL-LSA and OPCA against dense linear algebra."""
 
+import tracemalloc
+
 import numpy as np
 import projection_twins as twins
 import pytest
@@ -218,3 +220,18 @@ def test_factor_of_a_mixture_comes_from_the_other_fold():
     assert split.choices == {0: 0.0, 1: 0.0}
     with pytest.raises(ValueError, match="two folds or more"):
         cross_validated((0.0, 1.0), mixed, measure, query, [0, 0, 0, 0])
+
+
+def test_many_rows_take_float64_copies_of_some_at_a_time():
+    rng = np.random.default_rng(0)
+    X = sp.random(300_000, 40, 0.05, "csr", np.float32, rng)
+    with Workers(1) as workers:
+        right_singular_vectors([X[:100]], 20, 0, workers)  # compiled
+        tracemalloc.start()
+        V, s = right_singular_vectors([X], 20, 0, workers)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert V.shape == (40, 20)
+    whole = np.linalg.eigvalsh((X.T @ X).toarray().astype(np.float64))[::-1][:20]
+    np.testing.assert_allclose(s**2, whole, rtol=1e-5)
+    assert peak < 4 * 300_000 * 40 * 4  # a float64 copy of all rows and its transpose took 5.4

@@ -6,6 +6,7 @@ import gzip
 import json
 import shlex
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -74,6 +75,36 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
     assert (c.query_ids, c.query_texts) == (["1", "2"], ["sneaker", "cap"])
     j = c.judgements
     assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 3), (0, 1, 0), (1, 1, 3)]
+
+
+def test_documents_in_several_tables_are_those_of_one(tmp_path):
+    ratings = save(RATINGS, tmp_path / "ratings.csv")
+    options = {"document_columns": COLUMNS, "judgement_columns": JUDGED, "grades": GRADES}
+    one = read_table(save(PRODUCTS, tmp_path / "all.csv"), ratings, **options)
+    parts = [
+        save(PRODUCTS[:1], tmp_path / "1.csv.gz"),
+        save(PRODUCTS[1:], tmp_path / "2.parquet"),
+        save(PRODUCTS[:2], tmp_path / "3.jsonl"),  # the same documents again
+    ]
+    several = read_table([*map(str, parts)], ratings, **options)
+    assert several.document_ids == one.document_ids
+    assert {f: list(t) for f, t in several.fields.items()} == {
+        f: list(t) for f, t in one.fields.items()
+    }
+    np.testing.assert_array_equal(several.judgements.document, one.judgements.document)
+    assert several.description["rows of documents that were there, with the same texts"] == 2
+
+    def told(tables, judgements=ratings):
+        with pytest.raises(InputError) as caught:
+            read_table(tables, judgements, **options)
+        return str(caught.value)
+
+    other = save(PRODUCTS.assign(name="other"), tmp_path / "4.csv")
+    assert f"{other}, line 2: document '007' has another title here" in told([*parts, other])
+    lacking = save(PRODUCTS.drop(columns="name"), tmp_path / "5.csv")
+    assert f"{lacking}: no column name; it has" in told([*parts, lacking])
+    assert "judgements: several tables of documents hold none; name a file" in told(parts, None)
+    assert "an empty list; name a file" in told([])
 
 
 def test_queries_in_a_table_of_their_own(tmp_path):
@@ -168,7 +199,7 @@ def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
     ]
     path = tmp_path / "p.jsonl"
     path.write_text("".join(json.dumps(product) + "\n" for product in products))
-    read = read_documents(path)
+    read = read_documents([path])
     assert read.fields == {
         "title": ["Shoe", "Hat", "Cap", ""],
         "body": ["", "felt", "", "wool"],
@@ -176,7 +207,7 @@ def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
     absent = "absent keys of documents, taken as empty"
     assert read.facts[absent] == "'body' in 1 of 4 objects, 'title' in 1 of 4 objects"
     assert read.facts["columns of documents left out"].startswith("'text.en', 'text.de'; to read")
-    read = read_documents(path, {"id": "id", "body": "text.en"})
+    read = read_documents([path], {"id": "id", "body": "text.en"})
     assert read.fields == {"body": ["", "a hat", "", ""]}
     assert read.facts[absent] == "'text.en' in 3 of 4 objects"
 
@@ -382,11 +413,11 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
 def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns, told):
     path = save(PRODUCTS, tmp_path / "p.csv")
     fact = "columns of documents left out"
-    assert read_documents(path, columns).facts.get(fact) == told
+    assert read_documents([path], columns).facts.get(fact) == told
     if told is not None:  # what it says to write reads one column more
         first, *others = told.partition(";")[0].split(", ")
         options = settings(shlex.split(told.partition("name all columns: ")[2]), "option")
-        more = read_documents(path, options["document_columns"]).facts.get(fact, "")
+        more = read_documents([path], options["document_columns"]).facts.get(fact, "")
         assert more.partition(";")[0] == ", ".join(others), first
 
 

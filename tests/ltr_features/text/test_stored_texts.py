@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -96,6 +100,15 @@ def test_texts_that_come_one_after_the_other(texts, held, data):
     rows = data.draw(st.permutations(range(len(texts))))[: len(texts) // 2]
     for field, found in made.fields(rows).items():
         assert list(found) == [expected[field][row] for row in rows]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_texts_that_the_disk_has_no_room_for_name_the_folder(monkeypatch):
+    monkeypatch.setattr(stored_texts, "_HELD", 10)
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
+    with pytest.raises(OSError, match="set TMPDIR") as caught:
+        DocumentTexts().add({"body": "ten letters"})
+    assert caught.value.filename == tempfile.gettempdir()
 
 
 def test_a_collection_of_texts_on_the_disk_is_stored(tmp_path, monkeypatch):
