@@ -59,7 +59,8 @@ def _cells(study: Study) -> dict[str, str]:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of at most ROWS rows: the first two (a report's headline), those with a mark, and
     then the others, in their order. First cells are cut so that lines fit."""
-    heads = [heads[0], *(clipped(head, 20) for head in heads[1:])]
+    most = max(20, 40 // len(heads[1:]))
+    heads = [heads[0], *(clipped(head, most) for head in heads[1:])]
     widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(1, len(heads))]
     room = WIDTH - sum(widths) - 2 * len(widths)
     by_need = sorted(range(len(rows)), key=lambda i: i > 1 and not any(_marked(rows[i])))
