@@ -83,9 +83,9 @@ class GrowingArray:
         return values
 
     def _write(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  taken() closes it
         with temporary_folder_named():
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115  taken() closes it
             for values in self._waiting:
                 self._file.write(np.ascontiguousarray(values).data)
             self._file.flush()

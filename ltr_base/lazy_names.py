@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from ltr_base.former import FormerName
+
 
 def lazy_names(
     package: str, homes: Mapping[str, str], renamed: Mapping[str, str] | None = None
@@ -16,7 +18,8 @@ def lazy_names(
     Args:
         package: its ``__name__``.
         homes: the module of each name, absolute or, with a leading dot, relative to the package.
-        renamed: the new name for each old one; using an old name gives a FutureWarning.
+        renamed: the new name for each old one; using an old name gives a
+            :class:`~ltr_base.former.FormerName`.
     """
     new_names = renamed or {}
 
@@ -24,7 +27,7 @@ def lazy_names(
         if name in new_names:
             new = new_names[name]
             warnings.warn(
-                f"{name} is called {new} now; change the import", FutureWarning, stacklevel=2
+                f"{name} is called {new} now; change the import", FormerName, stacklevel=2
             )
             name = new
         if name not in homes:

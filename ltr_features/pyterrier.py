@@ -24,7 +24,7 @@ from ltr_features.scoring import ScoringPipeline
 
 _INPUTS = ["qid", "query", "docno"]
 #: What query expansion and term dependence write for Terrier.
-_TERRIER_QUERY = r"^\s*applypipeline:|#(?:combine|uw\d*|\d+)[:(]"
+_TERRIER_QUERY = r"^\s*applypipeline:|#(?:combine[:(]|(?:uw\d*|\d+)\()"
 
 
 class LtrFeatures(pt.Transformer):

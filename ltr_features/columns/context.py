@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json
+from ltr_base.former import FormerName
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -200,7 +201,7 @@ class ColumnContext:
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """The old name of :meth:`cached`, for one release."""
-        warnings.warn("ColumnContext.once is called cached now", FutureWarning, stacklevel=2)
+        warnings.warn("ColumnContext.once is called cached now", FormerName, stacklevel=2)
         return self.cached(key, compute)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.plugins import Plugins
+from ltr_base.former import FormerName
 from ltr_base.names import repeated
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.parameters import check_call
@@ -122,5 +123,5 @@ def __getattr__(name: str) -> Any:
     if name != "ColumnSpec":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "ltr_features.columns.base"
-    warnings.warn(f"{name} is in {home} now; change the import", FutureWarning, stacklevel=2)
+    warnings.warn(f"{name} is in {home} now; change the import", FormerName, stacklevel=2)
     return getattr(import_module(home), name)

@@ -18,10 +18,10 @@ from scipy.sparse.csgraph import connected_components
 
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
-from ltr_base.former import former_names
+from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of, n_reversed
+from ltr_features.text.id_rows import ids_of, many_reversed, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -30,8 +30,6 @@ FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 FORMER_KEYS = {"stream": "field"}
 #: Number of documents that are searched for HTML, and the share with it that is worth a remark.
 _SEARCHED, _MUCH_HTML = 1_000, 0.05
-#: Share of the relevant pairs that are relevant the other way round, from which on it is told.
-_MANY_REVERSED = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +300,7 @@ class Collection:
             judged, relevant = self.judgements, self.judgements.grade > 0
             ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
             both = n_reversed(ends, ends, self.n_documents)
-            if both and both >= _MANY_REVERSED * len(ends[0]):
+            if many_reversed(both, len(ends[0])):
                 found.append(
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
                     "round, too: judgements of training queries give answers of test queries away; "
@@ -332,7 +330,7 @@ class Collection:
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
         """The former name of ``fields``, for one release."""
-        warnings.warn("Collection.streams is called fields now", FutureWarning, stacklevel=2)
+        warnings.warn("Collection.streams is called fields now", FormerName, stacklevel=2)
         return self.fields
 
     @property

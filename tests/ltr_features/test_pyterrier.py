@@ -140,6 +140,11 @@ def test_rows_without_a_query_in_words_are_refused(builder, pipeline, first_stag
                 transformer.transform(rows)
 
 
+def test_words_that_only_look_like_terrier_s_language_are_words(builder, first_stage, topics):
+    rows = first_stage.transform(topics.iloc[:1]).assign(query="issue #12: a ship")
+    assert len(LtrFeatures(builder).transform(rows)) == len(rows)
+
+
 def test_empty_frames_and_unknown_columns(builder):
     empty = pd.DataFrame({"qid": [], "query": [], "docno": []}, dtype=object)
     assert LtrFeatures(builder).transform(empty)["features"].tolist() == []

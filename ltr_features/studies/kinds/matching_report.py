@@ -27,6 +27,7 @@ from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_equals
 from ltr_features.studies.statistics.refits import repeats_note, with_spread
+from ltr_features.text.id_rows import many_reversed
 
 DEFINITIONS = {
     "Rank loss": "Share of sampled triples (query, relevant document, other document) that are "
@@ -39,8 +40,6 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
-#: Share of the test pairs from which on the verdict says that training pairs give them away.
-_MANY = 1 / 3
 _SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
 
 
@@ -128,7 +127,7 @@ def document(results: MatchingResults) -> Document:
 def _given_away(task: str, facts: Mapping[str, float]) -> str:
     """A warning, if many test pairs of a task are training pairs the other way round."""
     n, of = facts["reversed_pairs"], facts["test_pairs"]
-    if n < _MANY * of:
+    if not many_reversed(n, of):
         return ""
     return (
         f"Task {task!r}: {n:,} of {of:,} test pairs are training pairs the other way round, so "
