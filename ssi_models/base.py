@@ -119,11 +119,11 @@ class MatchingModel(StoredModel):
         Raises:
             ValueError: as ``fit``; or parts that share a query, or leave nothing to learn from.
         """
-        check_parts(parts, preferences)
+        sources = check_parts(parts, preferences, options.get("excluded"))
         copies = []
         for number, part in enumerate(parts, start=1):
             path = persistence.checkpoint_of(checkpoint, f"part{number}")
-            others = preferences.without(part)
+            others = preferences.without(part, sources)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
         return copies

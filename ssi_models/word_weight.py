@@ -26,7 +26,12 @@ from ssi_models.training.held_out import (
     n_validated,
     split_queries,
 )
-from ssi_models.training.preferences import Preferences, check_parts, check_preferences
+from ssi_models.training.preferences import (
+    Preferences,
+    check_excluded,
+    check_parts,
+    check_preferences,
+)
 
 #: Weights of word matching that "auto" compares.
 WORD_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
@@ -112,7 +117,7 @@ class WeighsWords(MatchingModel):
         if asked != AUTO or preferences is None or not self.looks_at_labels:
             parts: list[NDArray[np.int64]] = []
         else:
-            parts = self._parts(Q, D, preferences, groups)
+            parts = self._parts(Q, D, preferences, groups, options.get("excluded"))
         if self._goes_on:
             parts = []  # the previous fit saw the labels of all parts
         if preferences is None or not parts:
@@ -135,7 +140,7 @@ class WeighsWords(MatchingModel):
         **options: Any,
     ) -> list[Self]:
         self.check_params()
-        check_parts(parts, preferences)
+        check_parts(parts, preferences, options.get("excluded"))
         if self._goes_on:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
         return self._fit_in_parts(Q, D, preferences, parts, **options)
@@ -185,6 +190,7 @@ class WeighsWords(MatchingModel):
         D: sp.csr_matrix,
         preferences: Preferences,
         groups: ArrayLike | None,
+        excluded: ArrayLike | None,
     ) -> list[NDArray[np.int64]]:
         """The parts of the queries to hold out in turn to choose the weight; empty if there are too
         few queries."""
@@ -194,7 +200,8 @@ class WeighsWords(MatchingModel):
             parts = split_queries(preferences, groups, _FEW_PARTS, self.seed)
         else:
             parts = split_queries(preferences, groups, _MANY_PARTS, self.seed)[:1]
-        enough = all(self.can_learn(Q, D, preferences.without(part)) for part in parts)
+        sources = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
+        enough = all(self.can_learn(Q, D, preferences.without(part, sources)) for part in parts)
         return parts if enough else []
 
     def _fit_in_parts(
@@ -208,6 +215,8 @@ class WeighsWords(MatchingModel):
         **options: Any,
     ) -> list[Self]:
         asked = getattr(self, self.weight_parameter)
+        excluded = options.get("excluded")
+        sources = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
@@ -216,13 +225,13 @@ class WeighsWords(MatchingModel):
         if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
-            model, others = self.copy(), preferences.without(part)
+            model, others = self.copy(), preferences.without(part, sources)
             if not same_fit:
                 model.fit_alone(Q, D, others, checkpoint=path, **options)
             held_out = preferences.only(part)
             if len(held_out) and asked == AUTO:
                 most = n_validated(part, n_held_out)
-                values.append(model._held_out_values(Q, D, held_out, others, most, options))
+                values.append(model._held_out_values(Q, D, held_out, others, most, sources))
             model._count(others)
             copies.append(model)
         self._count(preferences)
@@ -255,14 +264,12 @@ class WeighsWords(MatchingModel):
         held_out: Preferences,
         known: Preferences,
         n_queries: int,
-        options: dict[str, Any],
+        excluded: NDArray[np.int64] | None,
     ) -> NDArray[np.float64]:
         """Average precision of the held-out queries for each rank and weight: float64
         [ranks * weights, m]."""
-        excluded = options.get("excluded")
-        barred = None if excluded is None else np.asarray(excluded, np.int64)
         validation = Validation(
-            held_out, known, barred, _VALIDATION_DOCUMENTS, self.seed, n_queries
+            held_out, known, excluded, _VALIDATION_DOCUMENTS, self.seed, n_queries
         )
         queries = validation.queries
         documents = take_rows(check_csr("D", D), validation.documents)

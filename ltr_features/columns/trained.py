@@ -169,12 +169,13 @@ class TrainedColumn:
         return model, texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:
-        """The relevant pairs of the given query rows.
+        """The relevant pairs of the given query rows, without those that are pairs of the other
+        queries the other way round.
 
         Raises:
             InputError: there are none.
         """
-        preferences = self._preferences.only(train_queries)
+        preferences = self._learned(train_queries)
         if not len(preferences):
             raise InputError(
                 f"column {self.recipe.name!r}: none of its training queries has a relevant "
@@ -183,6 +184,10 @@ class TrainedColumn:
                 "plsa with a number for lambda2)"
             )
         return preferences
+
+    def _learned(self, train_queries: NDArray[np.int64]) -> Preferences:
+        every, sources = self._preferences, self.context.collection.query_sources
+        return every.only(train_queries).without_reversed(every.without(train_queries), sources)
 
     def path(
         self,
@@ -247,6 +252,9 @@ class TrainedColumn:
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(x)[rows] for x in (sources, self._groups) if x is not None]
+        learned = self._learned(rows)
+        if len(learned) < len(self._preferences.only(rows)):
+            given += [learned.query, learned.document]
         return digest_of(kinds, [*texts, *judged, *given])
 
     @property

@@ -303,8 +303,8 @@ class Collection:
             if many_reversed(both, len(ends[0])):
                 found.append(
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
-                    "round, too: judgements of training queries give answers of test queries away; "
-                    "judge one direction only"
+                    "round, too, and models learn none whose reverse is held out or tested: judge "
+                    "one direction only"
                 )
         if self._html_share >= _MUCH_HTML:
             found.append(

@@ -22,6 +22,7 @@ from ssi_models.training.preferences import (
     CandidateLists,
     Preferences,
     candidate_rows,
+    check_any_left,
     check_excluded,
     check_shapes,
 )
@@ -54,6 +55,9 @@ class TrainingData:
     n_validated: int = MAX_QUERIES
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        check_any_left(self.training)
+
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All arrays that make up the data, for digests."""
@@ -76,7 +80,7 @@ class TrainingData:
     def without(self, part: NDArray[np.int64], number: int) -> TrainingData:
         """The data with the preferences of a part's queries held out. The parts of a joint fit are
         validated together, and share the limit on the number of ranked queries."""
-        training = self.preferences.without(part)
+        training = self.preferences.without(part, self.excluded)
         pool = np.unique(training.document) if self.only_relevant else self.candidates
         return replace(
             self,
@@ -113,11 +117,11 @@ def training_data(
     check_shapes(Q, D, preferences)
     barred = check_excluded(excluded, Q.shape[0], D.shape[0])
     if in_parts:
-        held_out = preferences, preferences.only(np.zeros(0, np.int64))
+        kept, held_out = preferences, preferences.only(np.zeros(0, np.int64))
     elif options.hold_out != "pairs":
-        held_out = hold_out_queries(preferences, groups, options.validation_share, seed)
+        kept, held_out = hold_out_queries(preferences, groups, options.validation_share, seed)
     elif groups is None:
-        held_out = hold_out_pairs(preferences, options.validation_share, seed)
+        kept, held_out = hold_out_pairs(preferences, options.validation_share, seed)
     else:
         raise ValueError("groups: single pairs are held out; use hold_out='queries'")
     if lists is not None:
@@ -130,7 +134,8 @@ def training_data(
         Q,
         D,
         preferences,
-        *held_out,
+        kept.without_reversed(held_out, barred),
+        held_out,
         barred,
         candidate_rows(candidates, preferences),
         isinstance(candidates, str),

@@ -136,9 +136,31 @@ class Preferences:
         wanted[queries] = True
         return self._chosen(wanted[self.query], wanted[self.rejected_query])
 
-    def without(self, queries: NDArray[np.int64]) -> Preferences:
-        """The preferences of all but the given query rows (shapes unchanged)."""
-        return self.only(np.setdiff1d(np.arange(self.n_queries), queries))
+    def without(
+        self, queries: NDArray[np.int64], sources: NDArray[np.int64] | None = None
+    ) -> Preferences:
+        """The preferences of all but the given query rows (shapes unchanged), see
+        :meth:`without_reversed`."""
+        others = self.only(np.setdiff1d(np.arange(self.n_queries), queries))
+        return others.without_reversed(self.only(queries), sources)
+
+    def without_reversed(
+        self, held_out: Preferences, sources: NDArray[np.int64] | None
+    ) -> Preferences:
+        """The preferences without relevant pairs that are held-out ones the other way round: where
+        queries are documents themselves, as with links, one direction gives the other away.
+
+        Args:
+            sources: int64 [n_queries], the document that each query was made from, -1 for none; or
+                None: all pairs are kept.
+        """
+        if sources is None:
+            return self
+        n, known = self.n_documents, sources[held_out.query] >= 0
+        reverse = held_out.document[known] * n + sources[held_out.query[known]]
+        own = sources[self.query]
+        gives_away = (own >= 0) & np.isin(own * n + self.document, reverse)
+        return self.pairs(np.flatnonzero(~gives_away))
 
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
         """Only the given relevant pairs (ascending pair numbers); rejected pairs are kept."""
@@ -354,18 +376,32 @@ def candidate_rows(
     return pool
 
 
-def check_parts(parts: Sequence[NDArray[np.int64]], preferences: Preferences) -> None:
+def check_parts(
+    parts: Sequence[NDArray[np.int64]], preferences: Preferences, excluded: ArrayLike | None = None
+) -> NDArray[np.int64] | None:
     """Raise ValueError unless there are two or more disjoint parts of the query rows, and each
-    leaves preferences of other queries to learn from."""
+    leaves preferences of other queries to learn from. Returns ``excluded``, checked."""
     check_preferences(preferences)
     if len(parts) < 2:
         raise ValueError(f"{len(parts)} part of the queries; two or more are needed")
     rows = check_rows("parts", np.concatenate(parts), preferences.n_queries)
     if len(np.unique(rows)) < len(rows):
         raise ValueError("the parts share a query")
+    sources = check_excluded(excluded, preferences.n_queries, preferences.n_documents)
     for number, part in enumerate(parts):
         if not len(np.setdiff1d(preferences.queries, part)):
             raise ValueError(
                 f"part {number} has all queries with relevant documents: no others are left to "
                 "learn from"
             )
+        check_any_left(preferences.without(part, sources))
+    return sources
+
+
+def check_any_left(training: Preferences) -> None:
+    """Raise ValueError if no pair is left once held-out ones and their reverses are taken away."""
+    if not len(training):
+        raise ValueError(
+            "all relevant pairs are held out, as they are or the other way round: there is nothing "
+            "to learn from; give more pairs, of other documents"
+        )

@@ -168,7 +168,9 @@ def measured(task: Task, fit: Fit, split: Split, threads: int) -> Record:
     own = {"vocabularies": "separate"} if task.separate else {}
     own = {name: value for name, value in own.items() if name in kind().get_params()}
     model = kind(**own, **fit.params, threads=threads)
-    preferences, start = task.preferences.only(split.train), perf_counter()
+    tested = task.preferences.only(split.test)
+    preferences = task.preferences.only(split.train).without_reversed(tested, task.excluded)
+    start = perf_counter()
     with threadpool_limits(threads):
         try:
             model.fit(*task.matrices(model), preferences, excluded=task.excluded)

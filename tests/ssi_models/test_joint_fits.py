@@ -109,6 +109,47 @@ def test_no_label_of_a_part_is_in_the_model_that_scores_it(name, monkeypatch):
     assert any(one.tobytes() != other.tobytes() for one, other in own)
 
 
+@pytest.mark.parametrize("name", QUICK)
+def test_no_label_of_a_part_is_known_from_its_reverse(name, monkeypatch):
+    """Where queries are documents: here query i is document i."""
+    monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
+    counter = iter(range(10**6))
+    monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
+    if "batch_size" in QUICK[name]:
+        monkeypatch.setitem(QUICK[name], "max_epochs", 3)
+    Q, D, query, document = problem()
+    pairs = set(zip(query.tolist(), document.tolist(), strict=True))
+    reverse = {(d, q) for q, d in pairs if q in PARTS[0] and d not in PARTS[0]}
+    first, second = (
+        fitted(name, *np.array(sorted(given)).T, Q, D, candidates="relevant", excluded=np.arange(N))
+        for given in (pairs | reverse, pairs - reverse)
+    )
+    assert (first[1].n_pairs_, first[1].n_queries_) == (second[1].n_pairs_, second[1].n_queries_)
+    for one, other in zip(tensors(first[1]), tensors(second[1]), strict=True):
+        assert one.tobytes() == other.tobytes()
+    own = zip(tensors(first[0]), tensors(second[0]), strict=True)
+    assert any(one.tobytes() != other.tobytes() for one, other in own)
+
+
+@pytest.mark.parametrize("hold_out", ["parts", "queries", "pairs"])
+def test_random_links_in_both_directions_teach_nothing(hold_out):
+    rng, n = np.random.default_rng(0), 200
+    X = np.zeros((n, 300), np.float32)
+    for row in X:
+        row[rng.choice(300, 10, replace=False)] = 10**-0.5
+    one, other = np.array([(i, j) for i in range(n) for j in rng.choice(n, 3) if i != j]).T
+    both = np.concatenate([one, other]), np.concatenate([other, one])
+    links = Preferences.from_pairs(*both, n_queries=n, n_documents=n)
+    X = sp.csr_matrix(X)
+    model = get_model("ssi")(rank=20, hold_out=hold_out, symmetric=True, max_epochs=10, threads=1)
+    model.fit(X, X, links, excluded=np.arange(n))
+    # Where the reverses are learned from, it is above 0.3.
+    assert model.history_.best_validation < 0.1
+    with pytest.raises(ValueError, match="all relevant pairs are held out, as they are or the"):
+        two = Preferences.from_pairs([0, 1], [1, 0], n_queries=n, n_documents=n)
+        model.fit(X, X, two, excluded=np.arange(n))
+
+
 @pytest.mark.parametrize("name", ["ssi", "s2net", "bltm"])
 def test_threads_change_nothing(name):
     Q, D, query, document = problem()

@@ -166,6 +166,20 @@ def test_pairs_are_held_out_of_any_query():
         hold_out_pairs(held_out, 0.3, 0)
 
 
+def test_pairs_whose_reverse_is_held_out_are_left_out_with_it():
+    """Query 0 was made from document 1, query 1 from 0 and query 3 from 2; query 2 from none."""
+    sources = np.array([1, 0, -1, 2])
+    query, document = [0, 0, 1, 1, 2, 3, 3], [0, 2, 1, 2, 1, 0, 1]
+    given = Preferences.from_pairs(query, document, n_queries=4, n_documents=3)
+    kept = given.without(np.array([0, 2]), sources)
+    assert [*zip(kept.query, kept.document, strict=True)] == [(1, 2), (3, 0)]
+    assert len(given.without(np.array([0, 2]))) == 4
+    kept = given.without_reversed(given.only(np.array([1, 2])), sources)
+    assert [*zip(kept.query, kept.document, strict=True)] == [
+        (0, 2), (1, 1), (1, 2), (2, 1), (3, 1)
+    ]  # fmt: skip
+
+
 def test_validation_draws_documents_where_there_are_many():
     pairs = Preferences.from_pairs(
         np.repeat(np.arange(4), 2), np.arange(8) * 100, n_queries=4, n_documents=1000

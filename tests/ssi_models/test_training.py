@@ -294,13 +294,13 @@ def test_few_links_between_documents_teach_shared_embeddings(kind):
         D[i, topic[i] * 20 + rng.choice(20, 4, replace=False)] = 1
         D[i, 240 + rng.choice(60, 6, replace=False)] = 1
     D = sp.csr_matrix(D / np.linalg.norm(D, axis=1, keepdims=True))
-    query, document = np.nonzero((topic[:, None] == topic) & (rng.random((n, n)) < 0.12))
+    query, document = np.nonzero((topic[:, None] == topic) & (rng.random((n, n)) < 0.06))
     links = Preferences.from_pairs(query, document, n_queries=n, n_documents=n)
     options = {"batch_size": 64, "margin": 0.3, "threads": 1, "max_epochs": 20}
     model = kind(8, **options).fit(D, D, links, excluded=np.arange(n))
     apart = kind(8, symmetric=False, **options).fit(D, D, links, excluded=np.arange(n))
     assert model.symmetric_
-    assert model.history_.best_validation > 1.05 * apart.history_.best_validation
+    assert model.history_.best_validation > 1.2 * apart.history_.best_validation
 
 
 def test_embeddings_that_start_at_word_matching_are_not_shared():

@@ -154,6 +154,7 @@ def _validated(name: str, params: dict[str, Any], task: Task, threads: int | Non
     """MAP on a tenth of the training pairs after fitting on the others, for models that do not hold
     out pairs themselves."""
     kept, held_out = hold_out_pairs(task.train, 0.1, seed=0)
+    kept = kept.without_reversed(held_out, task.excluded)
     model = new_model(name, params, threads)
     model.fit(task.Q, task.D, kept, **fit_options(task, params))
     validation = Validation(held_out, kept, task.excluded, 10_000, seed=0)
