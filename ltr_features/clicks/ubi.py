@@ -16,7 +16,7 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
-from ltr_features.clicks.times import Time, time_of
+from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
@@ -75,7 +75,7 @@ class _Ubi:
         self.queries, self.events, self.rules = queries, events, rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
-        self._times = rules.times()
+        self._times = LogTimes(rules.since, rules.until)
         self._builder = LogBuilder(pages=rules.pages)
         self._query: dict[str, int] = {}
         self._document: dict[str, int] = {}
