@@ -194,11 +194,8 @@ class _Ubi:
         """The clients with too many pages."""
         if self.rules.max_pages is None:
             return set()
-        pages: dict[str, int] = {}
-        for _, record in json_lines(self.queries):
-            client = _source(record).get("client_id")
-            if isinstance(client, str):
-                pages[client] = pages.get(client, 0) + 1
+        clients = (_source(record).get("client_id") for _, record in json_lines(self.queries))
+        pages = Counter(client for client in clients if isinstance(client, str))
         return {client for client, n in pages.items() if n > self.rules.max_pages}
 
     def _add(self, pages: list[tuple[int, list[int], list[bool]]]) -> None:

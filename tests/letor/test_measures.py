@@ -1,6 +1,7 @@
 """Measures against hand-computed values, the official script's output, ir_measures and twins."""
 
 import math
+from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
 import numpy as np
@@ -281,6 +282,11 @@ def test_definition_says_everything():
     assert all(text.endswith("its sort leaves them, which is not stable: with ties its values "
                              "differ)") for text in ranx)  # fmt: skip
     assert "gain [0.0, 3.0][label]" in MeasureDefinition("ndcg", gain=(0.0, 3.0)).definition
+
+
+def test_definitions_do_not_change():
+    with pytest.raises(FrozenInstanceError):
+        parse_measure("ndcg").cutoff = 5
 
 
 def test_formulas_are_sentences():

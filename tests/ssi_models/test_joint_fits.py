@@ -1,6 +1,6 @@
 """A model and its copies for parts of the queries: what they see, and what they choose together."""
 
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -207,6 +207,11 @@ def test_numbers_that_the_documentation_states():
     assert (word_weight._FEW_PARTS, word_weight._MANY_PARTS) == (2, 10)
     assert held_out.mean_value(np.array([np.nan])) == 0
     assert held_out.mean_value(np.array([np.nan, 0.5])) == 0.5
+
+
+def test_weights_of_words_go_from_none_to_all():
+    assert (WORD_WEIGHTS[0], WORD_WEIGHTS[-1]) == (0, 1)
+    assert all(a < b for a, b in pairwise(WORD_WEIGHTS))
 
 
 def test_a_given_weight_is_that_of_all_models():
