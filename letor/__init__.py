@@ -7,43 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ltr_base.lazy_names import lazy_names
+from ltr_base.lazy_names import declared_names, lazy_names
 
-if TYPE_CHECKING:
-    from letor.dataset import RankingData
-    from letor.errors import InputError
-    from letor.evaluation import evaluate
-    from letor.folds import Fold, k_fold
-    from letor.parquet import read_parquet, write_parquet
-    from letor.rankers.scorer import ranking_scorer
-    from letor.svmlight import read_letor
-    from letor.writing import write_letor
+if TYPE_CHECKING:  # `as` marks a name as re-exported
+    from letor.dataset import RankingData as RankingData
+    from letor.errors import InputError as InputError
+    from letor.evaluation import evaluate as evaluate
+    from letor.folds import Fold as Fold
+    from letor.folds import k_fold as k_fold
+    from letor.parquet import read_parquet as read_parquet
+    from letor.parquet import write_parquet as write_parquet
+    from letor.rankers.scorer import ranking_scorer as ranking_scorer
+    from letor.svmlight import read_letor as read_letor
+    from letor.writing import write_letor as write_letor
 
-__all__ = [
-    "Fold",
-    "InputError",
-    "RankingData",
-    "evaluate",
-    "k_fold",
-    "ranking_scorer",
-    "read_letor",
-    "read_parquet",
-    "write_letor",
-    "write_parquet",
-]
-
-_HOMES = {
-    "Fold": ".folds",
-    "InputError": ".errors",
-    "RankingData": ".dataset",
-    "evaluate": ".evaluation",
-    "k_fold": ".folds",
-    "ranking_scorer": ".rankers.scorer",
-    "read_letor": ".svmlight",
-    "read_parquet": ".parquet",
-    "write_letor": ".writing",
-    "write_parquet": ".parquet",
-}
-
-
+_HOMES = declared_names(__file__)
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from letor.errors import InputError
+from ltr_base.slices import slices
 
 _BLOCK = 2**22  # values checked at a time, so that a mapped file is never in memory as a whole
 
@@ -43,8 +43,9 @@ def check_array(
         raise InputError(f"{name}: has shape {array.shape}, must be {text}; it is damaged")
     if least is None and most is None and not ascending:
         return array
-    before = None
-    for start, values in _blocks(array.reshape(-1)):
+    flat, before = array.reshape(-1), None
+    for block in slices(array.size, _BLOCK):
+        values = flat[block]
         bad = np.zeros(len(values), bool)
         if least is not None:
             bad |= ~(values >= least)
@@ -57,7 +58,7 @@ def check_array(
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f"{name}: value {start + first} is {values[first]}, must be "
+                f"{name}: value {block.start + first} is {values[first]}, must be "
                 f"{_described(least, most, ascending)}; it is damaged"
             )
     return array
@@ -88,11 +89,6 @@ def check_rows_rise(name: str, array: NDArray[Any], ends: NDArray[np.int64]) -> 
                 f"{name}: value {first} is {array[first]}, must be greater than the one before it "
                 "in its row; it is damaged"
             )
-
-
-def _blocks(values: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    for start in range(0, len(values), _BLOCK):
-        yield start, values[start : start + _BLOCK]
 
 
 def _described(least: float | None, most: float | None, ascending: bool) -> str:

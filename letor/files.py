@@ -154,6 +154,16 @@ def check_output(
         raise InputError(f"{target}: {above} is a file, not a folder; name another path")
 
 
+def check_replaced(folder: Path, mark: str, what: str) -> None:
+    """Raise InputError for a folder with something else than what is to be replaced there.
+
+    Args:
+        mark: the file or folder in it that tells ``what`` it holds.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / mark).exists():
+        raise InputError(f"{folder} is not empty and holds no {what}; name another folder")
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -141,26 +140,19 @@ def to_ranx(table: pd.DataFrame) -> Any:
 
     ranx may change the order of rows with equal scores: make scores distinct if that matters.
     """
+    import numba
+
     value = "label" if "label" in table.columns else "score"
     checked = checked_frame(table, value, "the frame")
-    with numba_settings_kept():
+    # ranx chooses numba's threading layer on import, and may lower its number of threads.
+    config: Any = numba.config
+    threads, layer = numba.get_num_threads(), config.THREADING_LAYER
+    try:
         import ranx
 
         kind = ranx.Qrels if value == "label" else ranx.Run
         checked[value] = checked[value].astype(np.int64 if value == "label" else np.float64)
         return kind.from_df(checked, q_id_col="qid", doc_id_col="docno", score_col=value)
-
-
-@contextmanager
-def numba_settings_kept() -> Iterator[None]:
-    """Restore numba's settings after calls of ranx, which chooses the threading layer on import and
-    lowers the number of threads for fewer than ten queries."""
-    import numba
-
-    config: Any = numba.config
-    threads, layer = numba.get_num_threads(), config.THREADING_LAYER
-    try:
-        yield
     finally:
         config.THREADING_LAYER = layer
         numba.set_num_threads(threads)

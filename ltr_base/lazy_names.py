@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ltr_base.former import FormerName
+
+
+def declared_names(file: str) -> dict[str, str]:
+    """The module of each name that a package declares to type checkers, for :func:`lazy_names`.
+
+    Args:
+        file: the package's ``__file__``, with ``from MODULE import NAME as NAME`` under ``if
+            TYPE_CHECKING``.
+    """
+    body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    declared = [line for block in body if isinstance(block, ast.If) for line in block.body]
+    imports = [line for line in declared if isinstance(line, ast.ImportFrom)]
+    return {name.name: str(line.module) for line in imports for name in line.names}
 
 
 def lazy_names(

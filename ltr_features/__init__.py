@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ltr_base.lazy_names import lazy_names
+from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
     from letor.evaluation import evaluate as evaluate
@@ -29,25 +29,6 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ssi_models.registry import get_model as get_model
     from ssi_models.registry import load_model as load_model
 
-_HOMES = {
-    "Analyzer": "ltr_features.text.analyzer",
-    "Collection": "ltr_features.text.collection",
-    "ColumnFamily": "ltr_features.columns.base",
-    "ColumnSpec": "ltr_features.columns.base",
-    "FeatureBuilder": "ltr_features.feature_builder",
-    "LearnedColumn": "ltr_features.columns.learned",
-    "ScoringPipeline": "ltr_features.scoring",
-    "evaluate": "letor.evaluation",
-    "get_family": "ltr_features.columns.registry",
-    "get_model": "ssi_models.registry",
-    "get_ranker": "letor.rankers.registry",
-    "k_fold": "letor.folds",
-    "load_model": "ssi_models.registry",
-    "read_collection": "ltr_features.sources.registry",
-    "read_feature_log": "ltr_features.sources.feature_log",
-}
-
+_HOMES = declared_names(__file__)
 __all__ = sorted(_HOMES)
-
-
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, renamed={"ModelColumn": "LearnedColumn"})

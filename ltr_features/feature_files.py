@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.digests import check_files, folder_digest, named_files, write_digests
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, check_replaced, read_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
@@ -63,8 +63,7 @@ def save_features(
     for notes in described["families"]:
         if files := _digests_of(notes):
             notes["files"] = files
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / FEATURES).is_file():
-        raise InputError(f"{folder} is not empty and holds no features; name another folder")
+    check_replaced(folder, FEATURES, "features")
     with atomic_path(folder, kind="folder") as partial:
         make_workspace(context.collection, partial / "workspace", index=context.index)
         (partial / "models").mkdir()

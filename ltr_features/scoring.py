@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
-from letor.files import atomic_path
+from letor.files import atomic_path, check_replaced
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
@@ -126,8 +126,7 @@ class ScoringPipeline:
             InputError: the folder holds something else, or documents are being added there.
         """
         folder = Path(folder)
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker").is_dir():
-            raise InputError(f"{folder} is not empty and holds no pipeline; name another folder")
+        check_replaced(folder, "ranker", "pipeline")
         # Free again before the old folder is moved aside: some systems move no open files.
         held = locked(folder) if folder.is_dir() else nullcontext()
         with atomic_path(folder, kind="folder") as partial, held:

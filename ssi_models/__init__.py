@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ltr_base.lazy_names import lazy_names
+from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ssi_models.projections.baselines import VSM as VSM
@@ -50,44 +50,6 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ssi_models.vocabulary import Vocabulary as Vocabulary
     from ssi_models.weighting import TfIdf as TfIdf
 
-_HOMES = {
-    "BLTM": ".topics.bilingual",
-    "BLTMPR": ".topics.bilingual",
-    "BLTMPR1V": ".topics.bilingual",
-    "CLLSA": ".projections.lsa",
-    "CandidateLists": ".training.preferences",
-    "CorrelatedHashSSI": ".ssi.correlated_hash",
-    "CrossLanguageSSI": ".ssi.cross_language",
-    "DiagonalSSI": ".ssi.diagonal",
-    "FullSSI": ".ssi.full",
-    "HashKernelSSI": ".ssi.hash_kernel",
-    "IBMModel1": ".topics.translation",
-    "LSA": ".projections.lsa",
-    "LSI": ".projections.lsa",
-    "LowRankSSI": ".ssi.low_rank",
-    "LsiTfIdf": ".projections.lsa",
-    "NotFittedError": ".stored_model",
-    "OPCA": ".projections.opca",
-    "PLSA": ".topics.bilingual",
-    "PSI": ".ssi.polynomial",
-    "PopularTfIdf": ".projections.baselines",
-    "Popularity": ".projections.baselines",
-    "Preferences": ".training.preferences",
-    "QueryExpansion": ".projections.query_expansion",
-    "S2Net": ".s2net.model",
-    "S2NetOptions": ".s2net.model",
-    "SparseSSI": ".ssi.sparse",
-    "TfIdf": ".weighting",
-    "TrainingOptions": ".training.options",
-    "UnigramLM": ".topics.language_model",
-    "VSM": ".projections.baselines",
-    "Vocabulary": ".vocabulary",
-    "get_model": ".registry",
-    "load_model": ".registry",
-    "make_model": ".registry",
-}
-
+_HOMES = declared_names(__file__)
 __all__ = sorted(_HOMES)
-
-
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

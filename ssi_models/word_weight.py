@@ -87,13 +87,10 @@ class WeighsWords(MatchingModel):
         }
 
     def restore_weight(self, fitted: Mapping[str, Any]) -> None:
-        """The inverse of :meth:`weight_header`; older models have a fixed weight."""
-        found = {
-            "word_weight": self.unchosen, "chosen": True, "n_queries": 0, "n_pairs": 0, **fitted,
-        }  # fmt: skip
-        self.word_weight_, self._chosen = found["word_weight"], bool(found["chosen"])
+        """The inverse of :meth:`weight_header`."""
+        self.word_weight_, self._chosen = fitted["word_weight"], bool(fitted["chosen"])
         check_word_weight(self.word_weight_)
-        self.n_queries_, self.n_pairs_ = count(found, "n_queries"), count(found, "n_pairs")
+        self.n_queries_, self.n_pairs_ = count(fitted, "n_queries"), count(fitted, "n_pairs")
 
     @property
     def weight_of_words(self) -> float:

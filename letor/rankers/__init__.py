@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ltr_base.lazy_names import lazy_names
+from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
     from letor.rankers.adarank import AdaRank as AdaRank
@@ -20,19 +20,6 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from letor.rankers.registry import load_ranker as load_ranker
     from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART as XGBoostLambdaMART
 
-_HOMES = {
-    "AdaRank": ".adarank",
-    "CoordinateAscent": ".coordinate_ascent",
-    "LambdaMART": ".lambdamart",
-    "ListNet": ".neural",
-    "RankBoost": ".rankboost",
-    "RankNet": ".neural",
-    "XGBoostLambdaMART": ".xgboost_lambdamart",
-    "get_ranker": ".registry",
-    "load_ranker": ".registry",
-}
-
+_HOMES = declared_names(__file__)
 __all__ = sorted(_HOMES)
-
-
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

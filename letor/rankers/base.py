@@ -21,7 +21,7 @@ from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.evaluation import Evaluator
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, check_replaced, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import (
@@ -214,8 +214,7 @@ class Ranker(BaseEstimator, ABC):
             "column_settings": self.column_settings_,
         }
         folder = Path(folder)
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / "ranker.json").exists():
-            raise InputError(f"{folder} is not empty and holds no ranker; name another folder")
+        check_replaced(folder, "ranker.json", "ranker")
         with atomic_path(folder, kind="folder") as temporary:
             temporary.mkdir()
             description["fitted"] = self._save(temporary)

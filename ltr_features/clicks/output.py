@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, check_replaced
 from letor.trec import write_qrels
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import (
@@ -26,16 +26,9 @@ from ltr_features.text.collection import ids_of_texts
 _DESCRIPTION = "clicks.json"
 
 
-def check_folder(folder: Path) -> bool:
-    """Whether the folder holds the files of :func:`write_judgements`.
-
-    Raises:
-        InputError: it holds anything else.
-    """
-    ours = (folder / _DESCRIPTION).is_file()
-    if folder.exists() and not ours and (folder.is_file() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists and holds no click judgements; name another folder")
-    return ours
+def check_folder(folder: Path) -> None:
+    """Raise InputError for a folder that holds other files than :func:`write_judgements` writes."""
+    check_replaced(folder, _DESCRIPTION, "click judgements")
 
 
 def write_judgements(

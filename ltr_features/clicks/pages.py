@@ -15,8 +15,8 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
-from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, clicks, hashes, whole
-from ltr_features.clicks.times import TIMES
+from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, numbers, whole
+from ltr_features.clicks.times import TIMES, LogTimes
 from ltr_features.sources.table_blocks import Block, Codes, ColumnName
 
 #: Maximum number of rows of one session and query, including duplicates.
@@ -70,7 +70,7 @@ class RowReader:
 
     def read(self) -> ClickLog:
         paged = bool(self.columns.names["session"] or self.columns.names["time"])
-        self._times = self.rules.times()
+        self._times = LogTimes(self.rules.since, self.rules.until)
         self._check(paged)
         self._bad = BadRows(self.on_bad_row)
         first = FirstPosition(self.rules)
@@ -160,7 +160,7 @@ class RowReader:
     def _rows(self, block: Block, first: FirstPosition) -> _Rows:
         names = self.columns.names
         position, kept = first.places(block, names["position"])
-        clicked = clicks(block, names["clicked"])
+        clicked = numbers(block, names["clicked"], CLICKS).astype(np.int64)
         query = self._query.of(block, names["query"])
         document = self._document.of(block, names["document"])
         time = self._times.of(block, names["time"]) if names["time"] else np.zeros(len(query))

@@ -17,7 +17,7 @@ from letor.digests import file_digest
 from letor.errors import InputError, reading
 from ltr_features.clicks.log import MAX_POSITIONS
 from ltr_features.clicks.tables import BadRows, whole, whole_numbers
-from ltr_features.clicks.times import LogTimes, time_of
+from ltr_features.clicks.times import time_of
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
@@ -98,10 +98,6 @@ class LogRules:
             value = getattr(self, name)
             if value is not None and math.isnan(time_of(str(value)).number):
                 raise InputError(f"{name} is neither a number nor a time (ISO 8601): {value!r}")
-
-    def times(self) -> LogTimes:
-        """Since and until, for the times of one log."""
-        return LogTimes(self.since, self.until)
 
 
 def path_list(paths: Paths) -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
@@ -184,7 +184,13 @@ class Simulation:
                 block.click[shown],
                 np.concatenate([[0], np.cumsum(sizes)]),
             )
-        description = {"source": "simulation", **self._settings()}
+        description = {
+            "source": "simulation",
+            "users": asdict(self.users),
+            "depth": self.depth,
+            "exploration": self.exploration,
+            "seed": self.seed,
+        }
         return builder.finish(list(self.data.query_ids), names, description)
 
     def write(self, n_sessions: int, path: str | os.PathLike[str]) -> int:
@@ -249,15 +255,6 @@ class Simulation:
                 spread > 0, spread, 1.0
             )
         return rows, np.where(rows >= 0, values, -np.inf)
-
-    def _settings(self) -> dict[str, object]:
-        users = {name: getattr(self.users, name) for name in ("model", "eta", "noise")}
-        return {
-            "users": {**users, "continuation": self.users.continuation},
-            "depth": self.depth,
-            "exploration": self.exploration,
-            "seed": self.seed,
-        }
 
 
 def _table(block: _Block, queries: pa.Array, documents: pa.Array, first: int) -> pa.Table:

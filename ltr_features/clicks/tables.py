@@ -86,15 +86,6 @@ def whole_numbers(block: Block, column: ColumnName, least: int) -> NDArray[np.in
     return numbers(block, column, whole(least)).astype(np.int64)
 
 
-def clicks(block: Block, column: ColumnName) -> NDArray[np.int64]:
-    """int64 [n]: a column of clicks, 0 or 1 (false, true), or numbers of clicks.
-
-    Raises:
-        InputError: another value.
-    """
-    return numbers(block, column, CLICKS).astype(np.int64)
-
-
 def hashes(block: Block, column: ColumnName) -> NDArray[np.uint64]:
     """uint64 [n]: hashes of texts, the same in every file and on every machine.
 

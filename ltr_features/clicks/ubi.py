@@ -16,7 +16,7 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.reading import LogRules
-from ltr_features.clicks.times import Time, time_of
+from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
@@ -75,7 +75,7 @@ class _Ubi:
         self.queries, self.events, self.rules = queries, events, rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
-        self._times = rules.times()
+        self._times = LogTimes(rules.since, rules.until)
         self._builder = LogBuilder(pages=rules.pages)
         self._query: dict[str, int] = {}
         self._document: dict[str, int] = {}
@@ -194,11 +194,8 @@ class _Ubi:
         """The clients with too many pages."""
         if self.rules.max_pages is None:
             return set()
-        pages: dict[str, int] = {}
-        for _, record in json_lines(self.queries):
-            client = _source(record).get("client_id")
-            if isinstance(client, str):
-                pages[client] = pages.get(client, 0) + 1
+        clients = (_source(record).get("client_id") for _, record in json_lines(self.queries))
+        pages = Counter(client for client in clients if isinstance(client, str))
         return {client for client, n in pages.items() if n > self.rules.max_pages}
 
     def _add(self, pages: list[tuple[int, list[int], list[bool]]]) -> None:

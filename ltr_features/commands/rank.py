@@ -118,6 +118,7 @@ def rank_train(
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import chosen_columns, read_rows
     from letor.errors import LetorWarning
+    from letor.files import check_replaced
     from letor.rankers.registry import get_ranker
     from letor.rankers.rows import filled
     from ltr_features.blocks import memory_size
@@ -125,7 +126,7 @@ def rank_train(
 
     kind, params = get_ranker(ranker), settings_of(param or [], "param", ranker)
     check_call(kind, params, f"ranker {ranker!r}", "parameter")
-    _check_ranker_folder(out)
+    check_replaced(out, "ranker.json", "ranker")
     replaced = check_outputs(out, inputs=[train, vali], kind="folder")
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     for path in filter(None, (train, vali)):
@@ -169,14 +170,6 @@ def rank_train(
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
-
-
-def _check_ranker_folder(out: Path) -> None:
-    """Raise InputError for a file, or a folder that holds something else than a ranker."""
-    if not out.exists() or (out / "ranker.json").is_file():
-        return
-    if out.is_file() or any(out.iterdir()):
-        raise InputError(f"{out} exists and is not a ranker; name another folder")
 
 
 def _show(ranker: Ranker) -> None:

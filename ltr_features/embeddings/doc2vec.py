@@ -38,9 +38,6 @@ _BLOCK_WORDS = 1 << 12
 #: gensim's logistic function: 1,000 numbers from -6 to 6.
 _LOGISTIC = (1 / (1 + np.exp(-(np.arange(1000) / 1000 * 2 - 1) * 6))).astype(np.float32)
 
-#: gensim's defaults, for files that have only the sum of the learning rates.
-_ALPHA, _MIN_ALPHA = 0.025, 0.0001
-
 
 @dataclass(frozen=True, eq=False)
 class Doc2Vec:
@@ -163,8 +160,6 @@ class Doc2Vec:
             )
         header, tensors = open_tensors(path, _KIND)
         with reading(path):
-            if "epochs" not in header:  # old files have the sum of the learning rates
-                header |= _rates_of(float(header["duration"]))
             model = cls(
                 words=unpack_vocabulary(tensors),
                 **{name: tensors[name] for name in _TENSORS},
@@ -270,12 +265,6 @@ class Doc2Vec:
 
 
 _TENSORS = ("output", "kept", "noise", "path_ends", "path_nodes", "path_codes")
-
-
-def _rates_of(total: float) -> dict[str, float]:
-    """Learning rates and number of passes with this sum of rates, close to gensim's defaults."""
-    epochs = max(1, round(2 * total / (_ALPHA + _MIN_ALPHA)))
-    return {"alpha": 2 * total / epochs - _MIN_ALPHA, "min_alpha": _MIN_ALPHA, "epochs": epochs}
 
 
 def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

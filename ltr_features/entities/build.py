@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from letor.digests import write_digests
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, check_replaced
 from ltr_features.cluster import Cluster, connected
 from ltr_features.entities.digest import digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, look_up
@@ -81,8 +81,7 @@ def build_knowledge_base(
             as for :func:`ltr_features.cluster.connected`.
     """
     dump, folder = Path(dump), Path(folder)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise InputError(f"{folder} is not empty and not a knowledge base; name another folder")
+    check_replaced(folder, MARK, "knowledge base")
     if scheduler is not None and processes != 1:
         raise InputError("processes: workers of the scheduler parse the dump; give one of the two")
     DumpStream(dump).close()  # raises for a file that is not a dump, before anything is made

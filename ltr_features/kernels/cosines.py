@@ -93,28 +93,15 @@ def _unknown_members(documents, ends, members, best):
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def _greatest_dots(rows, units, chosen, best):
-    """best[m] = the greatest product of a row and unit m, -1 to 1, for the chosen units; four units
-    at a time, so that a row is read once for four products: 1.8 times as fast as one at a time for
-    100 candidates per query (100 and 300 dimensions)."""
-    for i in range(0, len(chosen), 4):
-        # The last unit fills up the four, so that the same instructions compute all products.
-        a, b = chosen[i], chosen[min(i + 1, len(chosen) - 1)]
-        c, d = chosen[min(i + 2, len(chosen) - 1)], chosen[min(i + 3, len(chosen) - 1)]
-        u0, u1, u2, u3 = units[a], units[b], units[c], units[d]
-        g0 = g1 = g2 = g3 = np.float32(-1.0)
+    """best[m] = the greatest product of a row and unit m, -1 to 1, for the chosen units."""
+    for member in chosen:
+        unit, greatest = units[member], np.float32(-1.0)
         for j in range(len(rows)):
-            row = rows[j]
-            x0 = x1 = x2 = x3 = np.float32(0.0)
+            row, product = rows[j], np.float32(0.0)
             for k in range(len(row)):
-                x0 += row[k] * u0[k]
-                x1 += row[k] * u1[k]
-                x2 += row[k] * u2[k]
-                x3 += row[k] * u3[k]
-            g0, g1, g2, g3 = max(g0, x0), max(g1, x1), max(g2, x2), max(g3, x3)
-        best[a] = min(g0, np.float32(1.0))
-        best[b] = min(g1, np.float32(1.0))
-        best[c] = min(g2, np.float32(1.0))
-        best[d] = min(g3, np.float32(1.0))
+                product += row[k] * unit[k]
+            greatest = max(greatest, product)
+        best[member] = min(greatest, np.float32(1.0))
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

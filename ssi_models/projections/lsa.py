@@ -107,7 +107,7 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
         return self.weight_header()
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.restore_weight({"word_weight": 0.0, **fitted})
+        self.restore_weight(fitted)
 
 
 @model_class

@@ -9,11 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.projections import (
-    document_gradients,
-    query_gradients,
-    unit_rows,
-)
+from ssi_models.kernels.projections import document_gradients, query_gradients
 from ssi_models.kernels.sparse import move_towards, row_squares
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
@@ -234,7 +230,10 @@ class CosineScorer(DiagonalPart):
             (self.query, self.Q.rows(texts.queries)),
             (self.document, self.D.rows(texts.documents)),
         )
-        (Hq, inverse_q), (Hd, inverse_d) = self._embedded(sides, cost)
+        (Hq, inverse_q), (Hd, inverse_d) = (
+            unit_projections(rows.space.X, table.values, self.workers, rows.rows)
+            for table, rows in sides
+        )
         n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
@@ -272,6 +271,8 @@ class CosineScorer(DiagonalPart):
     ) -> None:
         squares = [row_squares(G) for G in gradients]
         weights = [(table, table.next_weight()) for table in self.tables.values()]
+        for _, rows in sides:
+            rows.index_by_term()  # not by several threads at once
 
         def work(share: int, n_shares: int) -> None:
             for (table, rows), G, square in zip(sides, gradients, squares, strict=True):
@@ -296,23 +297,3 @@ class CosineScorer(DiagonalPart):
         n_products = len(texts.queries) * (texts.n_negatives + words_of_a_text(self.Q.X))
         n_products += len(texts.documents) * words_of_a_text(self.D.X)
         return n_products * self.query.values.shape[1] / 3
-
-    def _embedded(
-        self, sides: tuple[tuple[ProjectionTable, BatchView], ...], cost: float
-    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-        """:func:`unit_projections` of the rows of both sides, which are also indexed by term: one
-        wait for the other threads instead of four."""
-        out = []
-        for table, rows in sides:
-            n, width = len(rows.rows), table.values.shape[1]
-            out.append((np.empty((n, width), np.float32), np.empty(n, np.float32)))
-
-        def work(share: int, n_shares: int) -> None:
-            for i, ((table, rows), (H, inverse)) in enumerate(zip(sides, out, strict=True)):
-                if i % n_shares == share:
-                    rows.index_by_term()
-                first, last = (len(H) * s // n_shares for s in (share, share + 1))
-                unit_rows(*rows.space.arrays, rows.rows, table.values, H, inverse, first, last)
-
-        self.workers.run(work, cost)
-        return out

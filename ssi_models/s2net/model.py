@@ -281,5 +281,5 @@ class S2Net(CosineOfProjections, TrainableModel):
         super()._restore(fitted)
         before, after = numbers(fitted["training_loss"])
         self.training_loss_ = (before, after)
-        self.word_weight_ = fitted.get("word_weight", 0.0)
+        self.word_weight_ = fitted["word_weight"]
         check_word_weight(self.word_weight_)

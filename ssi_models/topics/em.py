@@ -202,26 +202,18 @@ def expect(
         value *= block.weight
         queries.ratio[:] = block.weighted(q, queries.ratio)
         titles.ratio[:] = block.weighted(d, titles.ratio)
-    sides = (q, queries, scratch.queries), (d, titles, scratch.titles)
-    if scratch.queries is scratch.titles:
-        # One side after the other: both add to the same sums.
-        for side in sides:
-            _add_words([side], workers)
-    else:
-        _add_words(sides, workers)
+    # One side after the other: both may add to the same sums.
+    _add_words(q, queries, scratch.queries, workers)
+    _add_words(d, titles, scratch.titles, workers)
     return float(value.sum()), int(evaluations.sum())
 
 
-def _add_words(sides: Sequence[tuple[Side, Texts, NDArray[np.float64]]], workers: Workers) -> None:
-    """Add ratio times theta to the sums, for sides of (side, texts, sums)."""
-    cuts = [side.shares(workers.n_shares) for side, *_ in sides]
-
-    def work(share: int, _: int) -> None:
-        for (side, texts, sums), cut in zip(sides, cuts, strict=True):
-            by_word = side.words, side.starts, side.owner, side.position
-            add_words(*by_word, texts.ratio, texts.theta, sums, cut[share], cut[share + 1])
-
-    workers.run(work)
+def _add_words(side: Side, texts: Texts, sums: NDArray[np.float64], workers: Workers) -> None:
+    """Add ratio times theta to the sums of a side's words."""
+    cuts = side.shares(workers.n_shares)
+    by_word = side.words, side.starts, side.owner, side.position
+    given = *by_word, texts.ratio, texts.theta, sums
+    workers.run(lambda share, _: add_words(*given, cuts[share], cuts[share + 1]))
 
 
 class ShardExpectation(NamedTuple):

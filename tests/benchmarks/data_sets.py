@@ -7,10 +7,6 @@ import json
 import os
 from pathlib import Path
 
-from letor.dataset import RankingData
-from letor.fold_files import read_folds
-from letor.folds import Fold
-
 
 class AbsentError(SystemExit):
     """A data set that is not there: ends a benchmark that does not go on without it."""
@@ -37,11 +33,6 @@ def folder_of(name: str) -> Path:
     if not path.is_dir():
         raise AbsentError(f"{path} is no folder")
     return path
-
-
-def mq2008() -> tuple[RankingData, list[Fold]]:
-    """The rows of LETOR 4.0 MQ2008 and its official folds."""
-    return read_folds(folder_of("letor4_mq2008"), n_columns=46)
 
 
 def articles() -> tuple[list[str], list[str]]:

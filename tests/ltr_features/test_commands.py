@@ -509,7 +509,8 @@ def test_rankers_are_checked_before_they_are_trained(tmp_path):
     assert "'lambdamart': n_estimators must be a whole number, got 'abc'" in refused(
         "rank", "train", absent, "--out", tmp_path / "r", "--param", "n_estimators=abc"
     )
-    assert "mine exists and is not a ranker" in refused("rank", "train", absent, "--out", mine)
+    said = refused("rank", "train", absent, "--out", mine)
+    assert "mine is not empty and holds no ranker" in said
 
 
 def test_parquet_is_measured_and_not_taken_for_text(tmp_path):

@@ -264,12 +264,6 @@ def test_a_given_weight_is_that_of_all_models():
     assert [one.word_weight_ for one in (model, *copies)] == [0.3] * 4
 
 
-def test_models_of_before_have_a_chosen_weight():
-    model = get_model("lsa")()
-    model.restore_weight({})
-    assert model.weight_header()["chosen"] is True
-
-
 def test_a_weight_is_left_to_words_unless_it_is_better():
     Q, D, query, document = problem()
     preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ssi_models.mixing import cross_validated
 from ssi_models.remarks import FitWarning
 from ssi_models.topics.language_model import UnigramLM
-from ssi_models.topics.mixture import TermProbabilities
 
 #        apple pear plum
 D = sp.csr_matrix([[2.0, 1, 0], [0, 1, 1], [0, 0, 0]])
@@ -61,39 +59,3 @@ def test_parameters_out_of_range_are_refused(options, message):
 def test_collections_without_words_are_refused():
     with pytest.raises(ValueError, match="no word"):
         UnigramLM().fit(Q, sp.csr_matrix((3, 3)))
-
-
-def made_up(n_queries=8, n_documents=5):
-    """Each query of one term; even queries are right by the unigram part, odd ones by the model."""
-    n = n_queries * n_documents
-    rng = np.random.default_rng(0)
-    unigram, model = rng.random(n), rng.random(n)
-    best = np.arange(n) % n_documents == 0
-    query = np.arange(n) // n_documents
-    unigram[best] = np.where(query[best] % 2 == 0, 2.0, 0.0)
-    model[best] = np.where(query[best] % 2 == 0, 0.0, 2.0)
-    ones = np.ones(n, np.float32)
-    parts = TermProbabilities(np.arange(n + 1), ones, np.full(n, 0.5), unigram, model)
-
-    def measure(scores):
-        return (scores.reshape(n_queries, n_documents).argmax(axis=1) == 0).astype(float)
-
-    return parts, measure, query
-
-
-def test_cross_validation_scores_with_the_weights_of_the_other_fold():
-    """Fold 0 holds the even queries, whose weight fold 1 gets, and the other way round: by
-    choosing on the other half, every query gets the wrong weight here."""
-    parts, measure, query = made_up()
-    grid = [(0.1, 0.0), (0.1, 1.0)]
-
-    def scores(weights):
-        return parts.log_likelihood(*weights)
-
-    found = cross_validated(grid, scores, measure, query, np.arange(8) % 2)
-    assert found.choices == {0: grid[0], 1: grid[1]}
-    assert measure(found.scores).sum() == 0
-    even = query % 2 == 0
-    np.testing.assert_array_equal(found.scores[even], scores(grid[0])[even])
-    with pytest.raises(ValueError, match="two folds"):
-        cross_validated(grid, scores, measure, query, np.zeros(8, int))

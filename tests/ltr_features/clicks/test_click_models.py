@@ -304,16 +304,6 @@ def test_unknown_models_are_refused():
         get_click_model("ubm")
 
 
-def test_the_order_of_pages_does_not_matter():
-    log = simulation("dbn").log(300)
-    sessions = twins.sessions_of(log)
-    pages = [(log.pair_query[pairs[0]], log.pair_document[pairs], positions, clicks)
-             for pairs, positions, clicks in sessions]  # fmt: skip
-    logs = log_of(pages), log_of(pages[::-1])
-    a, b = (DynamicBayesian().fit(x) for x in logs)
-    np.testing.assert_allclose(a.attractiveness_, b.attractiveness_, rtol=1e-9)
-
-
 def test_a_prior_on_pairs_does_not_move_the_examination():
     """Sparse as logs are: 1,200 pairs with two clicks each."""
     data = rows(60, 20, grades=(0, 2))

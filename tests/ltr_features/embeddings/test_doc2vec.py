@@ -9,7 +9,6 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features.embeddings.doc2vec import Doc2Vec
-from ssi_models.persistence import load_tensors, save_tensors
 
 
 @pytest.fixture(scope="module")
@@ -100,21 +99,6 @@ def test_a_saved_model_infers_the_same(model, texts, tmp_path):
     assert stored.source == "a test"
     with pytest.raises(InputError, match=r"ends? in \.safetensors"):
         model.save(tmp_path / "m.model")
-
-
-def test_files_that_tell_the_sum_of_the_rates_are_read(model, texts, tmp_path):
-    """Those of earlier versions: the passes and rates of gensim's defaults have that sum."""
-    path = tmp_path / "old.safetensors"
-    model.save(path)
-    header, tensors = load_tensors(path)
-    total = float(np.linspace(model.alpha, model.min_alpha, model.epochs).sum())
-    header = {k: v for k, v in header.items() if k not in ("alpha", "min_alpha", "epochs")}
-    save_tensors(path, {**header, "duration": total}, tensors)
-    old = Doc2Vec.load(path)
-    assert (old.epochs, old.min_alpha) == (15, 0.0001)
-    assert old.alpha == pytest.approx(0.025)
-    bags = bags_of(model, texts[:20])
-    np.testing.assert_allclose(old.infer(bags), model.infer(bags), rtol=1e-4, atol=1e-6)
 
 
 def test_gensim_files_are_pickles_and_need_trust(gensim_model, model, texts, tmp_path):

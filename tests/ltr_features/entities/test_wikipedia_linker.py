@@ -231,7 +231,7 @@ def test_bad_input_is_named(tmp_path, base):
     with pytest.raises(InputError, match="no article in it"):
         build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
     assert not (tmp_path / "kb").exists()
-    with pytest.raises(InputError, match="is not empty and not a knowledge base"):
+    with pytest.raises(InputError, match="is not empty and holds no knowledge base"):
         build_knowledge_base(tmp_path / "d.xml", tmp_path)
     with pytest.raises(InputError, match="is not a knowledge base; make one with"):
         WikipediaLinker(tmp_path)
