@@ -143,10 +143,10 @@ def test_random_links_in_both_directions_teach_nothing(hold_out):
     X = sp.csr_matrix(X)
     model = get_model("ssi")(rank=20, hold_out=hold_out, symmetric=True, max_epochs=10, threads=1)
     model.fit(X, X, links, excluded=np.arange(n))
-    # Where the reverses are learned from, it is above 0.3.
+    # Where the reverses are learned from, it is .18 to .27.
     assert model.history_.best_validation < 0.1
+    two = Preferences.from_pairs([0, 1], [1, 0], n_queries=n, n_documents=n)
     with pytest.raises(ValueError, match="all relevant pairs are held out, as they are or the"):
-        two = Preferences.from_pairs([0, 1], [1, 0], n_queries=n, n_documents=n)
         model.fit(X, X, two, excluded=np.arange(n))
 
 
