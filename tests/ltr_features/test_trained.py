@@ -74,6 +74,23 @@ def column(context, model, folder, words=0.0, **options):
 EVERY = all_pairs(asked())
 
 
+def test_pairs_of_other_queries_are_not_learned_from_the_other_way_round(tmp_path):
+    """Query i is made from document i, and what is relevant is so in both directions."""
+    given = replace(asked(grade=0), query_sources=np.arange(N_QUERIES))
+    learned = column(context_of(given), "opca", tmp_path).preferences(np.arange(18))
+    other = [(i, j) for i in range(18) for j in range(N_DOCUMENTS) if i % 4 == j % 4]
+    expected = [(i, j) for i, j in other if j not in range(18, N_QUERIES)]
+    assert [*zip(learned.query, learned.document, strict=True)] == expected
+    judged = given.judgements
+    one_way = judged.query < 18
+    fewer = Judgements(*(x[one_way] for x in (judged.query, judged.document, judged.grade)))
+    alone = column(context_of(replace(given, judgements=fewer)), "opca", tmp_path)
+    assert len(alone.preferences(np.arange(18))) == len(other)
+    assert alone.path(np.arange(18)) != column(context_of(given), "opca", tmp_path).path(
+        np.arange(18)
+    )
+
+
 @pytest.mark.parametrize("words", [0.0, 0.5])
 @pytest.mark.parametrize("name", PARAMS)
 def test_a_planted_label_cannot_reach_its_own_row(name, words, tmp_path):
