@@ -17,7 +17,9 @@ WIDTH = 100
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "▲": r"$\blacktriangle$",
+    "<": r"\textless{}", ">": r"\textgreater{}",
+    "[": "{[}",  # after a row's \\, a bare one would begin the argument of \\
+    "▲": r"$\blacktriangle$",
     "▼": r"$\blacktriangledown$", "−": "$-$",
 }  # fmt: skip
 

@@ -145,6 +145,11 @@ def test_one_table_as_text_and_as_latex() -> None:
     ]
 
 
+def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_row_above_in_latex() -> None:
+    table = Table("A name", ["Row", "Value"], [["a", "1"], ["[mine] b", "2"]])
+    assert r"{[}mine] b & 2 \\" in table.latex().splitlines()
+
+
 def test_properties_that_tell_no_queries_apart_are_left_out(
     make_report: Callable[..., Report],
 ) -> None:
