@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,10 +107,17 @@ class ReportFigures:
             yield f"{found.of.removesuffix('s')}-map", drawing
 
     def write(self, folder: Path) -> None:
-        """Write every figure into a new folder, as SVG and as PDF."""
+        """Write every figure into a new folder, as SVG and as PDF; of figures whose names differ only
+        in characters that file names cannot have, or in case, the later ones get a number."""
         folder.mkdir()
+        taken: set[str] = set()
         for name, drawing in self.named():
-            drawing.write(folder / name)
+            numbers = itertools.count(2)
+            free = name
+            while free.casefold() in taken:
+                free = f"{name}-{next(numbers)}"
+            taken.add(free.casefold())
+            drawing.write(folder / free)
 
 
 def report_figures(report: Report) -> ReportFigures:

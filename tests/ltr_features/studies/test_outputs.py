@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 from folders import different
 
+from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.study_figures import ReportFigures
 from ltr_features.studies.page.study_tables import significance_marks, systems_table
 
 
@@ -76,6 +79,18 @@ def test_figures_stand_alone(written):
             root = ElementTree.fromstring(content)
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
             assert b"var(" not in content  # colours are put in
+
+
+def test_figures_of_names_alike_as_file_names_are_all_kept(tmp_path):
+    drawings = [Drawing(title, "", 50, lambda figure: None) for title in ("one", "two", "three")]
+    curves = [
+        (Curve(name, "epoch", "loss", {}, None, "", ""), drawing)
+        for name, drawing in zip(("a b", "a_b", "A%B"), drawings, strict=True)
+    ]
+    ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
+    kept = [f"curve-{name}.svg" for name in ("a_b", "a_b-2", "A_B-3")]
+    for name, title in zip(kept, ("one", "two", "three"), strict=True):
+        assert title in (tmp_path / "figures" / name).read_text(encoding="utf-8")
 
 
 def test_the_same_report_gives_the_same_bytes(written, tmp_path):
