@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,17 +107,14 @@ class ReportFigures:
             yield f"{found.of.removesuffix('s')}-map", drawing
 
     def write(self, folder: Path) -> None:
-        """Write every figure into a new folder, as SVG and as PDF; of figures whose names differ only
-        in characters that file names cannot have, or in case, the later ones get a number."""
+        """Write every figure into a new folder, as SVG and as PDF. Where names are the same but for
+        case or characters that file names cannot have, later ones get a number."""
         folder.mkdir()
-        taken: set[str] = set()
+        times: Counter[str] = Counter()
         for name, drawing in self.named():
-            numbers = itertools.count(2)
-            free = name
-            while free.casefold() in taken:
-                free = f"{name}-{next(numbers)}"
-            taken.add(free.casefold())
-            drawing.write(folder / free)
+            times[name.casefold()] += 1
+            number = times[name.casefold()]
+            drawing.write(folder / (name if number == 1 else f"{name}--{number}"))
 
 
 def report_figures(report: Report) -> ReportFigures:

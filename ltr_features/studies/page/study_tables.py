@@ -262,5 +262,8 @@ def report_text(report: Report) -> str:
 
 def latex_tables(report: Report) -> str:
     """The table of systems of each study, as LaTeX."""
-    head = "% \\usepackage{booktabs,amssymb}\n"
+    head = (
+        "% \\usepackage{booktabs,amssymb}\n"
+        "% pdfLaTeX leaves out letters that are not Latin: use LuaLaTeX and a font with them\n"
+    )
     return head + "\n".join(systems_table(study).latex() for study in report.studies)

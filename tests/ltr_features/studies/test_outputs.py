@@ -88,7 +88,7 @@ def test_figures_of_names_alike_as_file_names_are_all_kept(tmp_path):
         for name, drawing in zip(("a b", "a_b", "A%B"), drawings, strict=True)
     ]
     ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
-    kept = [f"curve-{name}.svg" for name in ("a_b", "a_b-2", "A_B-3")]
+    kept = [f"curve-{name}.svg" for name in ("a_b", "a_b--2", "A_B--3")]
     for name, title in zip(kept, ("one", "two", "three"), strict=True):
         assert title in (tmp_path / "figures" / name).read_text(encoding="utf-8")
 
