@@ -44,8 +44,8 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ssi_models.topics.bilingual import PLSA as PLSA
     from ssi_models.topics.language_model import UnigramLM as UnigramLM
     from ssi_models.topics.translation import IBMModel1 as IBMModel1
+    from ssi_models.training.candidate_lists import CandidateLists as CandidateLists
     from ssi_models.training.options import TrainingOptions as TrainingOptions
-    from ssi_models.training.preferences import CandidateLists as CandidateLists
     from ssi_models.training.preferences import Preferences as Preferences
     from ssi_models.vocabulary import Vocabulary as Vocabulary
     from ssi_models.weighting import TfIdf as TfIdf

@@ -28,8 +28,9 @@ from ssi_models.base import MatchingModel
 from ssi_models.matrices import arrays
 from ssi_models.parallel import Executor
 from ssi_models.parameters import digest_of
+from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.loop import DivergenceWarning
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.preferences import Preferences
 
 
 class TrainedColumn:

@@ -10,7 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.preferences import Preferences
 
 
 def _none() -> NDArray[np.int64]:

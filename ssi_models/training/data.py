@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import arrays
+from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.held_out import (
     MAX_QUERIES,
     hold_out_pairs,
@@ -19,7 +20,6 @@ from ssi_models.training.held_out import (
 )
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
-    CandidateLists,
     Preferences,
     candidate_rows,
     check_any_left,

@@ -19,13 +19,13 @@ from ssi_models.matrices import check_rank
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
+from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import Choices, checkpoints, choose, usual
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
-    CandidateLists,
     Preferences,
     check_parts,
     check_preferences,
@@ -103,7 +103,7 @@ class TrainableModel(MatchingModel):
             groups: a label per query row; queries of one group are held out together.
             excluded: int64 [m], for each query a document row that is never its negative, never
                 ranked in validation and never fed back (the text that the query was drawn from),
-                or -1.
+                or -1. Pairs that are held-out ones the other way round are not learned from.
             candidates: document rows that may serve as negatives of all queries; None = all;
                 "relevant" = those that are relevant to a training query.
             candidate_lists: for each query, the documents that the model is to rank. Those that are

@@ -12,8 +12,9 @@ from ssi_models.projections.baselines import VSM, Baseline
 from ssi_models.registry import MODELS, get_model, load_model
 from ssi_models.remarks import FitWarning
 from ssi_models.stored_model import NotFittedError
+from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.loop import DivergenceWarning
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.preferences import Preferences
 from ssi_models.training.trainable import TrainableModel
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf

@@ -10,7 +10,8 @@ from ssi_models.s2net.model import S2Net
 from ssi_models.s2net.tuples import draw_negatives
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.batches import OwnNegatives, PairStream
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.candidate_lists import CandidateLists
+from ssi_models.training.preferences import Preferences
 
 # Query 0: documents 1 and 2 of grades 2 and 1, 3 rejected; query 1: 4; query 3: 0.
 PREFERENCES = Preferences.from_pairs(

@@ -17,10 +17,11 @@ from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
+from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import EARLY, checkpoints, choose
 from ssi_models.training.loop import DivergenceWarning, Epoch, History, Settings, train
 from ssi_models.training.options import RATES
-from ssi_models.training.preferences import CandidateLists, Preferences
+from ssi_models.training.preferences import Preferences
 
 
 def model(**more):
