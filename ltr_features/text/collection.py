@@ -21,7 +21,7 @@ from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of, many_reversed, n_reversed
+from ltr_features.text.id_rows import ids_of, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -299,12 +299,10 @@ class Collection:
             )
             judged, relevant = self.judgements, self.judgements.grade > 0
             ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
-            both = n_reversed(ends, ends, self.n_documents)
-            if many_reversed(both, len(ends[0])):
+            if both := n_reversed(ends, ends, self.n_documents):
                 found.append(
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
-                    "round, too, and models learn none whose reverse is held out or tested: judge "
-                    "one direction only"
+                    "round, too: models learn none whose reverse is held out or tested"
                 )
         if self._html_share >= _MUCH_HTML:
             found.append(

@@ -62,12 +62,6 @@ def n_reversed(
     return int((np.isin(second * n + first, among[0] * n + among[1]) & counted).sum())
 
 
-def many_reversed(n: float, of: float) -> bool:
-    """Whether so many of the pairs are there the other way round that it is worth a remark: a third
-    or more."""
-    return n > 0 and 3 * n >= of
-
-
 def known_rows(
     ids: Sequence[str], wanted: Sequence[str], path: str | os.PathLike[str], what: str
 ) -> NDArray[np.int64]:
