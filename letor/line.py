@@ -22,6 +22,7 @@ _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^1
 _SHOWN = 160
 
 _LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with their square
+OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
 
 
@@ -108,7 +109,7 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
 def _parse_label(word: bytes) -> np.float32:
     kind, label = parse_value(word)
     if kind is None:
-        table = "; RankingData.from_frame makes rows of a table" if b"," in word else ""
+        table = f"; {OF_A_TABLE}" if b"," in word else ""
         raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}{table}")
     if kind != NUMBER:
         raise LineError(f"the label '{shown(word)}' is {_KIND_NAMES[kind]}")

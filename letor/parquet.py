@@ -257,8 +257,9 @@ def _checked_metadata(path: Path, metadata: pq.FileMetaData) -> dict[str, Any]:
     text = (metadata.metadata or {}).get(KEY)
     if text is None:
         raise InputError(
-            f"{path}: not written by write_parquet (no 'letor' metadata): name its columns of "
-            "labels and queries, read_parquet(path, label=..., qid=...)"
+            f"{path}: not written by write_parquet (no 'letor' metadata): make rows of it by "
+            "`ltr-features convert`, or name its columns of labels and queries, "
+            "read_parquet(path, label=..., qid=...)"
         )
     meta: dict[str, Any] = json.loads(text)
     texts = meta["columns"] if "part" in meta else [*meta["columns"], *meta["query_ids"]]

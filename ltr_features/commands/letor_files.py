@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_features.commands.options import (
     EXIT_BAD_INPUT,
     MaxColumns,
     NonFinite,
     Threads,
     check_outputs,
+    settings,
     tell_replaced,
 )
 
@@ -78,7 +79,10 @@ def measure(
     definitions = official_measures(official) if official else conventions(cutoff)
     if not is_letor(data):
         if scores is None:
-            raise InputError(f"{data} holds judgements, no columns; give a ranking by --scores")
+            raise InputError(
+                f"{data} is read as judgements: give a ranking by --scores; of a table of features "
+                "`ltr-features convert` makes rows"
+            )
         rows, values, remarks = judged_ranking(scores, read_judgements(data))
     else:
         rejected: list[BadLine] = []
@@ -229,8 +233,8 @@ def convert(
     source: Annotated[
         Path,
         typer.Argument(
-            help="LETOR text (.gz, .bz2, .zst too), .parquet, or .jsonl: features that "
-            "Elasticsearch, OpenSearch or Solr logged."
+            help="LETOR text (.gz, .bz2, .zst too); a table of features (.csv, .tsv, .parquet); or "
+            ".jsonl: features that Elasticsearch, OpenSearch or Solr logged."
         ),
     ],
     target: Annotated[
@@ -241,35 +245,38 @@ def convert(
         Path | None, typer.Option(help="For a .run: scores of the rows, last on each line.")
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(help="For logged features: judgements; else all labels are 0.")
+        Path | None,
+        typer.Option(help="For features without labels: judgements; else all labels are 0."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="KEY=NAME of a table's column without a usual name: query, document, label; or "
+            "KEY=NUMBER if it has no header line."
+        ),
     ] = None,
     non_finite: NonFinite = "raise",
     max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Convert LETOR text to Parquet or back, rows to TREC files, or logged features to rows.
+    """Convert LETOR text to Parquet or back, rows to TREC files, or tables of features and logged
+    features to rows.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
-    from letor.column_names import check_format, read_rows, write_rows
+    import numpy as np
+
+    from letor.column_names import check_format, write_rows
     from letor.trec import qrels_of, run_of, write_qrels, write_run
-    from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.files import read_row_scores
 
+    letor = {"non_finite": non_finite, "max_columns": max_columns, "threads": threads}
     kind = next((s for s in (".qrels", ".run") if s in target.suffixes), None)
     if (kind == ".run") != (scores is not None):
         raise InputError("a .run, and only a .run, needs --scores: it is a ranking by scores")
     replaced = check_outputs(target, inputs=[source, scores, qrels])
     if kind is None:
         check_format(target)
-    logged = is_feature_log(source)
-    if qrels is not None and not logged:
-        raise InputError(f"--qrels is for logged features (.jsonl); {source} has labels")
-    if logged:
-        rows = read_feature_log(source, qrels)
-    else:
-        rows = read_rows(source, non_finite=non_finite, max_columns=max_columns, threads=threads)
-    if logged and qrels is None:
-        typer.echo("No judgements: every label is 0", err=True)
+    rows = _rows_of_any(source, qrels, column or [], letor)
     if kind is not None and rows.document_ids is None:
         raise InputError(
             f"{source}: rows have no document ids (#docid = ...), which TREC files need"
@@ -282,6 +289,41 @@ def convert(
             typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
+        if target.suffix != ".parquet" and (n := int(np.isnan(rows.X).sum())):
+            lost = counted(n, "missing value")
+            typer.echo(f"{lost} will be read as 0 from LETOR text; .parquet keeps them", err=True)
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{sizes}: {target}")
+
+
+def _rows_of_any(
+    source: Path, qrels: Path | None, column: Sequence[str], letor: Mapping[str, Any]
+) -> RankingData:
+    """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
+    from letor.column_names import read_rows
+    from ltr_features.sources.feature_log import is_feature_log, read_feature_log
+    from ltr_features.sources.feature_table import (
+        feature_table_columns,
+        is_feature_table,
+        read_feature_table,
+    )
+    from ltr_features.sources.usual_names import columns_in_words
+
+    is_table = is_feature_table(source)
+    if column and not is_table:
+        raise InputError(f"--column is for tables of features; {source} is none")
+    if is_table:
+        columns = feature_table_columns(source, settings(column, "--column"))
+        rows = read_feature_table(source, qrels, columns=columns)
+        typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
+        labels = "label" in columns or qrels is not None
+    elif is_feature_log(source):
+        rows, labels = read_feature_log(source, qrels), qrels is not None
+    elif qrels is not None:
+        raise InputError(f"--qrels is for features without labels; {source} has labels")
+    else:
+        rows, labels = read_rows(source, **letor), True
+    if not labels:
+        typer.echo("No judgements: every label is 0", err=True)
+    return rows

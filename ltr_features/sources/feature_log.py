@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from letor.dataset import GIVEN, RankingData
 from letor.errors import InputError
-from letor.missing import Missing
-from ltr_features.sources.files import check_same_ids, read_judgements
+from ltr_features.sources.files import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.records import json_lines
@@ -72,30 +70,7 @@ def read_feature_log(
     if not log.rows:
         raise InputError(f"{path}: no row; it must have logged features of (query, document) pairs")
     data = log.data(missing)
-    return data if judgements is None else _labelled(data, Path(judgements), log.path)
-
-
-def _labelled(data: RankingData, judgements: Path, path: Path) -> RankingData:
-    """The rows with labels; relevant documents and judged queries without rows are ``missing``."""
-    queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
-    documents = [] if data.document_ids is None else list(data.document_ids)
-    rows = dict.fromkeys(zip(queries, documents, strict=True), 0)
-    judged: dict[str, dict[int, int]] = {}
-    qrels = read_judgements(judgements)
-    check_same_ids(path, pd.DataFrame(list(rows), columns=["qid", "docno"]), qrels)
-    for query, document, label in qrels[["qid", "docno", "label"]].itertuples(index=False):
-        lost = judged.setdefault(query, {})
-        if (query, document) in rows:
-            rows[query, document] = max(label, 0)
-        elif label >= 1:
-            lost[label] = lost.get(label, 0) + 1
-    logged = set(data.query_ids)
-    relevant = {q: lost for q, lost in judged.items() if lost or q not in logged}
-    return replace(
-        data,
-        y=np.array(list(rows.values()), dtype=np.float32),
-        missing=Missing(relevant, frozenset(logged - set(judged))),
-    )
+    return data if judgements is None else labelled(data, judgements, log.path)
 
 
 @dataclass
@@ -164,7 +139,8 @@ def _documents(where: str, record: Mapping[str, Any]) -> Iterator[tuple[str, _Fe
         else:
             raise InputError(
                 f"{where}: neither hits with _id and fields._ltrlog (Elasticsearch, OpenSearch) "
-                f"nor documents with id and {_SOLR} (Solr)"
+                f"nor documents with id and {_SOLR} (Solr); a table of features is read as .csv, "
+                ".tsv or .parquet"
             )
 
 

@@ -153,7 +153,7 @@ def test_compressed_files(tmp_path: Path, suffix: str, compress) -> None:
     ("line", "reason"),
     [
         ("x qid:1 1:1", "label 'x' is not a number"),
-        ("1,1,0.5", "RankingData.from_frame makes rows of a table"),
+        ("1,1,0.5", "`ltr-features convert` and RankingData.from_frame make rows of a table"),
         ("1:2 qid:1 1:1", "label '1:2' is not a number"),
         ("nan qid:1 1:1", "label 'nan' is not a number"),
         ("1e99 qid:1 1:1", "label '1e99' is beyond float32"),

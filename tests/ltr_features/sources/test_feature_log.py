@@ -87,7 +87,7 @@ def test_the_command_gives_labelled_rows(tmp_path):
     again = CliRunner().invoke(
         app, ["convert", str(target), str(tmp_path / "c.parquet"), "--qrels", str(qrels)]
     )
-    assert "--qrels is for logged features" in str(again.exception)
+    assert "--qrels is for features without labels" in str(again.exception)
 
 
 def test_several_logs_have_names_of_their_own(tmp_path):

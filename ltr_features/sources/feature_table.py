@@ -1,0 +1,251 @@
+"""Read a table of features, such as data frames are saved as, as labelled rows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from letor.dataset import RankingData, distinct
+from letor.errors import InputError, LetorWarning
+from letor.frames import matrix
+from ltr_base.names import listed
+from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.feature_log import is_feature_log
+from ltr_features.sources.files import is_letor, labelled
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
+from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns
+from ltr_features.sources.usual_names import add_usual, plain_name
+
+#: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
+LABEL_NAMES = (
+    "label",
+    "grade",
+    "relevance",
+    "rel",
+    "judgement",
+    "judgment",
+    "rating",
+    "target",
+    "y",
+)
+_USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
+#: Words for no value and for two numbers, in lower case.
+_WORDS = {("", "na", "n/a", "nan", "null", "none"): None, ("true",): "1", ("false",): "0"}
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
+            pa.types.is_null)  # fmt: skip
+_SHOWN = 20  # characters of a value in messages
+
+
+def is_feature_table(path: Path) -> bool:
+    """Whether a file is a table by its name, and neither a feature log nor rows of our own."""
+    return is_table(path) and not is_feature_log(path) and not is_letor(path)
+
+
+def feature_table_columns(
+    path: Path, given: Mapping[str, ColumnName] | None = None
+) -> dict[str, ColumnName]:
+    """The columns of ``query``, ``document`` and ``label``, where the table has them.
+
+    Args:
+        path: the table.
+        given: those without usual names; numbers for CSV and TSV without a header line.
+
+    Raises:
+        InputError: another key, no such column, or no column of query ids.
+    """
+    columns, names = dict(given or {}), table_columns(path)
+    if unknown := sorted(set(columns) - set(_USUAL)):
+        raise InputError(f"column {unknown[0]}=...: the keys are {', '.join(_USUAL)}")
+    if are_names(list(columns.values())):
+        add_usual(columns, names, _USUAL)
+    if "query" not in columns:
+        raise InputError(
+            f"{path}: the columns are {column_list(names)}; none has a usual name for query ids: "
+            "name it, column query=..."
+        )
+    return columns
+
+
+def read_feature_table(
+    path: str | os.PathLike[str],
+    judgements: str | os.PathLike[str] | None = None,
+    *,
+    columns: Mapping[str, ColumnName] | None = None,
+) -> RankingData:
+    """Read a table with a row per (query, document) pair.
+
+    All columns of numbers that are not ids or labels are features. In CSV and TSV a column holds
+    numbers if its first value is one; true and false are 1 and 0; nothing, NA, NaN, null and None
+    are missing values (NaN). Rows of a query that are apart are brought together.
+
+    Args:
+        path: .csv, .tsv (also .gz, .bz2, .zst) or .parquet.
+        judgements: labels, see :func:`~ltr_features.sources.files.labelled`, for a table without.
+            Without both all labels are 0.
+        columns: the columns of ``query``, ``document`` and ``label`` that do not have usual names;
+            their numbers, from 1, in CSV and TSV without a header line, whose features are named by
+            their numbers.
+
+    Returns:
+        Queries in order of first appearance, their rows in the order of the table.
+
+    Warns:
+        LetorWarning: columns are left out, since they hold no numbers or have another usual name of
+            labels; or as :meth:`letor.dataset.RankingData.from_frame`.
+
+    Raises:
+        InputError: no such file, a missing column, id or label, a value that is no number, or no
+            column of numbers; the message names file and line or column.
+    """
+    path = Path(path)
+    roles = feature_table_columns(path, columns)
+    if judgements is not None and "label" in roles:
+        raise InputError(
+            f"{path} has labels, column {roles['label']!r}, so that judgements are not needed; to "
+            "use them, leave out the column"
+        )
+    names: list[ColumnName] = list(table_columns(path))
+    if not are_names(list(roles.values())):
+        names = list(range(1, len(names) + 1))
+    others = [name for name in names if name not in roles.values()]
+    labels = [name for name in others if plain_name(str(name)) in LABEL_NAMES]
+    table = _Table(path, roles, [name for name in others if name not in labels])
+    for block in blocks(path, [*roles.values(), *table.features]):
+        table.add(block)
+    if labels:
+        shown = [str(name) for name in labels]
+        _left_out(path, "as they have usual names of labels, too", shown)
+    rows = table.rows()
+    return rows if judgements is None else labelled(rows, judgements, path)
+
+
+class _Table:
+    """Collects blocks of a table.
+
+    Attributes:
+        roles: the columns of ids and labels. features: those that may be features.
+        holds_numbers: whether a column does, by its first value; absent while there was none.
+        first_word: the first value of columns that do not, by name.
+    """
+
+    def __init__(
+        self, path: Path, roles: Mapping[str, ColumnName], features: Sequence[ColumnName]
+    ) -> None:
+        self.path, self.roles, self.features = path, roles, features
+        self.holds_numbers: dict[ColumnName, bool] = {}
+        self.first_word: dict[ColumnName, str] = {}
+        self._of_roles: dict[str, list[pa.Array]] = {role: [] for role in roles}
+        self._of_features: dict[ColumnName, list[pa.Array]] = {name: [] for name in features}
+
+    def add(self, block: Block) -> None:
+        """Take the rows of a block."""
+        for role, column in self.roles.items():
+            take = self._labels if role == "label" else self._ids
+            self._of_roles[role].append(take(block, column))
+        for name in self.features:
+            self._of_features[name].append(self._numbers(block, name))
+
+    def rows(self) -> RankingData:
+        """All rows, those of a query together."""
+        features = [name for name in self.features if self.holds_numbers.get(name, True)]
+        if not features or not self._of_roles["query"]:
+            raise InputError(f"{self.path}: no {'rows' if features else 'column of numbers'}")
+        if self.first_word:
+            shown = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
+            _left_out(self.path, "as the first value is not a number", shown)
+        whole = {role: pa.chunked_array(parts) for role, parts in self._of_roles.items()}
+        table = pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
+        ids, query = distinct(whole["query"].to_pylist())
+        order = np.argsort(query, kind="stable")
+        try:
+            X, names = matrix(table)
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from None
+        labels = whole["label"].to_numpy() if "label" in whole else np.zeros(len(order))
+        documents = whole["document"].to_pylist() if "document" in whole else None
+        return RankingData(
+            X[order],
+            labels[order].astype(np.float32),
+            ids,
+            query[order],
+            names or [],
+            None if documents is None else np.array(documents, object)[order],
+        )
+
+    def _ids(self, block: Block, column: ColumnName) -> pa.Array:
+        """Ids as text; none is missing."""
+        try:
+            ids = pc.cast(block.columns[column], pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            kind = block.columns[column].type
+            raise InputError(f"{self.path}: column {column!r} holds {kind}, not ids") from None
+        empty = np.asarray(pc.equal(pc.fill_null(ids, ""), ""))
+        if empty.any():
+            raise InputError(f"{block.where(int(np.argmax(empty)))}: the id {column!r} is empty")
+        return ids
+
+    def _labels(self, block: Block, column: ColumnName) -> pa.Array:
+        """Numbers; none is missing."""
+        labels = self._numbers(block, column)
+        lost = np.asarray(labels.is_null())
+        if lost.any():
+            row = int(np.argmax(lost))
+            raise InputError(
+                f"{block.where(row)}: the label {column!r} is "
+                f"{block.columns[column][row].as_py()!r}, not a number; leave out pairs "
+                "that were not judged, or give them 0"
+            )
+        return labels
+
+    def _numbers(self, block: Block, column: ColumnName) -> pa.Array:
+        """float64 [n], null where there is no value, and all null in a column of other values."""
+        given, kind = block.columns[column], block.columns[column].type
+        nothing = pa.nulls(len(given), pa.float64())
+        if any(test(kind) for test in _NUMBERS):
+            return pc.cast(given, pa.float64(), safe=False)
+        if not pa.types.is_string(kind) or not self.holds_numbers.get(column, True):
+            self.holds_numbers[column] = False
+            self.first_word.setdefault(column, str(kind))
+            return nothing
+        with suppress(pa.ArrowInvalid):  # the usual case, in a fifth of the time
+            numbers = pc.cast(pc.if_else(pc.equal(given, ""), None, given), pa.float64())
+            if numbers.null_count < len(numbers):
+                self.holds_numbers[column] = True
+            return numbers
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(given))
+        for written, meant in _WORDS.items():
+            words = pc.if_else(pc.is_in(words, pa.array(written)), meant, words)
+        rows = np.flatnonzero(words.is_valid())
+        if not len(rows):
+            return nothing
+        if not self.holds_numbers.setdefault(column, _is_number(words[rows[0]])):
+            self.first_word[column] = given[rows[0]].as_py()
+            return nothing
+        try:
+            return pc.cast(words, pa.float64())
+        except pa.ArrowInvalid:
+            row = next(row for row in rows.tolist() if not _is_number(words[row]))
+            raise InputError(
+                f"{block.where(row)}: {column!r} is {given[row].as_py()!r}, not a number, though "
+                "the first value is one; correct it, or leave it empty if it is missing"
+            ) from None
+
+
+def _is_number(word: pa.Scalar) -> bool:
+    try:
+        word.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _left_out(path: Path, reason: str, columns: Sequence[str]) -> None:
+    left = f"{path}: left out, {reason}: {listed(columns, 20)}"
+    warnings.warn(left, LetorWarning, stacklevel=4)

@@ -1,0 +1,155 @@
+"""Tables of features: every format gives the same rows, and nothing is taken or left silently."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from letor.column_names import read_rows
+from letor.errors import InputError, LetorWarning
+from letor.missing import Missing
+from ltr_features.cli import app
+from ltr_features.sources.feature_table import read_feature_table
+
+FRAME = pd.DataFrame(
+    {
+        "query_id": ["b", "a", "b", "a"],
+        "doc_id": ["007", "d2", "d3", "d4"],
+        "relevance": [2, 0, 1, 0],
+        "query": [1.5, 2.5, 3.5, 4.5],  # a feature, though its name is usual for ids
+        "bm25": [0.25, np.nan, -3.0, 1e-3],
+        "in_stock": [True, False, True, True],
+    }
+)
+#: Queries in order of first appearance.
+EXPECTED = [[1.5, 0.25, 1], [3.5, -3, 1], [2.5, np.nan, 0], [4.5, 1e-3, 1]]
+
+
+def write(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+def csv(folder, *lines):
+    path = folder / "t.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
+def test_formats_give_the_same_rows(name, tmp_path):
+    rows = read_feature_table(write(FRAME, tmp_path / name))
+    np.testing.assert_array_equal(rows.X, np.array(EXPECTED, np.float32))
+    assert rows.column_names == ["query", "bm25", "in_stock"]
+    assert (rows.query_ids, list(rows.query_index)) == (["b", "a"], [0, 0, 1, 1])
+    assert (list(rows.document_ids), list(rows.y)) == (["007", "d3", "d2", "d4"], [2, 1, 0, 0])
+
+
+def test_columns_are_named_or_numbered(tmp_path):
+    path = csv(tmp_path, "3,q,0.5,x", "0,q,1.5,y")
+    rows = read_feature_table(path, columns={"label": 1, "query": 2, "document": 4})
+    assert (rows.column_names, rows.X.tolist(), list(rows.y)) == (["3"], [[0.5], [1.5]], [3, 0])
+    named = csv(tmp_path, "wanted,session,f", "1,s,2")
+    rows = read_feature_table(named, columns={"query": "session", "label": "wanted"})
+    assert (rows.query_ids, rows.column_names, rows.document_ids) == (["s"], ["f"], None)
+
+
+def test_words_for_missing_values_and_truth(tmp_path):
+    rows = read_feature_table(
+        csv(tmp_path, "qid,f,g,h", "1,NA,true,", "1, 2 ,FALSE,", "1,null,None,")
+    )
+    expected = [[np.nan, 1, np.nan], [2, 0, np.nan], [np.nan] * 3]
+    np.testing.assert_array_equal(rows.X, np.array(expected, np.float32))
+
+
+def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
+    path = csv(tmp_path, "qid,label,grade,title,price,f", "1,0,3,Red,'1,1", "1,1,0,,2,2")
+    with pytest.warns(LetorWarning) as told:
+        rows = read_feature_table(path)
+    assert rows.column_names == ["f"]
+    said = " ".join(str(w.message) for w in told)
+    assert "usual names of labels, too: grade" in said
+    assert """not a number: title ('Red'), price ("'1")""" in said
+    frame = FRAME.assign(seen=pd.Timestamp("2026-01-01"))
+    with pytest.warns(LetorWarning, match="seen"):
+        assert "seen" not in read_feature_table(write(frame, tmp_path / "t.parquet")).column_names
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["qid,label,f", "1,0,1", "1,0,x"], "line 3: 'f' is 'x', not a number"),
+        (["qid,label,f", "1,0,1", "1,,1"], "line 3: the label 'label' is ''"),
+        (["qid,label,f", "1,0,1", ",1,1"], "line 3: the id 'qid' is empty"),
+        (["qid,label,f", "1,0,1", "1,0,inf"], "t.csv: column 'f'"),
+        (["qid,label,title", "1,0,red"], "no column of numbers"),
+        (["qid,label,f"], "no rows"),
+        (["id,label,f", "1,0,1"], "none has a usual name for query ids"),
+    ],
+)
+def test_bad_tables_are_refused(lines, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        read_feature_table(csv(tmp_path, *lines))
+
+
+def test_a_word_far_down_is_found_in_its_line(tmp_path):
+    """Arrow reads a file in blocks; what a column holds is decided once."""
+    path = csv(tmp_path, "qid,label,f", *["1,0,0.125000000000000000000000"] * 60_000, "1,0,x")
+    with pytest.raises(InputError, match="line 60002: 'f' is 'x'"):
+        read_feature_table(path)
+
+
+def test_judgements_give_labels(tmp_path):
+    path = csv(tmp_path, "qid,docno,f", "1,a,1", "1,b,2", "2,a,3")
+    (tmp_path / "qrels").write_text("1 0 b 2\n1 0 gone 1\n", encoding="utf-8")
+    rows = read_feature_table(path, tmp_path / "qrels")
+    assert list(rows.y) == [0, 2, 0]
+    assert rows.missing == Missing({"1": {1: 1}}, frozenset({"2"}))
+    with pytest.raises(InputError, match="has labels, column 'relevance'"):
+        read_feature_table(write(FRAME, tmp_path / "t.parquet"), tmp_path / "qrels")
+
+
+@pytest.fixture
+def convert(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return CliRunner().invoke(app, ["convert", *arguments])
+
+    return run
+
+
+def test_convert_tells_columns_and_missing_values(convert, tmp_path):
+    write(FRAME, tmp_path / "t.csv")
+    result = convert("t.csv", "rows.txt")
+    assert result.exit_code == 0, result.output
+    assert "query 'query_id', document 'doc_id', label 'relevance'" in result.output
+    assert "features: query, bm25, in_stock" in result.output
+    assert "1 missing value will be read as 0" in result.output
+    assert read_rows(tmp_path / "rows.txt").column_names == ["query", "bm25", "in_stock"]
+    result = convert("t.csv", "rows.parquet")
+    assert "missing value" not in result.output
+    assert np.isnan(read_rows(tmp_path / "rows.parquet").X).sum() == 1
+
+
+def test_convert_refuses_columns_that_do_nothing(convert, tmp_path):
+    (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n", encoding="utf-8")
+    result = convert("rows.txt", "rows.parquet", "--column", "query=qid")
+    assert "rows.txt is none" in str(result.exception)
+    write(FRAME, tmp_path / "t.csv")
+    result = convert("t.csv", "rows.parquet", "--column", "quer=qid")
+    assert "the keys are query, document, label" in str(result.exception)
+
+
+def test_convert_tells_that_labels_are_unknown(convert, tmp_path):
+    write(FRAME.drop(columns="relevance"), tmp_path / "t.csv")
+    assert "every label is 0" in convert("t.csv", "rows.parquet").output
