@@ -28,6 +28,10 @@ _PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(
           "test": "test(?:set)?"}  # fmt: skip
 
 
+class RowsDifferError(InputError):
+    """Folds have different rows of a query, such as those with columns of their own models."""
+
+
 def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingData, list[Fold]]:
     """Read all rows of a folder of LETOR files, and the folds over them.
 
@@ -55,14 +59,62 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
         return _read(Path(folder), options)
 
 
+def read_fold(
+    home: str | os.PathLike[str], **options: Any
+) -> tuple[Fold, tuple[RankingData, RankingData, RankingData]]:
+    """Read the training, validation and test rows of one fold's folder, and their queries.
+
+    Args:
+        options: for ``letor.svmlight.read_letor``.
+
+    Raises:
+        InputError: a file is missing, the files differ in their columns, or share a query.
+    """
+    with reading(home, "all files must have the same columns"):
+        paths = [_needed_file(Path(home), part) for part in _PARTS]
+        train, validation, test = parts = [read_rows(path, **options) for path in paths]
+        _check_widths(paths, parts)
+        lists = (part.all_query_ids for part in parts)
+        return Fold(Path(home).name, *lists), (train, validation, test)
+
+
+def read_tested(
+    folder: str | os.PathLike[str], **options: Any
+) -> list[tuple[Path, Fold, RankingData]]:
+    """Read the folders ``Fold1``, ``Fold2``, ..., whose rows of a query may differ: the folder of
+    each, for :func:`read_fold`, its queries and its test rows.
+
+    Raises:
+        InputError: as :func:`read_fold`; or a fold is missing between others, folds differ in their
+            columns, or a query is tested twice.
+    """
+    found, tested = [], dict[str, Path]()
+    for home in _without_gap(_homes(Path(folder))):
+        fold, (*_, test) = read_fold(home, **options)
+        _check_tested_once(home, fold, tested)
+        found.append((home, fold, test))
+    with reading(folder, "all files must have the same columns"):
+        _check_widths([home for home, _, _ in found], [test for *_, test in found])
+    return found
+
+
 def fold_parts(folder: Path) -> dict[str, dict[str, Path | None]]:
     """The files of ``Fold1``, ``Fold2``, ... in a folder, by the fold's name and by "train",
     "validation" and "test"; None where one is missing. No folds if there is no such folder."""
     homes = _homes(folder)
     return {
-        f"Fold{n}": {part: _part_file(homes[n], part) if n in homes else None for part in _PARTS}
+        f"Fold{n}": part_files(homes[n]) if n in homes else dict.fromkeys(_PARTS)
         for n in range(1, max(homes, default=0) + 1)
     }
+
+
+def part_files(home: Path) -> dict[str, Path | None]:
+    """The files "train", "validation" and "test" of a fold's folder; None where one is missing.
+
+    Raises:
+        InputError: there are several files of a part.
+    """
+    return {part: _part_file(home, part) for part in _PARTS}
 
 
 def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
@@ -179,10 +231,7 @@ def _read_fold_folders(
     for home in homes:
         lists = {}
         for part in _PARTS:
-            path = _part_file(home, part)
-            if path is None:
-                usual = {"validation": "vali"}.get(part, part)
-                raise InputError(f"{home} has no {part} file ({usual}.txt or the like)")
+            path = _needed_file(home, part)
             data = read_rows(path, **options)
             _check_widths([*paths[:1], path], [*kept[:1], data])
             new = []
@@ -190,7 +239,7 @@ def _read_fold_folders(
             for query_id, digest in zip(data.all_query_ids, digests, strict=True):
                 earlier, where = seen.setdefault(query_id, (digest, path))
                 if earlier != digest:
-                    raise InputError(
+                    raise RowsDifferError(
                         f"{path}: query {query_id} has other rows than in {where}; read the "
                         "folds one by one"
                     )
@@ -201,14 +250,26 @@ def _read_fold_folders(
                 paths.append(path)
             lists[part] = data.all_query_ids
         folds.append(Fold(home.name, **lists))
-        for query_id in folds[-1].test:
-            if query_id in tested:
-                raise InputError(
-                    f"{home}: its test query {query_id} is a test query of {tested[query_id]} too, "
-                    "but a query is tested once: read the folds one by one"
-                )
-            tested[query_id] = home
+        _check_tested_once(home, folds[-1], tested)
     return concatenate(kept), folds
+
+
+def _check_tested_once(home: Path, fold: Fold, tested: dict[str, Path]) -> None:
+    for query_id in fold.test:
+        if query_id in tested:
+            raise InputError(
+                f"{home}: its test query {query_id} is a test query of {tested[query_id]} too, "
+                "but a query is tested once: read the folds one by one"
+            )
+        tested[query_id] = home
+
+
+def _needed_file(home: Path, part: str) -> Path:
+    path = _part_file(home, part)
+    if path is None:
+        usual = {"validation": "vali"}.get(part, part)
+        raise InputError(f"{home} has no {part} file ({usual}.txt or the like)")
+    return path
 
 
 def _digests(data: RankingData) -> list[bytes]:

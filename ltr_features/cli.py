@@ -15,6 +15,7 @@ from ltr_features.commands import (
     clicks,
     collections,
     columns,
+    columns_append,
     experiments,
     featuresets,
     letor_files,
@@ -48,6 +49,7 @@ app.command()(letor_files.validate)
 app.command()(letor_files.convert)
 app.command()(pipelines.serve)
 app.command()(collections.wikipedia)
+columns.app.command("append")(columns_append.columns_append)
 columns.app.command("export")(featuresets.columns_export)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")

@@ -25,7 +25,7 @@ ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
 ltr_features.feature_builder ltr_features.pipeline
 ltr_features.column_workers ltr_features.rank_workers
-ltr_features.blocks ltr_features.stored_folds
+ltr_features.blocks ltr_features.stored_folds ltr_features.fold_columns
 ltr_features.feature_files
 ltr_features.row_columns
 ltr_features.feature_table ltr_features.remarks ltr_features.added_documents

@@ -1,4 +1,4 @@
-"""Feature columns: ``columns list``, ``columns build``, ``columns append``."""
+"""Feature columns: ``columns list``, ``columns build``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
-    Columns,
-    NonFinite,
     Progress,
     Threads,
     Workspace,
@@ -43,6 +40,27 @@ Families = Annotated[
 FamilyOptions = Annotated[
     list[str] | None,
     typer.Option("--option", help="FAMILY.KEY=VALUE: a parameter of a family."),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        help="A trained model as a column, for example ssi, or titles=ssi to name the column "
+        "titles; may be repeated.",
+        autocompletion=completion.models,
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: a parameter of a model."),
+]
+Recipes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--recipe",
+        help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made: field, "
+        "min_document_frequency, word_weight or terms (words, letter-trigrams, both).",
+    ),
 ]
 
 
@@ -92,25 +110,9 @@ def columns_build(
     ],
     family: Families = None,
     option: FamilyOptions = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A trained model as a column, for example ssi, or titles=ssi to name the column "
-            "titles; may be repeated.",
-            autocompletion=completion.models,
-        ),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: a parameter of a model."),
-    ] = None,
-    recipe: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made: field, "
-            "min_document_frequency, word_weight or terms (words, letter-trigrams, both)."
-        ),
-    ] = None,
+    model: Models = None,
+    param: Params = None,
+    recipe: Recipes = None,
     depth: Annotated[int, typer.Option(min=1, help="Candidates per query, by BM25.")] = 100,
     candidates: Annotated[
         list[str] | None,
@@ -184,7 +186,7 @@ def columns_build(
     from ltr_features.studies.progress import Reporter
 
     families = families_of(family or [], option or [], needed=not model)
-    recipes = _recipes(model or [], param or [], recipe or [], seed)
+    recipes = recipes_of(model or [], param or [], recipe or [], seed)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
     n_folds = 5 if recipes else 0
@@ -235,71 +237,6 @@ def columns_build(
     tell_replaced(replaced)
 
 
-@app.command("append")
-def columns_append(
-    file: Annotated[
-        Path, typer.Argument(help="LETOR file whose lines name '#docid = ID', or .parquet.")
-    ],
-    out: Annotated[
-        Path, typer.Option(help="The new file; in LETOR text the old lines stay byte for byte.")
-    ],
-    workspace: Annotated[
-        Path | None,
-        typer.Option(
-            help="Workspace folder with the texts of the rows; not needed for the families scores "
-            "and vectors."
-        ),
-    ] = None,
-    family: Families = None,
-    option: FamilyOptions = None,
-    model_file: Annotated[
-        list[Path] | None,
-        typer.Option(help="A model of `models fit`, trained on other queries; may be repeated."),
-    ] = None,
-    on_missing: Annotated[
-        Literal["raise", "zero"],
-        typer.Option(help="Rows whose query or document has no text: stop, or 0 in new columns."),
-    ] = "raise",
-    columns: Columns = None,
-    non_finite: NonFinite = "raise",
-    threads: Threads = None,
-) -> None:
-    """Append columns to a LETOR file, joined with its texts by query id and document id.
-
-    A model may not score queries whose judgements it was trained on; for model columns in all parts
-    of a fold see `columns build`. If the last features are absent from all rows of one file of a
-    data set, give --columns, so that new columns have the same numbers in all its files.
-
-    Example: ltr-features columns append train.txt --workspace workspace --family vsm --out
-    new.txt"""
-    from letor.column_names import append_named, check_format, read_rows
-    from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.fitted import load_fitted
-    from ltr_features.row_columns import columns_of_rows
-
-    families = families_of(family or [], option or [], needed=not model_file)
-    check_format(out)
-    replaced = check_outputs(out, inputs=[file, *(model_file or [])])
-    context = None if workspace is None else open_workspace(workspace, threads=threads)
-    options: dict[str, Any] = {
-        "n_columns": columns,
-        "non_finite": non_finite,
-        "threads": threads,
-    }
-    rows = read_rows(file, **options)
-    families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
-    new = columns_of_rows(rows, families, context, on_missing=on_missing)
-    ids = append_named(file, out, new.values, new.provenance, **options)
-    for number, name in zip(ids, new.provenance, strict=True):
-        typer.echo(f"{number}: {name}")
-    if new.n_without_text:
-        typer.echo(f"{new.n_without_text:,} of {len(rows):,} rows have no text: 0", err=True)
-    tell_replaced(replaced)
-    typer.echo(f"{counted(len(rows), 'row')}: {out}")
-    for remark in new.remarks:
-        typer.echo(remark, err=True)
-
-
 def families_of(
     names: Sequence[str], options: Sequence[str], *, needed: bool = True
 ) -> list[ColumnFamily]:
@@ -318,9 +255,10 @@ def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]
     return found or {"bm25": {"depth": depth}}
 
 
-def _recipes(
+def recipes_of(
     models: Sequence[str], params: Sequence[str], recipe: Sequence[str], seed: int
 ) -> list[LearnedColumn]:
+    """The columns named by ``--model``, with the settings of ``--param`` and ``--recipe``."""
     from ltr_base.former import present_names
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.parameters import check_names, check_values

@@ -303,19 +303,19 @@ def _rows_of_any(
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
     from letor.column_names import read_rows
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
-    from ltr_features.sources.feature_table import (
-        feature_table_columns,
-        is_feature_table,
-        read_feature_table,
+    from ltr_features.sources.table_rows import (
+        is_table_of_rows,
+        read_table_rows,
+        row_columns_of,
     )
     from ltr_features.sources.usual_names import columns_in_words
 
-    is_table = is_feature_table(source)
+    is_table = is_table_of_rows(source)
     if column and not is_table:
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:
-        columns = feature_table_columns(source, settings(column, "--column"))
-        rows = read_feature_table(source, qrels, columns=columns)
+        columns = row_columns_of(source, settings(column, "--column"))
+        rows = read_table_rows(source, qrels, columns=columns)
         typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
         labels = "label" in columns or qrels is not None
     elif is_feature_log(source):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -22,7 +24,7 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
-from letor.fold_files import read_folds
+from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
 from letor.folds import Fold, has_relevant, k_fold
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -31,7 +33,7 @@ from letor.tuning import GRIDS, tune
 from ltr_base.names import counted
 from ltr_base.source_code import packages_of
 from ltr_features.columns.registry import family_class, get_family
-from ltr_features.remarks import family_remarks
+from ltr_features.remarks import family_remarks, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
@@ -55,24 +57,39 @@ class LetorStudy(Study):
     described = StudyConfig
     config: StudyConfig
     _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
+    #: Of folds whose rows differ: the folder of each, and the provenance of its columns.
+    _homes: Mapping[str, Path] = MappingProxyType({})
+    _notes: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
     @cached_property
     def _data(self) -> tuple[RankingData, list[Fold], dict[str, str] | None]:
-        """The rows, the official folds, and the groups of the queries."""
+        """The rows, the official folds, and the groups of the queries. Where folds have columns of
+        their own models, the rows are the test rows of all folds."""
         config, groups = self.config, self.config.groups
-        rows, official = read_folds(
-            self.data / config.folder, n_columns=config.n_columns, non_finite=config.non_finite
-        )
-        if config.columns:
-            rows = self._with_columns(rows)
+        try:
+            rows, official = read_folds(self.data / config.folder, **self._options)
+        except RowsDifferError:
+            if not all(scheme.official for scheme in config.schemes):
+                raise
+            apart = read_tested(self.data / config.folder, **self._options)
+            rows, official = concatenate([rows for *_, rows in apart]), [f for _, f, _ in apart]
+            self._homes = {fold.name: home for home, fold, _ in apart}
+            self._notes = {fold.name: rows.provenance for _, fold, rows in apart}
+        rows = self._with_columns(rows)
         for ranker in config.rankers:
             ranker.chosen(rows.column_names)
         if groups is None:
             return rows, official, None
         return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"n_columns": self.config.n_columns, "non_finite": self.config.non_finite}
+
     def _with_columns(self, rows: RankingData) -> RankingData:
         """The rows with the further columns."""
+        if not self.config.columns:
+            return rows
         chosen = [
             get_family(c.family, **with_paths(family_class(c.family), c.options, self.data))
             for c in self.config.columns
@@ -113,7 +130,8 @@ class LetorStudy(Study):
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
         rows, official, _ = self._data
-        digest = digest_of_rows(rows)
+        whole = self.identity(self.data / self.config.folder) if self._homes else None
+        digest = digest_of_rows(rows) if whole is None else whole
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
             folds = _folds(scheme, rows, official, fit)
@@ -124,7 +142,7 @@ class LetorStudy(Study):
         return found
 
     def _stage(
-        self, place: dict[str, Any], digest: str, fold: Fold, ranker: RankerConfig
+        self, place: dict[str, Any], digest: Any, fold: Fold, ranker: RankerConfig
     ) -> Planned:
         config, fit = self.config, place["fit"]
         ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
@@ -156,8 +174,15 @@ class LetorStudy(Study):
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
         """Training, validation and test rows of a fold; those of the last fold used are cached."""
         if self._split is None or self._split[0] is not fold:
-            self._split = fold, fold.split(self._data[0])
+            self._split = fold, self._read_parts(fold)
         return self._split[1]
+
+    def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
+        if not self._homes:
+            return fold.split(self._data[0])
+        train, validation, test = read_fold(self._homes[fold.name], **self._options)[1]
+        with_columns = self._with_columns
+        return with_columns(train), with_columns(validation), with_columns(test)
 
     def report(self) -> Contents:
         trained, frames = [], []
@@ -169,7 +194,7 @@ class LetorStudy(Study):
                 values.insert(column, key, place[key])
             frames.append(values)
         rows, _, groups = self._data
-        remarks = family_remarks(rows.provenance)
+        remarks = grouped_remarks(self._notes) or family_remarks(rows.provenance)
         results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
         tables = make_tables(self.config, results)
         page = document(self.config, results, tables)

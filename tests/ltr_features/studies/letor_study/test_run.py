@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import ttest_1samp
 from small_studies import LETOR, write_letor
 
+from letor.column_names import write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
@@ -316,3 +317,34 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert "2 fits: spread" in (folder / "report.html").read_text()
+
+
+def test_folds_whose_rows_differ_are_read_apart(tmp_path):
+    """A column of the fold's own models: informative in each fold, in scales that differ."""
+    write_letor(tmp_path / "data")
+    rows, folds = read_folds(tmp_path / "data/toy")
+    homes = tmp_path / "data/apart"
+    for number, fold in enumerate(folds, start=1):
+        for name, part in zip(("train", "vali", "test"), fold.split(rows), strict=True):
+            notes = {"own": {"remarks": [f"was fitted in fold {fold.name}"]}}
+            wider = part.with_columns(["own"], number * (part.y + 1), notes)
+            write_rows(wider, homes / fold.name / f"{name}.txt")
+    text = """kind = "letor"
+title = "Apart"
+folder = "apart"
+[[rankers]]
+label = "own"
+ranker = "coordinate-ascent"
+columns = ["own"]
+grid = {}
+"""
+    (tmp_path / "apart.toml").write_text(text)
+    report = run_file(tmp_path / "apart.toml", data=tmp_path / "data", out=tmp_path / "out")
+    values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
+    assert sorted(values["qid"].unique()) == sorted(rows.query_ids)
+    relevant = values[values["MAP"] > 0]
+    assert relevant["MAP"].min() == 1  # the column orders the rows of every test query by label
+    assert "own, all 4 folds: was fitted in fold" in (report / "tables.txt").read_text()
+    (tmp_path / "dealt.toml").write_text(f"{text}[[schemes]]\nname = 'new'\nk = 3\nseed = 1\n")
+    with pytest.raises(InputError, match="other rows than in"):
+        run_file(tmp_path / "dealt.toml", data=tmp_path / "data", out=tmp_path / "dealt")

@@ -43,12 +43,12 @@ _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.t
 _SHOWN = 20  # characters of a value in messages
 
 
-def is_feature_table(path: Path) -> bool:
+def is_table_of_rows(path: Path) -> bool:
     """Whether a file is a table by its name, and neither a feature log nor rows of our own."""
     return is_table(path) and not is_feature_log(path) and not is_letor(path)
 
 
-def feature_table_columns(
+def row_columns_of(
     path: Path, given: Mapping[str, ColumnName] | None = None
 ) -> dict[str, ColumnName]:
     """The columns of ``query``, ``document`` and ``label``, where the table has them.
@@ -73,7 +73,7 @@ def feature_table_columns(
     return columns
 
 
-def read_feature_table(
+def read_table_rows(
     path: str | os.PathLike[str],
     judgements: str | os.PathLike[str] | None = None,
     *,
@@ -105,7 +105,7 @@ def read_feature_table(
             column of numbers; the message names file and line or column.
     """
     path = Path(path)
-    roles = feature_table_columns(path, columns)
+    roles = row_columns_of(path, columns)
     if judgements is not None and "label" in roles:
         raise InputError(
             f"{path} has labels, column {roles['label']!r}, so that judgements are not needed; to "

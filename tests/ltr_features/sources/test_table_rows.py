@@ -13,7 +13,7 @@ from letor.column_names import read_rows
 from letor.errors import InputError, LetorWarning
 from letor.missing import Missing
 from ltr_features.cli import app
-from ltr_features.sources.feature_table import read_feature_table
+from ltr_features.sources.table_rows import read_table_rows
 
 FRAME = pd.DataFrame(
     {
@@ -45,7 +45,7 @@ def csv(folder, *lines):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
 def test_formats_give_the_same_rows(name, tmp_path):
-    rows = read_feature_table(write(FRAME, tmp_path / name))
+    rows = read_table_rows(write(FRAME, tmp_path / name))
     np.testing.assert_array_equal(rows.X, np.array(EXPECTED, np.float32))
     assert rows.column_names == ["query", "bm25", "in_stock"]
     assert (rows.query_ids, list(rows.query_index)) == (["b", "a"], [0, 0, 1, 1])
@@ -54,17 +54,15 @@ def test_formats_give_the_same_rows(name, tmp_path):
 
 def test_columns_are_named_or_numbered(tmp_path):
     path = csv(tmp_path, "3,q,0.5,x", "0,q,1.5,y")
-    rows = read_feature_table(path, columns={"label": 1, "query": 2, "document": 4})
+    rows = read_table_rows(path, columns={"label": 1, "query": 2, "document": 4})
     assert (rows.column_names, rows.X.tolist(), list(rows.y)) == (["3"], [[0.5], [1.5]], [3, 0])
     named = csv(tmp_path, "wanted,session,f", "1,s,2")
-    rows = read_feature_table(named, columns={"query": "session", "label": "wanted"})
+    rows = read_table_rows(named, columns={"query": "session", "label": "wanted"})
     assert (rows.query_ids, rows.column_names, rows.document_ids) == (["s"], ["f"], None)
 
 
 def test_words_for_missing_values_and_truth(tmp_path):
-    rows = read_feature_table(
-        csv(tmp_path, "qid,f,g,h", "1,NA,true,", "1, 2 ,FALSE,", "1,null,None,")
-    )
+    rows = read_table_rows(csv(tmp_path, "qid,f,g,h", "1,NA,true,", "1, 2 ,FALSE,", "1,null,None,"))
     expected = [[np.nan, 1, np.nan], [2, 0, np.nan], [np.nan] * 3]
     np.testing.assert_array_equal(rows.X, np.array(expected, np.float32))
 
@@ -72,14 +70,14 @@ def test_words_for_missing_values_and_truth(tmp_path):
 def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
     path = csv(tmp_path, "qid,label,grade,title,price,f", "1,0,3,Red,'1,1", "1,1,0,,2,2")
     with pytest.warns(LetorWarning) as told:
-        rows = read_feature_table(path)
+        rows = read_table_rows(path)
     assert rows.column_names == ["f"]
     said = " ".join(str(w.message) for w in told)
     assert "usual names of labels, too: grade" in said
     assert """not a number: title ('Red'), price ("'1")""" in said
     frame = FRAME.assign(seen=pd.Timestamp("2026-01-01"))
     with pytest.warns(LetorWarning, match="seen"):
-        assert "seen" not in read_feature_table(write(frame, tmp_path / "t.parquet")).column_names
+        assert "seen" not in read_table_rows(write(frame, tmp_path / "t.parquet")).column_names
 
 
 @pytest.mark.parametrize(
@@ -96,24 +94,24 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
 )
 def test_bad_tables_are_refused(lines, message, tmp_path):
     with pytest.raises(InputError, match=message):
-        read_feature_table(csv(tmp_path, *lines))
+        read_table_rows(csv(tmp_path, *lines))
 
 
 def test_a_word_far_down_is_found_in_its_line(tmp_path):
     """Arrow reads a file in blocks; what a column holds is decided once."""
     path = csv(tmp_path, "qid,label,f", *["1,0,0.125000000000000000000000"] * 60_000, "1,0,x")
     with pytest.raises(InputError, match="line 60002: 'f' is 'x'"):
-        read_feature_table(path)
+        read_table_rows(path)
 
 
 def test_judgements_give_labels(tmp_path):
     path = csv(tmp_path, "qid,docno,f", "1,a,1", "1,b,2", "2,a,3")
     (tmp_path / "qrels").write_text("1 0 b 2\n1 0 gone 1\n", encoding="utf-8")
-    rows = read_feature_table(path, tmp_path / "qrels")
+    rows = read_table_rows(path, tmp_path / "qrels")
     assert list(rows.y) == [0, 2, 0]
     assert rows.missing == Missing({"1": {1: 1}}, frozenset({"2"}))
     with pytest.raises(InputError, match="has labels, column 'relevance'"):
-        read_feature_table(write(FRAME, tmp_path / "t.parquet"), tmp_path / "qrels")
+        read_table_rows(write(FRAME, tmp_path / "t.parquet"), tmp_path / "qrels")
 
 
 @pytest.fixture

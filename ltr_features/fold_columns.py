@@ -1,0 +1,214 @@
+"""Columns of trained models for the folds of an existing LETOR data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.column_names import append_named, read_rows, write_rows
+from letor.dataset import RankingData
+from letor.fold_files import layout, part_files, read_folds
+from letor.folds import Fold, k_fold, training_parts
+from letor.rankers.rows import check_whole_labels
+from ltr_features.columns.base import ColumnFamily, check_distinct
+from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.out_of_fold import check_folds
+from ltr_features.feature_table import learned_columns
+from ltr_features.row_columns import RowColumns, columns_of_rows
+from ltr_features.sources.letor_join import LetorJoin, join_letor
+from ltr_features.stored_folds import PARTS
+from ltr_features.text.collection import Judgements
+
+#: Parts of the training queries of a fold whose queries no other fold tests.
+N_PARTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FoldRows:
+    """The rows of a data set with folds, and their texts.
+
+    Attributes:
+        path: a folder of one of the layouts of :func:`letor.fold_files.read_folds`; or a file.
+        rows: all rows, each query once.
+        folds: the folds of the files.
+        join: the rows that have texts.
+        context: the texts; its judgements are the labels of the rows.
+        seed: seed of the parts of training queries that no other fold tests.
+    """
+
+    path: Path
+    rows: RankingData
+    folds: Sequence[Fold]
+    join: LetorJoin
+    context: ColumnContext
+    seed: int = 0
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        context: ColumnContext,
+        *,
+        n_folds: int = 5,
+        on_missing: Literal["raise", "zero"] = "raise",
+        seed: int = 0,
+        **options: Any,
+    ) -> FoldRows:
+        """Read a folder, or a file, whose queries are dealt into folds.
+
+        Args:
+            context: the texts; judgements that it has are not used.
+            n_folds: number of folds of a file, 4 or more; queries of one text stay together.
+            on_missing: see :func:`~.letor_join.join_letor`.
+            options: of :func:`letor.svmlight.read_letor`.
+
+        Raises:
+            InputError: as :func:`~letor.fold_files.read_folds` and :func:`~.letor_join.join_letor`;
+                or a label is not a whole number.
+        """
+        folds: list[Fold] = []
+        if path.is_dir():
+            rows, folds = read_folds(path, **options)
+        else:
+            check_folds(n_folds)
+            rows = read_rows(path, **options)
+        check_whole_labels([rows], "a trained column")
+        join = join_letor(rows, context.collection, on_missing=on_missing)
+        labels = Judgements(*_strongest(join, rows.y[join.rows].astype(np.int64)))
+        labelled = replace(context, collection=replace(context.collection, judgements=labels))
+        data = cls(path, rows, folds, join, labelled, seed)
+        return data if folds else replace(data, folds=data._dealt(rows.all_query_ids, n_folds))
+
+    @property
+    def suffix(self) -> str:
+        """ ".parquet" if the files are in Parquet, ".txt" for LETOR text."""
+        if self._layout in ("file", "parts"):
+            return ".txt"
+        train = part_files(self._home(self.folds[0]))["train"]
+        return ".parquet" if train is not None and train.suffix == ".parquet" else ".txt"
+
+    @property
+    def _layout(self) -> str:
+        return layout(self.path) if self.path.is_dir() else "file"
+
+    def _home(self, fold: Fold) -> Path:
+        return self.path if self._layout == "fold" else self.path / fold.name
+
+    def columns(
+        self,
+        models: Sequence[LearnedColumn],
+        families: Sequence[ColumnFamily] = (),
+        *,
+        models_folder: Path | None = None,
+        on_progress: Callable[[str, Any], None] | None = None,
+    ) -> Iterator[RowColumns]:
+        """Yield for each fold the columns of all rows: those of the families, which are the same in
+        all folds, and those of the models. No row is scored by a model that saw its label, see
+        :func:`~.feature_table.learned_columns`; rows without text have 0.
+
+        Raises:
+            InputError: two columns share a name, or as :func:`~.feature_table.learned_columns`.
+        """
+        names = [name for family in families for name in family.column_names]
+        check_distinct([*names, *(model.name for model in models)])
+        same = RowColumns(
+            np.empty((len(self.rows), 0), np.float32), {}, self.join.n_without_text, []
+        )
+        if families:
+            same = columns_of_rows(self.rows, families, self.context, on_missing="zero")
+        table = replace(self.rows, missing=None).select_columns([]).select_rows(self.join.rows)
+        folds = [fold.only(table.query_ids) for fold in self.folds]
+        made = learned_columns(
+            self.context,
+            table,
+            models,
+            [self._with_parts(folds, fold) for fold in folds],
+            pairs=self.join.pairs,
+            folder=models_folder,
+            on_progress=on_progress,
+        )
+        for fold in made:
+            values = np.hstack([same.values, self.join.spread(fold.values)])
+            yield replace(same, values=values, provenance={**same.provenance, **fold.provenance})
+
+    def write(self, fold: Fold, columns: RowColumns, out: Path) -> list[Path]:
+        """Write a fold's files with the columns appended to their rows, and return their paths.
+
+        They are the files of the fold, with their names and every old byte; those of a file, or of
+        a folder with S1, S2, ..., are written anew as train.txt, vali.txt and test.txt.
+
+        Raises:
+            InputError: a column has the name of an old one, or a file has changed meanwhile.
+        """
+        threads = self.context.threads
+        home = out if self._layout == "fold" else out / fold.name
+        home.mkdir(parents=True, exist_ok=True)
+        if self._layout in ("file", "parts"):
+            wider = self.rows.with_columns(
+                list(columns.provenance), columns.values, columns.provenance
+            )
+            targets = [home / f"{part}.txt" for part in PARTS.values()]
+            for rows, target in zip(fold.split(wider), targets, strict=True):
+                write_rows(rows, target, threads=threads)
+            return targets
+        targets = []
+        for source in filter(None, part_files(self._home(fold)).values()):
+            targets.append(home / source.name)
+            values = columns.values[self._places(source)]
+            n_columns = self.rows.X.shape[1]  # the last ones may be absent from a file
+            append_named(
+                source,
+                targets[-1],
+                values,
+                columns.provenance,
+                n_columns=n_columns,
+                threads=threads,
+            )
+        return targets
+
+    def _places(self, path: Path) -> NDArray[np.int64]:
+        """int64 [n]: the place of each row of a file among all rows."""
+        part = read_rows(path, n_columns=self.rows.X.shape[1], threads=self.context.threads)
+        number = {query: i for i, query in enumerate(self.rows.query_ids)}
+        order, offsets = self.rows.order, self.rows.offsets
+        queries = [number[query] for query in part.query_ids]
+        places = np.empty(len(part), np.int64)
+        places[part.order] = np.concatenate(
+            [np.zeros(0, np.int64), *(order[offsets[i] : offsets[i + 1]] for i in queries)]
+        )
+        return places
+
+    def _with_parts(self, folds: Sequence[Fold], fold: Fold) -> Fold:
+        """The fold; if others do not test all of its training queries, with parts of its own."""
+        tested = chain.from_iterable(training_parts(folds, fold))
+        if set(tested) == set(fold.train):
+            return fold
+        return replace(fold, parts=[part.test for part in self._dealt(fold.train, N_PARTS)])
+
+    def _dealt(self, queries: Sequence[str], n: int) -> list[Fold]:
+        """Seeded folds of the queries; those of one text stay together."""
+        collection = self.context.collection
+        label = collection.kept_together()
+        groups = None
+        if label is not None:
+            of = dict(zip(collection.query_ids, label.tolist(), strict=True))
+            groups = [of.get(query, query) for query in queries]  # text, or none
+        return k_fold(queries, n, seed=self.seed, groups=groups)
+
+
+def _strongest(
+    join: LetorJoin, grade: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Query, document and grade of each distinct pair; of several rows the largest grade."""
+    query, document = join.pairs.query, join.pairs.document
+    order = np.lexsort((-grade, document, query))
+    query, document, grade = query[order], document[order], grade[order]
+    first = np.append(True, (np.diff(query) != 0) | (np.diff(document) != 0))
+    return query[first], document[first], grade[first]
