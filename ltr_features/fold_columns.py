@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from letor.column_names import append_named, read_rows, write_rows
 from letor.dataset import RankingData
-from letor.fold_files import layout, part_files, read_folds
+from letor.errors import InputError
+from letor.fold_files import RowsDifferError, layout, part_files, read_folds
 from letor.folds import Fold, k_fold, training_parts
 from letor.rankers.rows import check_whole_labels
 from ltr_features.columns.base import ColumnFamily, check_distinct
@@ -75,7 +76,13 @@ class FoldRows:
         """
         folds: list[Fold] = []
         if path.is_dir():
-            rows, folds = read_folds(path, **options)
+            try:
+                rows, folds = read_folds(path, **options)
+            except RowsDifferError as error:
+                raise InputError(
+                    f"{error}; if they differ in columns of models, append all models to the rows "
+                    "without them at once: --model ssi --model s2net"
+                ) from None
         else:
             check_folds(n_folds)
             rows = read_rows(path, **options)

@@ -178,6 +178,12 @@ def test_the_collections_own_judgements_are_not_used(collection, tmp_path):
     assert values_of(tmp_path / "b") == values_of(tmp_path / "c")
 
 
+def test_models_are_appended_together(collection, tmp_path):
+    append(collection, write_folds(tmp_path / "a"), tmp_path / "b")
+    with pytest.raises(InputError, match="append all models to the rows without them at once"):
+        FoldRows.read(tmp_path / "b", ColumnContext.of(collection))
+
+
 def test_rows_without_text(collection, tmp_path):
     source = write_folds(tmp_path / "a")
     for path in source.rglob("*.txt"):
