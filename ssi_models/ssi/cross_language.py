@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.matrices import arrays, check_csr
+from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import (
     AUTO,
@@ -51,7 +51,8 @@ class CrossLanguageSSI(TrainableModel):
     pairs, where each pair is a text with the words of both sides, and training continues from
     cross-language LSA; with "normal" they start at N(0, init_scale^2), as in the paper, which is
     better with many pairs of short texts. "auto" tries both and keeps the second if it ranks
-    held-out queries better.
+    held-out queries better. Words that are in no training pair start at 0, so that they add
+    nothing to scores.
 
     ``fit`` takes one more option, ``monolingual``: queries [m_E, V_d] in the documents' language
     and preferences over them and the rows of D. Each step is then followed by one for this task.
@@ -145,10 +146,24 @@ class CrossLanguageSSI(TrainableModel):
             for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
                 start[:, : A.shape[1]] = part
                 start[:, A.shape[1] :] = 0  # few pairs give fewer dimensions
+        else:
+            for start, texts in zip(starts, self._paired(data), strict=True):
+                start[np.bincount(texts.indices, minlength=len(start)) == 0] = 0
         U, V = (EmbeddingTable(start, rate, self.training.adagrad_start) for start in starts)
         return TowerScorer(
             data.Q, data.D, ("U", U), [("V", V)], None, workers, polynomial=self._polynomial
         )
+
+    def _paired(self, data: TrainingData) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """The texts of relevant pairs that U and V learn from: the random embedding of a word in
+        none of them would stay as it is, and add noise to every score."""
+        pairs = data.training
+        queries, documents = take_rows(data.Q, pairs.query), take_rows(data.D, pairs.document)
+        if self._monolingual is not None:
+            Q_E, own = self._monolingual
+            rows = take_rows(Q_E, own.query), take_rows(data.D, own.document)
+            documents = sp.vstack([documents, *rows], format="csr")
+        return queries, documents
 
     @property
     def _polynomial(self) -> Polynomial:

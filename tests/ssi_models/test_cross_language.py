@@ -75,6 +75,30 @@ def test_the_start_ranks_as_cross_language_lsa():
     np.testing.assert_allclose(dots, lengths * cosines, atol=1e-5)
 
 
+def with_word(X, column):
+    """Unit rows with one more word."""
+    wider = np.hstack([X.toarray(), column])
+    return sp.csr_matrix(wider / np.linalg.norm(wider, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("task", [None, "both", "documents"])
+@pytest.mark.parametrize("init", INITS)
+def test_words_of_no_training_pair_add_nothing_to_scores(init, task):
+    Q, D, pairs, own = two_languages()
+    known, known_own = (
+        p.pairs(np.flatnonzero((p.query < 40) & (p.document < 40))) for p in (pairs, own)
+    )
+    unpaired = (np.arange(60)[:, None] >= 40).astype(np.float32)
+    Q, D = (with_word(X, unpaired) for X in (Q, D))
+    options = {} if task is None else {"monolingual": (D, known_own)}
+    model = CrossLanguageSSI(4, init=init, sharing=task or "both", **QUICK)
+    model.fit(Q, D, known, candidates=np.arange(40), **options)
+    assert model.U_[:12].any(axis=1).all()
+    assert model.V_[:18].any(axis=1).all()
+    assert not model.U_[12].any()
+    assert not model.V_[18].any()
+
+
 def test_the_better_start_is_kept():
     Q, D, pairs, _ = two_languages()
     fitted = {i: CrossLanguageSSI(4, init=i, **QUICK).fit(Q, D, pairs) for i in (*INITS, "auto")}

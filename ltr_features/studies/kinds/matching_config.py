@@ -37,6 +37,7 @@ class TaskConfig(Section):
         train_share: share of the links, or of the articles, used for training.
         use_share: share of the training links that is used.
         n_words: number of most frequent words in the dictionary; None for all words.
+        cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
         min_documents: words that occur in fewer documents are left out.
         heaviest: number of words with the largest tf-idf weights that a text keeps; None for all.
         query_words: number of random words of the source article in a query; None for all.
@@ -53,6 +54,7 @@ class TaskConfig(Section):
     train_share: float = Field(0.7, gt=0, lt=1)
     use_share: float = Field(1.0, gt=0, le=1)
     n_words: int | None = Field(None, ge=1)
+    cjk_bigrams: bool = False
     min_documents: int = Field(1, ge=1)
     heaviest: int | None = Field(None, ge=1)
     query_words: int | None = Field(None, ge=1)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_features.columns.context import MANY_UNKNOWN
 from ltr_features.studies.kinds.matching_config import (
     MatchingConfig,
     PaperNumbers,
@@ -119,7 +120,9 @@ def document(results: MatchingResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, "MAP",
         notes=config.notes, definitions=DEFINITIONS,
-        answer=" ".join(_given_away(*task) for task in results.facts.items()).strip(),
+        answer=" ".join(
+            warn(*task) for task in results.facts.items() for warn in (_given_away, _untaught)
+        ).strip(),
     )  # fmt: skip
 
 
@@ -133,6 +136,25 @@ def _given_away(task: str, facts: Mapping[str, float]) -> str:
         f"Task {task!r}: {n:,} of {of:,} test pairs are training pairs the other way round, so "
         "that models may only repeat what they were taught; if links have no direction, set "
         'split = "linked-pairs".'
+    )
+
+
+def _untaught(task: str, facts: Mapping[str, float]) -> str:
+    """A warning, if many words of a task's test texts are in no training text of their language.
+    Where queries and documents share their words, such a word still matches itself."""
+    if facts["shared_words"]:
+        return ""
+    many = [
+        f"{100 * share:.0f} % of the words of test {side} are in no training {one}"
+        for side, one in (("queries", "query"), ("documents", "document"))
+        if (share := facts[f"untaught_{one}_words"]) >= MANY_UNKNOWN
+    ]
+    if not many:
+        return ""
+    return (
+        f"Task {task!r}: {' and '.join(many)}, so that no model can match them; add training "
+        "pairs, or, if the language has no spaces between words, set cjk_bigrams = true (Chinese, "
+        "Japanese) or put spaces between them."
     )
 
 

@@ -106,10 +106,20 @@ class Task:
             "training_pairs": len(self.train),
             "test_pairs": len(self.test),
             "reversed_pairs": n_reversed(test, train, self.D.shape[0]),
+            "shared_words": float((self.excluded >= 0).all()),
+            "untaught_query_words": _untaught(self.Q, self.train.query, self.test.query),
+            "untaught_document_words": _untaught(self.D, self.train.document, self.test.document),
             "test_queries": len(self.asked),
             "database": len(self.database),
             "triples": self.triples.shape[1],
         }
+
+
+def _untaught(X: sp.csr_matrix, train: NDArray[np.int64], test: NDArray[np.int64]) -> float:
+    """The share of the words of test texts that are in no training text."""
+    taught = np.bincount(X[np.unique(train)].indices, minlength=X.shape[1]) > 0
+    words = X[np.unique(test)].indices
+    return float(1 - taught[words].mean()) if len(words) else 0.0
 
 
 def task_files(config: TaskConfig, data: Path) -> list[Path]:
@@ -318,7 +328,8 @@ def draw_words(
 
 def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
     """Counts of the words in the task's dictionary, columns in code point order."""
-    words, counts = count_terms(texts, Analyzer(min_length=1), threads=threads)
+    analyzer = Analyzer(min_length=1, cjk_bigrams=config.cjk_bigrams)
+    words, counts = count_terms(texts, analyzer, threads=threads)
     frequency = np.bincount(counts.indices, weights=counts.data, minlength=len(words))
     documents = np.bincount(counts.indices, minlength=len(words))
     allowed = np.flatnonzero(documents >= config.min_documents)

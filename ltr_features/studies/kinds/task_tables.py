@@ -80,7 +80,7 @@ class TablesSection(Section):
     """
 
     title: str
-    introduction: str
+    introduction: str = ""
     seed: int = 0
     repeats: int = Field(1, ge=1)
     tasks: dict[str, Any] = Field(min_length=1)

@@ -71,12 +71,56 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
 def test_the_verdict_warns_of_answers_that_training_gives_away(finished):
     *_, report = finished
     config = SimpleNamespace(tables=[], scatter=None, title="", introduction="", notes=[])
-    facts = {"many": {"reversed_pairs": 3, "test_pairs": 4},
-             "few": {"reversed_pairs": 1, "test_pairs": 4}}  # fmt: skip
+    facts = {"many": {"reversed_pairs": 3, "test_pairs": 4, "shared_words": 1},
+             "few": {"reversed_pairs": 1, "test_pairs": 4, "shared_words": 1}}  # fmt: skip
     page = document(MatchingResults(config, {}, facts, {}))
     assert "Task 'many': 3 of 4 test pairs are training pairs the other way" in page.verdict
     assert "'few'" not in page.verdict
     assert "Task" not in (report / "verdict.txt").read_text("utf-8")
+
+
+LANGUAGES = """
+kind = "matching"
+title = "Packages"
+[tasks.mates]
+source = "pairs"
+folder = "packages"
+cjk_bigrams = {bigrams}
+[[tables]]
+name = "mates"
+title = "Mates"
+task = "mates"
+[[tables.rows]]
+label = "CL-LSA"
+model = "cl-lsa"
+params = {{ rank = 4, word_weight = 0.0, vocabularies = "separate" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("space", "bigrams", "unknown"),
+    [("", "false", "100 %"), ("", "true", "33 %"), (" ", "false", None)],
+)
+def test_the_verdict_warns_of_words_that_training_does_not_have(tmp_path, space, bigrams, unknown):
+    """Names of two Japanese words, each known by itself: without spaces they are one unknown word,
+    or three pairs of characters, of which that in the middle is unknown."""
+    nouns = {"音楽": "music", "画像": "image", "動画": "video"}
+    verbs = {"編集": "editor", "再生": "player", "変換": "converter"}
+    names = [(f"{n}{space}{v}", f"{nouns[n]} {verbs[v]}") for n in nouns for v in verbs]
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    test = names[::4]
+    train = [name for name in names if name not in test]
+    for part, chosen in {"train": train, "dev": train[:1], "test": test}.items():
+        for language, texts in zip(("ja", "en"), zip(*chosen, strict=True), strict=True):
+            (folder / f"{part}.{language}").write_text("\n".join(texts) + "\n", "utf-8")
+    toml = tmp_path / "small.toml"
+    toml.write_text(LANGUAGES.format(bigrams=bigrams), "utf-8")
+    report = run_file(toml, data=tmp_path, out=tmp_path / "out", threads=1)
+    verdict = " ".join((report / "verdict.txt").read_text("utf-8").split())
+    said = f"Task 'mates': {unknown} of the words of test queries are in no training query, so that"
+    assert (said in verdict) if unknown else ("Task" not in verdict)
+    assert "of test documents" not in verdict
 
 
 def test_queries_made_of_one_document_are_tested_together(finished):
