@@ -158,12 +158,13 @@ class CrossLanguageSSI(TrainableModel):
         """The texts of relevant pairs that U and V learn from: the random embedding of a word in
         none of them would stay as it is, and add noise to every score."""
         pairs = data.training
-        queries, documents = take_rows(data.Q, pairs.query), take_rows(data.D, pairs.document)
+        queries = take_rows(data.Q, np.unique(pairs.query))
+        documents = [take_rows(data.D, np.unique(pairs.document))]
         if self._monolingual is not None:
             Q_E, own = self._monolingual
-            rows = take_rows(Q_E, own.query), take_rows(data.D, own.document)
-            documents = sp.vstack([documents, *rows], format="csr")
-        return queries, documents
+            documents.append(take_rows(Q_E, np.unique(own.query)))
+            documents.append(take_rows(data.D, np.unique(own.document)))
+        return queries, sp.vstack(documents, format="csr")
 
     @property
     def _polynomial(self) -> Polynomial:
