@@ -15,7 +15,7 @@ from markupsafe import Markup
 from letor.files import atomic_path
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, PALETTE, Drawing
 from ltr_features.studies.page.study_figures import dots
-from ltr_features.studies.page.tables import Table, wrapped
+from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,15 @@ class Document:
         parts += [_section_text(section) for section in self.sections]
         parts.append("\n".join(wrapped(f"{n}: {text}") for n, text in self.definitions.items()))
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def latex(self) -> str:
+        """All tables as LaTeX."""
+        tables = (
+            table.latex(f"{section.name}-{number}")
+            for section in self.sections
+            for number, table in enumerate(section.tables, 1)
+        )
+        return LATEX_HEAD + "\n".join(tables)
 
 
 def _section_text(section: Section) -> str:

@@ -96,7 +96,7 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
     assert pd.read_csv(folder / "squares.csv")["square"].tolist() == [4, 9]
     manifest = json.loads((folder / "manifest.json").read_text())
     charts = {"figures/overview.svg", "figures/overview.pdf"}
-    shown = {"report.html", "tables.txt", "verdict.txt", "squares.csv", *charts}
+    shown = {"report.html", "tables.txt", "tables.tex", "verdict.txt", "squares.csv", *charts}
     assert manifest["verdict"] == "Expectations met: 1 of 2."
     assert manifest["files"] == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in sorted(shown)
