@@ -77,8 +77,7 @@ def _outcome(study: Study) -> dict[str, Any]:
         "numbers": (
             f"{study.measures[0]} {verdicts.value(row['baseline_mean'])} → "
             f"{verdicts.value(row['system_mean'])} ({verdicts.percent(row['relative'])}), "
-            f"{study.test.confidence:.0%} interval {verdicts.signed(row['low'])} to "
-            f"{verdicts.signed(row['high'])}, {verdicts.p_equals(row['p_corrected'])}. "
+            f"{verdicts.interval(study, row)}, {verdicts.p_equals(row['p_corrected'])}. "
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
         "hard": _hard_in_short(study),
@@ -98,7 +97,7 @@ def _hard_in_short(study: Study) -> str:
         shown["both systems on average"] = study.hard_for_both(row)
     parts = (
         f"on the {r['n_queries']:,} queries that are hard for {by}: {verdicts.signed(r['gain'])} "
-        f"{study.hard_measure} ({verdicts.signed(r['low'])} to {verdicts.signed(r['high'])})"
+        f"{study.hard_measure} ({verdicts.interval(study, r)})"
         for by, r in shown.items()
     )
     return verdicts.capital("; ".join(parts)) + "."
