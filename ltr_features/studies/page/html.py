@@ -94,10 +94,12 @@ def _hard_in_short(study: Study) -> str:
     row = headline[0]
     shown = {row["chosen_by"]: row}
     if row["related"]:
-        shown["both systems on average"] = study.hard_for_both(row)
+        both = study.hard_for_both(row)
+        shown["both systems on average"] = {**both, "p_corrected": both["p"]}
     parts = (
         f"on the {r['n_queries']:,} queries that are hard for {by}: {verdicts.signed(r['gain'])} "
-        f"{study.hard_measure} ({verdicts.interval(study, r)})"
+        f"{study.hard_measure} ({verdicts.interval(study, r)}, "
+        f"{verdicts.p_equals(r['p_corrected'])})"
         for by, r in shown.items()
     )
     return verdicts.capital("; ".join(parts)) + "."

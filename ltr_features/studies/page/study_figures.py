@@ -19,7 +19,7 @@ from ltr_features.studies.page.charts.gains import gains
 from ltr_features.studies.page.charts.importance import importance
 from ltr_features.studies.page.charts.scatter import scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
-from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
+from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TIE
@@ -162,9 +162,9 @@ def _overview(report: Report) -> Drawing:
         for pair in study.shown_pairs:
             row = study.comparison(pair, measure)
             middle, low, high = (mean + row[name] for name in ("difference", "low", "high"))
-            style = STYLES[outcome_of(row)]
-            label = study.label_of(pair[0])
-            estimates.append(Estimate(label, middle, f"{middle:.3f}", style, low, high))
+            outcome, label = outcome_of(row), study.label_of(pair[0])
+            shown = f"{middle:.3f} {MARKS[outcome]}".strip()
+            estimates.append(Estimate(label, middle, shown, STYLES[outcome], low, high))
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
         panels.append((study.name, ordered, mean))
     measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))

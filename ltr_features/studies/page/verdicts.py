@@ -16,6 +16,8 @@ from ltr_features.studies.statistics.significance import TIE, corrected
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
 """Colours of the outcomes."""
+MARKS = {"helps": "▲", "hurts": "▼", "no significant difference": ""}
+"""What tells the outcomes without colours."""
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
