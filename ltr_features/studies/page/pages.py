@@ -24,7 +24,8 @@ class Section:
 
     Attributes:
         name: unique on the page. facts: a sentence on sizes.
-        checks: sign (✓, ≈, ✗) and sentence of each expectation. remarks: label and sentence.
+        checks: sign and sentence of each expectation: ✓ met, (✓) met but not significantly,
+            ≈ not met but within chance, ✗ not met. remarks: label and sentence.
         notes: sentences. figures: caption and drawing.
         folded: lines by heading; the page shows them collapsed at first.
     """
@@ -74,7 +75,10 @@ class Document:
             return self.answer
         ties = signs.count("≈")
         tied = f" ({ties} more within chance)" if ties else ""
-        held = f"Expectations met: {signs.count('✓')} of {len(signs)}{tied}."
+        unsure = signs.count("(✓)")
+        unshown = f", {unsure} of them not significantly" if unsure else ""
+        met = signs.count("✓") + unsure
+        held = f"Expectations met: {met} of {len(signs)}{unshown}{tied}."
         return f"{self.answer} {held}" if self.answer else held
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:
