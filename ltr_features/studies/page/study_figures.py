@@ -28,6 +28,8 @@ IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
 NEAREST_OF = 8
 SCATTERED = 2000
+#: File systems allow names of 255 bytes, with ending, number and the mark of an unfinished file.
+NAME_BYTES = 200
 
 
 @dataclass(frozen=True)
@@ -107,11 +109,13 @@ class ReportFigures:
             yield f"{found.of.removesuffix('s')}-map", drawing
 
     def write(self, folder: Path) -> None:
-        """Write every figure into a new folder, as SVG and as PDF. Where names are the same but for
-        case or characters that file names cannot have, later ones get a number."""
+        """Write every figure into a new folder, as SVG and as PDF. Long names are cut. Where names
+        are then the same but for case or characters that file names cannot have, later ones get a
+        number."""
         folder.mkdir()
         times: Counter[str] = Counter()
-        for name, drawing in self.named():
+        for whole, drawing in self.named():
+            name = whole.encode()[:NAME_BYTES].decode(errors="ignore")
             times[name.casefold()] += 1
             number = times[name.casefold()]
             drawing.write(folder / (name if number == 1 else f"{name}--{number}"))

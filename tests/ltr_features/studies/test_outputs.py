@@ -103,3 +103,13 @@ def test_the_same_report_gives_the_same_bytes(written, tmp_path):
     report, folder = written
     write_outputs(report, tmp_path)
     assert different(folder, tmp_path) == set()
+
+
+def test_figures_of_very_long_names_are_all_kept(tmp_path):
+    drawings = [Drawing("one", "", 50, lambda figure: None)] * 2
+    curves = [
+        (Curve("система " * 60 + end, "epoch", "loss", {}, None, "", ""), drawing)
+        for end, drawing in zip("ab", drawings, strict=True)
+    ]
+    ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
+    assert len(list((tmp_path / "figures").glob("curve-система_система*.pdf"))) == 2
