@@ -264,6 +264,11 @@ def hard_query_verdict(study: Study) -> str:
         f"{changes(row['gain'])} against {baseline} ({percent(row['relative_gain'])}), "
         f"{interval(study, row)}, {p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
     )
+    if row["n_zero"]:
+        text += (
+            f" On {row['n_zero']:,} of them all three have 0, as where nothing relevant is to be "
+            "found; these dilute the gain."
+        )
     if not row["related"]:
         return text
     both = study.hard_for_both(row)

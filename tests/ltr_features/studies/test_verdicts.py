@@ -137,6 +137,17 @@ def test_a_third_ranking_that_is_related_to_the_baseline_is_told() -> None:
     assert f"new {changes(both['gain'])}, 95% interval {signed(both['low'])} to" in text
 
 
+def test_hard_queries_on_which_nobody_finds_anything_are_told() -> None:
+    old, new, third = (
+        pd.Series(values, list("abcde"))
+        for values in ([0, 0, 0, 0.2, 0.9], [0, 0, 0.3, 0.4, 0.9], [0, 0, 0, 0.3, 0.9])
+    )
+    table = hard_query_table(old, {"new": new}, selectors={"third": third})
+    text = hard_query_verdict(replace(study([0.0], n=5), hard_queries=table))
+    assert "(the 4 on which a third ranking, third, does poorly" in text
+    assert "On 2 of them all three have 0" in text
+
+
 def test_few_queries_have_too_narrow_intervals() -> None:
     assert "With so few of them, the intervals are too narrow." in group_verdict(study([0.1], n=8))
 
