@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import NAME_BYTES, slug
 from ltr_features.studies.page.charts.correlation import correlation
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -28,8 +28,6 @@ IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
 NEAREST_OF = 8
 SCATTERED = 2000
-#: File systems allow names of 255 bytes, with ending, number and the mark of an unfinished file.
-NAME_BYTES = 200
 
 
 @dataclass(frozen=True)
