@@ -168,6 +168,10 @@ def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> d
     return {**params, "seed": params.get("seed", seed.default) + fit}
 
 
+#: File systems allow names of 255 bytes, with ending, number and the mark of an unfinished file.
+NAME_BYTES = 200
+
+
 def slug(name: str) -> str:
     """Turn a system's name into a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)

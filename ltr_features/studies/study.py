@@ -50,8 +50,8 @@ class Contents:
     """The files of a report that consists of tables.
 
     Attributes:
-        document: becomes ``report.html``, ``tables.txt`` and ``verdict.txt``; its overview and the
-            charts of its sections become ``figures/*.{svg,pdf}``.
+        document: becomes ``report.html``, ``tables.txt``, ``tables.tex`` and ``verdict.txt``; its
+            overview and the charts of its sections become ``figures/*.{svg,pdf}``.
         tables: become ``NAME.csv``. texts: further text files by name.
     """
 
@@ -63,7 +63,12 @@ class Contents:
         """Write all files into an existing folder."""
         page = self.document
         ending = rows_ending(page.verdict, page.means, page.measure)
-        page_files = {"report.html": page.html(), "tables.txt": page.text(), ENDING: ending}
+        page_files = {
+            "report.html": page.html(),
+            "tables.txt": page.text(),
+            "tables.tex": page.latex(),
+            ENDING: ending,
+        }
         for name, text in {**page_files, **self.texts}.items():
             pages.write(text, folder / name)
         (folder / "figures").mkdir()

@@ -61,6 +61,9 @@ class ClickthroughResults(Results[RowResult]):
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+_SIGNS = {"held": "✓", "not contradicted": "(✓)"}
+
+
 def document(results: ClickthroughResults) -> Document:
     """Every table with the checks of its expectations."""
     config = results.config
@@ -71,7 +74,7 @@ def document(results: ClickthroughResults) -> Document:
             facts=facts_line(results, table),
             tables=[_table(results, table)],
             checks=[
-                ("✓" if check.held else "✗", check_text(check, config.measures))
+                (_SIGNS.get(check.outcome, "✗"), check_text(check, config.measures))
                 for check in checks(results, table)
             ],
             remarks=[*_work(results, table), *results.remarks(table)],
@@ -152,7 +155,8 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
         "other: λ1 of the collection and λ2 of the title's own words for models of counts, the "
         "weight of the tf-idf cosine for the others; one group of numbers per half.",
         "Expected": "“A < B”: B is significantly better on the last NDCG; “A <= B”: B is not "
-        "significantly worse; “A ~ B”: they do not differ significantly. Paired t-test, "
+        "significantly worse; “A ~ B”: they do not differ significantly. Not contradicted: no "
+        "difference is significant, which does not show that there is none. Paired t-test, "
         f"two-sided, level {config.alpha} after Holm's correction over the expectations of the "
         "table, measure by measure.",
         "Fit s": "Seconds to fit, including compilation and waiting; the rows of a model alone and "
@@ -183,10 +187,6 @@ class Check:
     outcome: str
     design_effect: float | None = None
 
-    @property
-    def held(self) -> bool:
-        return self.outcome == "held"
-
 
 def checks(results: ClickthroughResults, table: TableConfig) -> list[Check]:
     """The table's expectations, tested query by query."""
@@ -216,13 +216,13 @@ def outcome_of(relation: str, difference: float, p: float, alpha: float) -> str:
     """Whether an expectation held, and if not, why."""
     significant = p < alpha
     if relation == "~":
-        return "not held: they differ" if significant else "held"
+        return "not held: they differ" if significant else "not contradicted"
     if difference < 0 and significant:
         return "not held: the opposite is significant"
-    if relation == "<=":
-        return "held"
     if significant:
         return "held"
+    if relation == "<=":
+        return "not contradicted"
     return "not held: " + ("better, not significantly" if difference > 0 else "not better")
 
 

@@ -266,12 +266,12 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
         if reference.scheme == scheme:
             found = [reference.values.get(m) for m in config.measures]
             values = [Cell("–" if x is None else value(x)) for x in found]
-            rows.append([Cell(reference.label, style="biased"), *values, "–"])
+            rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
     n = tables.folds.loc[tables.folds["scheme"] == scheme, "fold"].nunique()
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
     caption = (
         f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± its standard "
-        f"error over queries. Bold: largest value; grey: published elsewhere. Validation: "
+        f"error over queries. Bold: largest value found here. Validation: "
         f"{config.tune_measure} of the chosen parameters on the validation queries."
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)

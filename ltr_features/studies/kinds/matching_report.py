@@ -40,7 +40,7 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
-_SIGNS = {"holds": "✓", "holds, not significantly": "✓", "a tie": "≈"}
+_SIGNS = {"holds": "✓", "holds, not significantly": "(✓)", "a tie": "≈"}
 
 
 @dataclass(frozen=True, eq=False)

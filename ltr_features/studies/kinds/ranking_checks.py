@@ -19,7 +19,7 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import read_config, slug
+from ltr_features.studies.config import NAME_BYTES, read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
@@ -72,7 +72,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
         *(problem for part in config.columns for problem in _family_problems(part, data)),
         *(problem for part in config.models for problem in _model_problems(part)),
         *(problem for part in config.rankers for problem in _ranker_problems(part)),
-        *_duplicate_names(config),
+        *_folder_names(config),
         *_system_problems(config, data),
         *_evaluation_problems(config),
         *_hard_problems(config),
@@ -209,7 +209,8 @@ def _missing_files(
                 )
 
 
-def _duplicate_names(config: ExperimentConfig) -> Iterator[str]:
+def _folder_names(config: ExperimentConfig) -> Iterator[str]:
+    """Names that cannot be those of folders."""
     for what, names in (
         ("systems", [slug(system.name) for system in config.all_systems]),
         ("splits", [split.name for split in config.splits]),
@@ -219,6 +220,9 @@ def _duplicate_names(config: ExperimentConfig) -> Iterator[str]:
     ):
         if twice := repeated(names):
             yield f"two {what} share the name (as a folder) {', '.join(twice)}"
+        for name in names:
+            if (size := len(name.encode())) > NAME_BYTES:
+                yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"
 
 
 def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:

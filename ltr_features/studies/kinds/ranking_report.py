@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -213,6 +213,7 @@ def _remarks(
         *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
         *found.coverage(),
+        *better_alone(experiment.config, found),
         *(f"Column {remark}" for remark in grouped_remarks(provenance)),
         *(
             f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
@@ -222,6 +223,21 @@ def _remarks(
         ),
         *given_remark(next(iter(provenance.values())), system - baseline),
     ]
+
+
+def better_alone(config: ExperimentConfig, found: Findings) -> Iterator[str]:
+    """A remark if a column alone beats both rankers of the verdict, whose gain then counts from a
+    weak baseline."""
+    means = {name: frame[found.measure].mean() for name, frame in found.per_query.items()}
+    alone = [s.name for s in config.all_systems if s.score]
+    best = max(alone, key=means.__getitem__, default=None)
+    system, baseline = config.pairs[0]
+    if best is not None and means[best] > max(means[system], means[baseline]):
+        yield (
+            f"{best}, a column without a ranker, has a higher mean {found.measure} "
+            f"({value(means[best])}) than both systems of the verdict: a gain over a weak ranker "
+            "may not be one over a good one; judge more queries, or tune the rankers"
+        )
 
 
 def _split_rule(

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.tables import aligned, wrapped
-from ltr_features.studies.page.verdicts import outcome_of, value, verdict_sentence
+from ltr_features.studies.page.verdicts import MARKS, outcome_of, value, verdict_sentence
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
-_MARKS = {"helps": " ▲", "hurts": " ▼", "no significant difference": "  "}
 _MEANINGS = {"▲": "significantly better", "▼": "significantly worse"}
 #: The file of a report that contains the summary.
 ENDING = "verdict.txt"
@@ -52,7 +51,7 @@ def _cells(study: Study) -> dict[str, str]:
     cells = {baseline: f"{value(float(study.values(baseline, measure).mean()))}  "}
     for name in rivals:
         row = study.comparison((name, baseline), measure)
-        cells[name] = value(row["system_mean"]) + _MARKS[outcome_of(row)]
+        cells[name] = f"{value(row['system_mean'])} {MARKS[outcome_of(row)]:1}"
     return cells
 
 

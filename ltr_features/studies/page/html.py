@@ -77,8 +77,7 @@ def _outcome(study: Study) -> dict[str, Any]:
         "numbers": (
             f"{study.measures[0]} {verdicts.value(row['baseline_mean'])} → "
             f"{verdicts.value(row['system_mean'])} ({verdicts.percent(row['relative'])}), "
-            f"{study.test.confidence:.0%} interval {verdicts.signed(row['low'])} to "
-            f"{verdicts.signed(row['high'])}, {verdicts.p_equals(row['p_corrected'])}. "
+            f"{verdicts.interval(study, row)}, {verdicts.p_equals(row['p_corrected'])}. "
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
         "hard": _hard_in_short(study),
@@ -95,10 +94,12 @@ def _hard_in_short(study: Study) -> str:
     row = headline[0]
     shown = {row["chosen_by"]: row}
     if row["related"]:
-        shown["both systems on average"] = study.hard_for_both(row)
+        both = study.hard_for_both(row)
+        shown["both systems on average"] = {**both, "p_corrected": both["p"]}
     parts = (
         f"on the {r['n_queries']:,} queries that are hard for {by}: {verdicts.signed(r['gain'])} "
-        f"{study.hard_measure} ({verdicts.signed(r['low'])} to {verdicts.signed(r['high'])})"
+        f"{study.hard_measure} ({verdicts.interval(study, r)}, "
+        f"{verdicts.p_equals(r['p_corrected'])})"
         for by, r in shown.items()
     )
     return verdicts.capital("; ".join(parts)) + "."

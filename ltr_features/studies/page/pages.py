@@ -15,7 +15,7 @@ from markupsafe import Markup
 from letor.files import atomic_path
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, PALETTE, Drawing
 from ltr_features.studies.page.study_figures import dots
-from ltr_features.studies.page.tables import Table, wrapped
+from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Section:
 
     Attributes:
         name: unique on the page. facts: a sentence on sizes.
-        checks: sign (✓, ≈, ✗) and sentence of each expectation. remarks: label and sentence.
+        checks: sign and sentence of each expectation: ✓ met, (✓) met but not significantly,
+            ≈ not met but within chance, ✗ not met. remarks: label and sentence.
         notes: sentences. figures: caption and drawing.
         folded: lines by heading; the page shows them collapsed at first.
     """
@@ -74,7 +75,10 @@ class Document:
             return self.answer
         ties = signs.count("≈")
         tied = f" ({ties} more within chance)" if ties else ""
-        held = f"Expectations met: {signs.count('✓')} of {len(signs)}{tied}."
+        unsure = signs.count("(✓)")
+        unshown = f", {unsure} of them not significantly" if unsure else ""
+        met = signs.count("✓") + unsure
+        held = f"Expectations met: {met} of {len(signs)}{unshown}{tied}."
         return f"{self.answer} {held}" if self.answer else held
 
     def drawings(self) -> Iterator[tuple[str, Drawing]]:
@@ -94,6 +98,15 @@ class Document:
         parts += [_section_text(section) for section in self.sections]
         parts.append("\n".join(wrapped(f"{n}: {text}") for n, text in self.definitions.items()))
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def latex(self) -> str:
+        """All tables as LaTeX."""
+        tables = (
+            table.latex(f"{section.name}-{number}")
+            for section in self.sections
+            for number, table in enumerate(section.tables, 1)
+        )
+        return LATEX_HEAD + "\n".join(tables)
 
 
 def _section_text(section: Section) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ltr_features.studies.config import slug
+from ltr_features.studies.config import NAME_BYTES, slug
 from ltr_features.studies.page.charts.correlation import correlation
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -19,7 +19,7 @@ from ltr_features.studies.page.charts.gains import gains
 from ltr_features.studies.page.charts.importance import importance
 from ltr_features.studies.page.charts.scatter import scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
-from ltr_features.studies.page.verdicts import STYLES, outcome_of, signed
+from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.significance import TIE
@@ -107,11 +107,13 @@ class ReportFigures:
             yield f"{found.of.removesuffix('s')}-map", drawing
 
     def write(self, folder: Path) -> None:
-        """Write every figure into a new folder, as SVG and as PDF. Where names are the same but for
-        case or characters that file names cannot have, later ones get a number."""
+        """Write every figure into a new folder, as SVG and as PDF. Long names are cut. Where names
+        are then the same but for case or characters that file names cannot have, later ones get a
+        number."""
         folder.mkdir()
         times: Counter[str] = Counter()
-        for name, drawing in self.named():
+        for whole, drawing in self.named():
+            name = whole.encode()[:NAME_BYTES].decode(errors="ignore")
             times[name.casefold()] += 1
             number = times[name.casefold()]
             drawing.write(folder / (name if number == 1 else f"{name}--{number}"))
@@ -162,9 +164,9 @@ def _overview(report: Report) -> Drawing:
         for pair in study.shown_pairs:
             row = study.comparison(pair, measure)
             middle, low, high = (mean + row[name] for name in ("difference", "low", "high"))
-            style = STYLES[outcome_of(row)]
-            label = study.label_of(pair[0])
-            estimates.append(Estimate(label, middle, f"{middle:.3f}", style, low, high))
+            outcome, label = outcome_of(row), study.label_of(pair[0])
+            shown = f"{middle:.3f} {MARKS[outcome]}".strip()
+            estimates.append(Estimate(label, middle, shown, STYLES[outcome], low, high))
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
         panels.append((study.name, ordered, mean))
     measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))

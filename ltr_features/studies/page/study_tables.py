@@ -15,7 +15,15 @@ from ltr_features.studies.page.table_parts import (
     table_of,
     two,
 )
-from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table, wrapped
+from ltr_features.studies.page.tables import (
+    LATEX_HEAD,
+    Cell,
+    Column,
+    Columns,
+    Rows,
+    Table,
+    wrapped,
+)
 from ltr_features.studies.page.verdicts import (
     detected,
     group_verdict,
@@ -262,8 +270,7 @@ def report_text(report: Report) -> str:
 
 def latex_tables(report: Report) -> str:
     """The table of systems of each study, as LaTeX."""
-    head = (
-        "% \\usepackage{booktabs,amssymb}\n"
-        "% pdfLaTeX leaves out letters that are not Latin: use LuaLaTeX and a font with them\n"
-    )
-    return head + "\n".join(systems_table(study).latex() for study in report.studies)
+    tables = [
+        systems_table(study).latex(f"systems-{i}") for i, study in enumerate(report.studies, 1)
+    ]
+    return LATEX_HEAD + "\n".join(tables)

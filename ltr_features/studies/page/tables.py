@@ -14,13 +14,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WIDTH = 100
+#: Characters of a row's name in a line of a plain-text table.
+NAMES = 48
+#: Characters in a line of a paper in two columns, and in the lines of a long text in a table.
+IN_COLUMN, IN_CELL = 50, 30
+#: What the preamble of a paper with :meth:`Table.latex` needs.
+LATEX_HEAD = (
+    "% \\usepackage{array,booktabs,amssymb,adjustbox}\n"
+    "% pdfLaTeX stops at letters that are not Latin: use LuaLaTeX and a font that has them\n"
+)
+_BROKEN = r">{\raggedright\arraybackslash}p{13em}"
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}",
     "[": "{[}",  # after a row's \\, a bare one would begin the argument of \\
     "▲": r"$\blacktriangle$",
-    "▼": r"$\blacktriangledown$", "−": "$-$",
+    "▼": r"$\blacktriangledown$", "−": "$-$", "±": r"$\pm$", "–": "--",
 }  # fmt: skip
 
 
@@ -94,37 +104,54 @@ class Table:
         return longest
 
     def text(self) -> str:
-        """The table as plain text for the terminal."""
+        """The table as plain text for the terminal, with long names of rows broken into lines."""
         heads, rows, marks = self.headings, self.cells, self.marks
         left = next((j for j, head in enumerate(heads) if head.number), len(heads))
         titles = [h.title + " " * (m + 1 if m else 0) for h, m in zip(heads, marks, strict=True)]
         shown = []
         for first, *others in rows:
             cells = [first.text, *(f"{c.text} ({c.note})" if c.note else c.text for c in others)]
-            shown.append(
-                [
-                    text + (f" {cell.marks:<{m}}" if m else "")
-                    for text, cell, m in zip(cells, (first, *others), marks, strict=True)
-                ]
-            )
+            name, *rest = [
+                text + (f" {cell.marks:<{m}}" if m else "")
+                for text, cell, m in zip(cells, (first, *others), marks, strict=True)
+            ]
+            line, *further = textwrap.wrap(name, NAMES, subsequent_indent="  ") or [name]
+            shown += [[line, *rest], *([more, *[""] * len(rest)] for more in further)]
         return aligned(titles, shown, left=left)
 
-    def latex(self) -> str:
-        """A LaTeX ``table`` environment; it needs the packages ``booktabs`` and ``amssymb``."""
-        heads = " & ".join(escaped(head.title) for head in self.headings)
-        lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in self.cells]
+    def latex(self, label: str) -> str:
+        """A LaTeX float, over both columns of a paper if it is wide; long texts are broken into
+        lines, and what is still too wide is made smaller. ``LATEX_HEAD`` names the packages.
+
+        Args:
+            label: for ``\\ref``, without ``tab:``.
+        """
+        heads = self.headings
+        texts = [[head.title, *(r[j].text + r[j].marks for r in self.cells)]
+                 for j, head in enumerate(heads)]  # fmt: skip
+        longest = [max(map(cell_len, column)) for column in texts]
+        forms = [
+            "r" if head.number else "l" if n <= IN_CELL else _BROKEN
+            for head, n in zip(heads, longest, strict=True)
+        ]
+        wide = sum(min(n, IN_CELL) + 2 for n in longest) > IN_COLUMN
+        name = "table*" if wide else "table"
         return "\n".join(
             [
-                r"\begin{table}",
-                rf"\caption{{{escaped(f'{self.name}. {self.caption}')}}}",
-                rf"\begin{{tabular}}{{{''.join('r' if h.number else 'l' for h in self.headings)}}}",
+                rf"\begin{{{name}}}",
+                r"\centering",
+                rf"\caption{{{escaped(f'{self.name}. {self.caption}'.strip())}}}",
+                rf"\label{{tab:{label}}}",
+                r"\begin{adjustbox}{max width=\linewidth}",
+                rf"\begin{{tabular}}{{{''.join(forms)}}}",
                 r"\toprule",
-                heads + r" \\",
+                " & ".join(escaped(head.title) for head in heads) + r" \\",
                 r"\midrule",
-                *lines,
+                *(" & ".join(map(_latex_cell, row)) + r" \\" for row in self.cells),
                 r"\bottomrule",
                 r"\end{tabular}",
-                r"\end{table}",
+                r"\end{adjustbox}",
+                rf"\end{{{name}}}",
                 "",
             ]
         )

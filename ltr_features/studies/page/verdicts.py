@@ -16,6 +16,8 @@ from ltr_features.studies.statistics.significance import TIE, corrected
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
 """Colours of the outcomes."""
+MARKS = {"helps": "▲", "hurts": "▼", "no significant difference": ""}
+"""What tells the outcomes without colours."""
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
@@ -122,7 +124,7 @@ def _numbers(study: Study, row: pd.Series) -> str:
     text = (
         f"{row['measure']} {value(row['system_mean'])} against {value(row['baseline_mean'])}: "
         f"{row['system']} {changes(row['difference'])} ({percent(row['relative'])}), "
-        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}; "
+        f"{interval(study, row)}; "
         f"{p_equals(row['p_corrected'])} ({study.test.correction_name} over "
         f"{counted(len(study.comparisons), 'test')}), "
         f"{p_value(row['p'])} uncorrected. {_training(row)}"
@@ -131,6 +133,8 @@ def _numbers(study: Study, row: pd.Series) -> str:
     )
     if row["significant"]:
         return text
+    if out_of_reach := _out_of_reach(study, row):
+        return f"{text} {out_of_reach}"
     if row["detectable"] > LARGEST:
         text += (
             f" With this many {_observations(row)}, no difference that {row['measure']} can take "
@@ -141,7 +145,15 @@ def _numbers(study: Study, row: pd.Series) -> str:
             f" With this many {_observations(row)}, a difference of {value(row['detectable'])} is "
             "detected with a power of 80 % (before correction); a smaller one may be missed."
         )
-    return f"{text} {_out_of_reach(study, row)}".strip()
+    return text
+
+
+def interval(study: Study, row: Mapping[str, Any] | pd.Series) -> str:
+    """The interval of a difference in words; a single query or group has none."""
+    if pd.isna(row["low"]):
+        return "no interval"
+    ends = f"{signed(row['low'])} to {signed(row['high'])}"
+    return f"{study.test.confidence:.0%} interval {ends}"
 
 
 def _observations(row: pd.Series) -> str:
@@ -180,6 +192,8 @@ def group_verdict(study: Study) -> str:
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
     few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    if n_groups == 1:
+        few = " There are no intervals."
     if n_groups == n:
         return f"Tested on {counted(n, 'query')}.{few}" if few else ""
     text = (
@@ -248,9 +262,13 @@ def hard_query_verdict(study: Study) -> str:
         f"On hard queries (the {row['n_queries']:,}{groups} on which a third ranking, "
         f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "
         f"{changes(row['gain'])} against {baseline} ({percent(row['relative_gain'])}), "
-        f"{study.test.confidence:.0%} interval {signed(row['low'])} to {signed(row['high'])}, "
-        f"{p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
+        f"{interval(study, row)}, {p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
     )
+    if row["n_zero"]:
+        text += (
+            f" On {row['n_zero']:,} of them all three have 0, as where nothing relevant is to be "
+            "found; these dilute the gain."
+        )
     if not row["related"]:
         return text
     both = study.hard_for_both(row)
@@ -268,7 +286,7 @@ def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], base
         return f"No query is hard {chosen}."
     return (
         f"On the {both['n_queries']:,} that are hard {chosen}, {row['system']} "
-        f"{changes(both['gain'])}, interval {signed(both['low'])} to {signed(both['high'])}, "
+        f"{changes(both['gain'])}, {interval(study, both)}, "
         f"{p_equals(both['p'])} (uncorrected)."
     )
 

@@ -137,7 +137,8 @@ def hard_query_table(
         ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
         (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
         ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
-        ``high``, ``p``, ``p_corrected``, ``other_gain`` (on the queries not chosen),
+        ``high``, ``p``, ``p_corrected``, ``n_zero`` (chosen queries on which chooser, baseline and
+        system are all 0), ``other_gain`` (on the queries not chosen),
         ``baseline_correlation`` and ``system_correlation`` (Pearson's, of the selector's values
         with those of baseline and system over all queries), ``p_related`` (of the test whether the
         difference depends on the selector's values), ``related`` (whether it is larger, and
@@ -177,6 +178,7 @@ def hard_query_table(
                 compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()
                 labels = group_labels(queries[hard], groups)
                 row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings, labels)
+                row["n_zero"] = int((hard & (both == 0) & (values == 0)).sum())
                 row["other_gain"] = (_mean(s) - _mean(b))[~hard].mean()
                 row |= relations.get((chooser, system), _UNRELATED)
                 row["system_spread"] = (_mean(s) - _mean(b)).std()

@@ -103,6 +103,14 @@ def test_estimates_are_compared_with_what_users_do(report):
     assert many["estimate"].mean() == pytest.approx(many["asked"].mean(), rel=0.2)
 
 
+def test_a_gap_that_may_be_0_is_neither_denied_nor_shared_out(report):
+    text = " ".join((report / "tables.txt").read_text(encoding="utf-8").split())
+    gap = r"the gap, \+0\.\d+ \(−0\.\d+ to \+0\.\d+\), may be 0"
+    assert re.search(rf"at least 50% of the gap is closed: {gap}", text)
+    assert re.search(r"400 0\.\d+ 0\.\d+ 0\.\d+ \+\S+ \(.*?\) \S+ \(.*?\) \S+ –", text)
+    assert re.search(f"unknown, as {gap}", (report / "verdict.txt").read_text().replace("\n", " "))
+
+
 def test_the_report_tells_the_expectation(report):
     text = (report / "tables.txt").read_text(encoding="utf-8")
     assert "at 400 sessions at least 50% of the gap is closed" in text

@@ -100,6 +100,11 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             'name = "words LSA"\n',
             r"no system 'words\+LSA'; did you mean 'words LSA'",
         ),
+        (
+            'name = "SSI"',
+            'name = "' + 101 * "ж" + '"',
+            "systems: ж+… is a name of 202 bytes; give 200",
+        ),
         ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
         ('name = "by-article"', 'name = "../x"', "splits.1.name"),
         ('model = "ssi"', 'model = "ssi"\nterms = "letters"', "models.1.terms.*'letter-trigrams'"),

@@ -18,7 +18,7 @@ from ltr_features.studies.page.html import render
 from ltr_features.studies.page.query_tables import extreme_queries
 from ltr_features.studies.page.report import QueryRankings, RankedDocument, Report
 from ltr_features.studies.page.script_data import packed_rankings
-from ltr_features.studies.page.verdicts import signed, verdict
+from ltr_features.studies.page.verdicts import p_equals, signed, verdict
 
 HOSTILE = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;</style>"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -53,6 +53,25 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def page(make_report: Callable[..., Report]) -> str:
     return render(make_report())
+
+
+def test_the_first_chart_tells_what_is_significant_without_colours(
+    page: str, make_report: Callable[..., Report]
+) -> None:
+    chart = page[page.index("<svg") : page.index("</svg>")]
+    for study in make_report().studies:
+        for pair in study.shown_pairs:
+            row = study.comparison(pair, study.measures[0])
+            sign = ("▲" if row["difference"] > 0 else "▼") if row["significant"] else ""
+            words = f"{study.label_of(pair[0])} {row['system_mean']:.3f} {sign}".strip()
+            assert re.search(rf"{re.escape(words)}[,;.]", chart)
+
+
+def test_the_first_screen_gives_the_p_value_of_hard_queries(
+    page: str, make_report: Callable[..., Report]
+) -> None:
+    row = make_report().studies[0].hard_rows()[0]
+    assert f"{signed(row['high'])}, {p_equals(row['p_corrected'])})" in page
 
 
 def test_needs_no_network(page: str) -> None:

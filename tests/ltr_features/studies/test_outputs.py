@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pandas as pd
@@ -48,7 +49,7 @@ def test_tables_hold_the_report_s_numbers_in_three_formats(written):
 
 def test_latex_has_a_row_per_system_and_its_marks(written):
     study = written[0].studies[0]
-    text = systems_table(study).latex()
+    text = systems_table(study).latex("systems")
     rows = [line for line in text.splitlines() if line.endswith(r"\\") and not line.startswith("S")]
     assert len(rows) == len(study.systems)
     marks = significance_marks(study)
@@ -59,6 +60,11 @@ def test_latex_has_a_row_per_system_and_its_marks(written):
     for j, measure in enumerate(study.measures, start=1):
         best = max(f"{s.per_query[measure].mean():.4f}" for s in study.systems)
         assert any(rf"\textbf{{{best}}}" in row.split(" & ")[j + 1] for row in rows)
+
+
+def test_every_latex_table_has_a_label_of_its_own(written):
+    text = (written[1] / "tables.tex").read_text(encoding="utf-8")
+    assert re.findall(r"\\label{(.*)}", text) == ["tab:systems-1", "tab:systems-2"]
 
 
 def test_figures_stand_alone(written):
@@ -97,3 +103,13 @@ def test_the_same_report_gives_the_same_bytes(written, tmp_path):
     report, folder = written
     write_outputs(report, tmp_path)
     assert different(folder, tmp_path) == set()
+
+
+def test_figures_of_very_long_names_are_all_kept(tmp_path):
+    drawings = [Drawing("one", "", 50, lambda figure: None)] * 2
+    curves = [
+        (Curve("система " * 60 + end, "epoch", "loss", {}, None, "", ""), drawing)
+        for end, drawing in zip("ab", drawings, strict=True)
+    ]
+    ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
+    assert len(list((tmp_path / "figures").glob("curve-система_система*.pdf"))) == 2

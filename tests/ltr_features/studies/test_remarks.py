@@ -15,8 +15,11 @@ import pytest
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_findings import Findings
+from ltr_features.studies.kinds.ranking_report import better_alone
 from ltr_features.studies.page import html
 from ltr_features.studies.page.study_tables import report_text
+from ltr_features.studies.statistics.significance import TestSettings
 
 N_QUERIES, N_DOCUMENTS = 30, 40
 KEPT = r"did not improve on its start \(the tf-idf cosine\): what .* \d+( to \d+)? judged training"
@@ -77,6 +80,7 @@ def run(folder, tmp_path_factory) -> RankingStudy:
                     "ranker": "trees",
                 },
                 {"name": "nothing", "columns": ["vsm"], "ranker": "none"},
+                {"name": "cosine", "score": "vsm"},
             ],
             "evaluation": {
                 "measures": ["NDCG@10"],
@@ -122,6 +126,17 @@ def test_given_columns_are_told_with_the_verdict(run):
 def test_rankers_that_learned_nothing_are_named(run):
     summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
     assert re.findall("System ([^:]+): its ranker learned nothing", summary) == ["nothing"]
+
+
+@pytest.mark.parametrize(("alone", "told"), [(0.5, True), (0.3, False)])
+def test_a_column_that_beats_the_rankers_of_the_verdict_is_told(run, alone, told):
+    """A gain over a ranker that one of its columns beats says little."""
+    values = {"words": 0.2, "words+SSI": 0.4, "nothing": 0.6, "cosine": alone}
+    per_query = {name: pd.DataFrame({"NDCG@10": [0.0, 2 * x]}) for name, x in values.items()}
+    found = Findings(run, None, per_query, {}, TestSettings())
+    remark = "cosine, a column without a ranker, has a higher mean NDCG@10 (0.5000) than both"
+    remarks = list(better_alone(run.config, found))
+    assert [r.startswith(remark) for r in remarks] == [True] * told
 
 
 def test_the_table_of_columns_has_the_distance(run):

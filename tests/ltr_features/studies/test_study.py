@@ -27,6 +27,10 @@ class SquaresConfig(Section):
     seed: int = 3
 
 
+MET = "Expectations met: 2 of 4, 1 of them not significantly (1 more within chance)."
+CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("✗", "even")]
+
+
 class Squares(Study):
     """Squares the numbers of its file, a stage each."""
 
@@ -60,7 +64,7 @@ class Squares(Study):
     def report(self):
         found = [int((self.done(s).path / "square").read_text()) for s in self.stages()]
         text = f"{self.config.caption}{sum(found)}"
-        section = pages.Section("all", "All", facts=text, checks=[("✓", "positive"), ("✗", "even")])
+        section = pages.Section("all", "All", facts=text, checks=CHECKS)
         means = {"Numbers": {str(n): x for n, x in zip(self.config.numbers, found, strict=True)}}
         page = pages.Document("T", "", [section], means, "square")
         tables = {"squares": pd.DataFrame({"square": found})}
@@ -90,14 +94,14 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
     assert "<p>13</p>" in (folder / "report.html").read_text()
     assert "13" in (folder / "tables.txt").read_text()
     assert (folder / "verdict.txt").read_text().splitlines() == [
-        "Expectations met: 1 of 2.", "square  Numbers", "───────────────", "2        4.0000",
+        MET, "square  Numbers", "───────────────", "2        4.0000",
         "3        9.0000",
     ]  # fmt: skip
     assert pd.read_csv(folder / "squares.csv")["square"].tolist() == [4, 9]
     manifest = json.loads((folder / "manifest.json").read_text())
     charts = {"figures/overview.svg", "figures/overview.pdf"}
-    shown = {"report.html", "tables.txt", "verdict.txt", "squares.csv", *charts}
-    assert manifest["verdict"] == "Expectations met: 1 of 2."
+    shown = {"report.html", "tables.txt", "tables.tex", "verdict.txt", "squares.csv", *charts}
+    assert manifest["verdict"] == MET
     assert manifest["files"] == {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in sorted(shown)
     }

@@ -131,8 +131,12 @@ def test_one_table_as_text_and_as_latex() -> None:
         "50% of $x_1       1.5 ▲a     x",
         "{other}      −2 (3 %)       yy",
     ]
-    assert table.latex().splitlines()[1:] == [
+    assert table.latex("mine").splitlines() == [
+        r"\begin{table}",
+        r"\centering",
         r"\caption{A name. And more.}",
+        r"\label{tab:mine}",
+        r"\begin{adjustbox}{max width=\linewidth}",
         r"\begin{tabular}{lrl}",
         r"\toprule",
         r"Row & Value & Text \\",
@@ -141,13 +145,36 @@ def test_one_table_as_text_and_as_latex() -> None:
         r"\{other\} & $-$2 & yy \\",
         r"\bottomrule",
         r"\end{tabular}",
+        r"\end{adjustbox}",
         r"\end{table}",
+    ]
+
+
+def test_in_latex_long_texts_are_broken_and_wide_tables_take_both_columns() -> None:
+    long = Table("A name", ["Row", "Value"], [["a system of a very long name, seed 7", "0.5"]])
+    assert r"\begin{tabular}{>{\raggedright\arraybackslash}p{13em}r}" in long.latex("a")
+    assert r"\begin{table}" in long.latex("a")
+    wide = Table("A name", ["Row", *"abcdef"], [["a", *["0.5000"] * 6]])
+    assert r"\begin{table*}" in wide.latex("a")
+    assert r"\end{table*}" in wide.latex("a")
+
+
+def test_long_names_are_broken_into_lines_in_plain_text() -> None:
+    name = "a system of a very long name " * 4
+    table = Table("A name", ["Row", "Value"], [[name.strip(), Cell("1.5", marks="▲")], ["b", "2"]])
+    assert table.text().splitlines() == [
+        f"{'Row':47}  Value",
+        "─" * 56,
+        f"{'a system of a very long name a system of a very':47}    1.5 ▲",
+        "  long name a system of a very long name a",
+        "  system of a very long name",
+        f"{'b':47}      2",
     ]
 
 
 def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_row_above_in_latex() -> None:
     table = Table("A name", ["Row", "Value"], [["a", "1"], ["[mine] b", "2"]])
-    assert r"{[}mine] b & 2 \\" in table.latex().splitlines()
+    assert r"{[}mine] b & 2 \\" in table.latex("mine").splitlines()
 
 
 def test_properties_that_tell_no_queries_apart_are_left_out(

@@ -79,6 +79,7 @@ def test_says_so_when_nothing_could_have_been_significant() -> None:
         "No difference could have been significant: the smallest possible p-value is 0.12 (" in few
     )
     assert "(queries that differ: 4; permutations: 999)" in few  # 2 of the 16 sign patterns
+    assert "is detected" not in few  # not by the test that decides
     rough = study([0.1, 0.1], test=TestSettings(n_permutations=9, n_resamples=100))
     assert "permutations: 9)" in verdict(rough).details
     assert "could have been" not in verdict(study([0.0])).details
@@ -133,11 +134,28 @@ def test_a_third_ranking_that_is_related_to_the_baseline_is_told() -> None:
     assert "copy is related to old more than to new (correlation of its values 1.00 and" in text
     both = table[table["chosen_by"] == BOTH].iloc[0]
     assert f"On the {both['n_queries']} that are hard by the mean of old and new" in text
-    assert f"new {changes(both['gain'])}, interval {signed(both['low'])} to" in text
+    assert f"new {changes(both['gain'])}, 95% interval {signed(both['low'])} to" in text
+
+
+def test_hard_queries_on_which_nobody_finds_anything_are_told() -> None:
+    old, new, third = (
+        pd.Series(values, list("abcde"))
+        for values in ([0, 0, 0, 0.2, 0.9], [0, 0, 0.3, 0.4, 0.9], [0, 0, 0, 0.3, 0.9])
+    )
+    table = hard_query_table(old, {"new": new}, selectors={"third": third})
+    text = hard_query_verdict(replace(study([0.0], n=5), hard_queries=table))
+    assert "(the 4 on which a third ranking, third, does poorly" in text
+    assert "On 2 of them all three have 0" in text
 
 
 def test_few_queries_have_too_narrow_intervals() -> None:
     assert "With so few of them, the intervals are too narrow." in group_verdict(study([0.1], n=8))
+
+
+def test_one_query_has_no_interval() -> None:
+    one = study([0.1], n=1)
+    assert "no interval; p = 1.00" in verdict(one).details
+    assert group_verdict(one) == "Tested on 1 query. There are no intervals."
 
 
 def test_a_difference_that_holms_steps_let_through_is_not_called_out_of_reach() -> None:
@@ -193,9 +211,10 @@ def test_a_design_effect_from_few_groups_is_called_unreliable(recwarn) -> None:
 
 
 def test_no_difference_larger_than_a_measure_can_take_is_called_detectable() -> None:
-    values = {"old": [0.0, 0.9], "new": [0.9, 0.0]}
+    values = {"old": [0.0, 0.9] * 3, "new": [0.9, 0.0] * 3}
     systems = [
-        SystemResult(name, "", pd.DataFrame({"MAP": v}, ["q0", "q1"])) for name, v in values.items()
+        SystemResult(name, "", pd.DataFrame({"MAP": v}, list("abcdef")))
+        for name, v in values.items()
     ]
     two = Study("S", "d", "r", systems, [("new", "old")], ["MAP"])
     assert two.comparisons["detectable"].iloc[0] > 1

@@ -84,7 +84,7 @@ def test_page_has_means_references_and_what_was_expected(folder):
     means = pd.read_csv(folder / "means.csv")
     for value in means["MAP"]:
         assert f"{value:.4f}" in page
-    assert "Elsewhere &amp; else" in page
+    assert "Elsewhere &amp; else (published)" in page
     assert "✗ AdaRank, MAP, official" in page
     assert "://" not in page
 
