@@ -77,8 +77,8 @@ class Drift:
         if self.html > self.html_built + _MORE_HTML:
             told += (
                 f"; {self.html:.1%} of the added documents contain HTML, {self.html_built:.1%} of "
-                "the build's: tags and character references are counted as words; if the build's were "
-                "stripped of them, add these again without (pipeline add: --markup strip)"
+                "the build's: tags and character references are counted as words; if the build's "
+                "were stripped of them, add these again without (pipeline add: --markup strip)"
             )
         return told
 

@@ -254,6 +254,12 @@ def test_a_document_without_a_vector_is_not_the_nearest(context, tmp_path, form)
     assert family.missing_remark("vectors_distance", 3, 5).startswith(told)
 
 
+def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):
+    np.savez(tmp_path / "q.npz", vectors=Q, ids=["a", "b"])
+    with pytest.raises(InputError, match=r"q\.npz: holds arrays of np\.savez.* by np\.save, as"):
+        GivenVectors(queries=tmp_path / "q.npz", documents=tmp_path / "q.npz")
+
+
 def test_bad_vectors_are_refused_by_file(context, tmp_path):
     q, d = save(tmp_path / "q.npy", Q, "ab"), save(tmp_path / "d.npy", D[:, :2], ["d0", "d1"])
     with pytest.raises(InputError, match=r"q\.npy has 3 numbers a row, .*d\.npy 2; they must come"):
