@@ -35,6 +35,8 @@ from ltr_features.text.index_files import HEADER
 #: The file that describes a saved builder; its format version once documents were added, which
 #: makes older programs refuse it; and the folder of the added documents.
 FEATURES, VERSION_ADDED, _ADDED = "features.json", 3, "added"
+#: The difference of the shares of documents with HTML from which drift tells of it.
+_MORE_HTML = 0.05
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Drift:
         n_replaced: number of documents of the build that were replaced.
         unknown: share of the words of added documents that the vocabulary lacks, 0 to 1.
         mean_length, mean_length_built: mean number of words in added documents, and in the build.
+        html, html_built: share of the added documents, and of the build's, that contain HTML, 0 to
+            1, among some of them.
     """
 
     n_built: int
@@ -55,6 +59,8 @@ class Drift:
     unknown: float
     mean_length: float
     mean_length_built: float
+    html: float
+    html_built: float
 
     @property
     def share(self) -> float:
@@ -62,12 +68,19 @@ class Drift:
         return (self.n_new + self.n_replaced) / (self.n_built + self.n_new)
 
     def __str__(self) -> str:
-        return (
+        told = (
             f"{self.n_built:,} documents of the build, {self.n_replaced:,} of them replaced, "
             f"{self.n_new:,} new: {self.share:.1%} are unknown to statistics, models and ranker; "
             f"of the added documents' words {self.unknown:.1%} are unknown, and they have "
             f"{self.mean_length:.1f} words where the build's have {self.mean_length_built:.1f}"
         )
+        if self.html > self.html_built + _MORE_HTML:
+            told += (
+                f"; {self.html:.1%} of the added documents contain HTML, {self.html_built:.1%} of "
+                "the build's: tags and character references are counted as words; if the build's "
+                "were stripped of them, add these again without (pipeline add: --markup strip)"
+            )
+        return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +162,8 @@ class AddedDocuments:
             unknown=1 - int(whole.counts.sum()) / n_words if n_words else 0.0,
             mean_length=n_words / n,
             mean_length_built=whole.mean_length,
+            html=self.context.collection.html_share,
+            html_built=self.context.learned_from.collection.html_share,
         )
 
     def save(self, folder: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from letor.dataset import RankingData
+from letor.dataset import GIVEN, RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.files import atomic_path, check_replaced
@@ -57,7 +57,8 @@ class ScoringPipeline:
 
     @staticmethod
     def check(features: FeatureBuilder, ranker: Ranker) -> None:
-        """Raise an error unless the builder, fitted or not, has the columns of a fitted ranker."""
+        """Raise an error unless the builder, fitted or not, has the columns of a fitted ranker, and
+        can compute them for new queries."""
         if not hasattr(ranker, "feature_names_"):
             raise NotFittedError(f"{type(ranker).__name__} is not fitted: call fit first")
         missing = sorted(set(ranker.feature_names_) - set(features.column_names))
@@ -65,6 +66,12 @@ class ScoringPipeline:
             raise InputError(
                 f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
+            )
+        if given := [family.name for family in features.families if family.trained_on == GIVEN]:
+            raise InputError(
+                f"column family {listed(given, 5)}: new queries have no given scores or vectors, "
+                "so a pipeline cannot compute its columns; build columns and train the ranker "
+                "without"
             )
 
     def __repr__(self) -> str:

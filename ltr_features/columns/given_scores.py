@@ -41,7 +41,8 @@ class GivenScores(ColumnFamily):
             several kinds of scores gives a column for each, ``<name>_<kind of score>``.
         query, document, scores: the names of the tables' columns, see ``read_scores``.
         missing: the value of a pair without a score: a number, or "lowest": the lowest score of the
-            query in the file (of all queries, if it has none).
+            query in the file (of all queries, if it has none). By default 0, or the lowest score
+            where that is below 0: 0 would be among the best of scores like log-probabilities.
 
     Raises:
         InputError: a file cannot be read.
@@ -56,10 +57,10 @@ class GivenScores(ColumnFamily):
     query: str | None = None
     document: str | None = None
     scores: Sequence[str] = ()
-    missing: float | Literal["lowest"] = 0.0
+    missing: float | Literal["lowest"] | None = None
 
     def __post_init__(self) -> None:
-        if self.missing != "lowest" and not np.isfinite(np.float32(self.missing)):
+        if isinstance(self.missing, (int, float)) and not np.isfinite(np.float32(self.missing)):
             raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
         self._origins  # noqa: B018, check the files before anything expensive
 
@@ -107,16 +108,24 @@ class GivenScores(ColumnFamily):
             place = _places(context, known, pairs)
             missing = place < 0
             result[~missing, j] = known.values[place[~missing]]
-            lowest = self.missing == "lowest"
-            result[missing, j] = known.lowest[pairs.query[missing]] if lowest else self.missing
+            result[missing, j] = self._substitute(known.lowest[pairs.query[missing]])
         return result
+
+    def _substitute(self, lowest: NDArray[np.float32]) -> NDArray[np.float32] | float:
+        """The values of pairs without a score, from the lowest score of each one's query."""
+        if self.missing is None:
+            return np.minimum(lowest, 0)
+        return lowest if self.missing == "lowest" else float(self.missing)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         known = (self._known(context, name)[score] for name, score in self._origins.values())
         return [int((_places(context, scores, pairs) < 0).sum()) for scores in known]
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
+        if self.missing is None:
+            value = "0, or the query's lowest if that is below 0"
+        else:
+            value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
         return f"{column}: {rows_without('score', n_missing, n)} and get {value}"
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:

@@ -39,7 +39,9 @@ class GivenVectors(ColumnFamily):
         query_ids, document_ids: files of the vectors' ids, if the vector files have none.
         prefix: prefix of the columns' names: ``<prefix>_cosine``.
         measures: the similarities to compute, a column for each.
-        missing: the value of a pair whose query or document has no vector.
+        missing: the value of a pair whose query or document has no vector. By default such a pair
+            counts as unrelated: 0, as distance sqrt(2) |q|, which is that of a vector of the
+            query's length at right angles to it (0 for all pairs of a query without a vector).
 
     Raises:
         InputError: a file cannot be read, or the vectors of queries and documents differ in
@@ -57,7 +59,7 @@ class GivenVectors(ColumnFamily):
     document_ids: str | os.PathLike[str] | None = None
     prefix: str = "vectors"
     measures: Sequence[Literal["cosine", "dot", "distance"]] = ("cosine",)
-    missing: float = 0.0
+    missing: float | None = None
     _read: dict[str, IdVectors] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class GivenVectors(ColumnFamily):
             raise InputError(
                 f"vectors: measures must be some of {', '.join(_SPECS)}, got {list(self.measures)}"
             )
-        if not np.isfinite(np.float32(self.missing)):
+        if self.missing is not None and not np.isfinite(np.float32(self.missing)):
             raise InputError(f"vectors: missing must be finite, got {self.missing}")
         if self.queries is None or self.documents is None:
             return  # enough for listings; ``check`` reports the missing file
@@ -108,14 +110,23 @@ class GivenVectors(ColumnFamily):
         context.check(pairs)
         query, document = self._rows_of(context, pairs)
         known = np.flatnonzero((query >= 0) & (document >= 0))
-        result = np.full((len(pairs), len(self.measures)), self.missing, dtype=np.float32)
+        result = np.full((len(pairs), len(self.measures)), self.missing or 0, dtype=np.float32)
         for start in range(0, len(known), _BLOCK):
             block = known[start : start + _BLOCK]
             q = self._vectors("query", query[block])
             d = self._vectors("document", document[block])
             for j, name in enumerate(self.measures):
                 result[block, j] = _similarity(name, q, d)
+        if self.missing is None and "distance" in self.measures:
+            j, alone = self.measures.index("distance"), (query >= 0) & (document < 0)
+            result[alone, j] = np.sqrt(2) * self._lengths(query[alone])
         return result
+
+    def _lengths(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64 [n]: the length of the query vector in each row, each row read once."""
+        distinct, at = np.unique(rows, return_inverse=True)
+        vectors = self._vectors("query", distinct)
+        return np.sqrt(_products(vectors, vectors))[at]
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         query, document = self._rows_of(context, pairs)
@@ -123,7 +134,9 @@ class GivenVectors(ColumnFamily):
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         without = rows_without("vectors", n_missing, n)
-        return f"{self.prefix}: {without} and get {self.missing:g}"
+        if self.missing is None and column == f"{self.prefix}_distance":
+            return f"{column}: {without} and get the distance of unrelated vectors"
+        return f"{self.prefix}: {without} and get {self.missing or 0:g}"
 
     def _rows_of(
         self, context: ColumnContext, pairs: Pairs

@@ -86,6 +86,11 @@ def _array(path: Path) -> NDArray[np.floating] | sp.csr_matrix:
     elif path.suffix == ".npz":
         with zipfile.ZipFile(path) as arrays:
             check_unpacked(path, sum(array.file_size for array in arrays.infolist()))
+            if "format.npy" not in arrays.namelist():
+                raise InputError(
+                    f"{path}: holds arrays of np.savez, not a matrix of scipy.sparse.save_npz; "
+                    "write the vectors by np.save, as .npy, and their ids beside them"
+                )
         rows = sp.csr_matrix(sp.load_npz(path))
         rows.check_format(full_check=True)
     else:

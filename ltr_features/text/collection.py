@@ -304,9 +304,9 @@ class Collection:
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
                     "round, too: models learn none whose reverse is held out or tested"
                 )
-        if self._html_share >= _MUCH_HTML:
+        if self.html_share >= _MUCH_HTML:
             found.append(
-                f"{100 * self._html_share:.0f} % of the documents contain HTML, whose tags and "
+                f"{100 * self.html_share:.0f} % of the documents contain HTML, whose tags and "
                 "character references are counted as words: strip them, by the option markup=strip "
                 "of the sources table and clicks, or before indexing"
             )
@@ -319,7 +319,7 @@ class Collection:
         return found
 
     @cached_property
-    def _html_share(self) -> float:
+    def html_share(self) -> float:
         """The share of documents that contain HTML, among some spread over the collection."""
         rows = np.unique(np.linspace(0, self.n_documents - 1, _SEARCHED).astype(np.int64))
         texts = [ids_of(rows, of) for name, of in self.fields.items() if name != "url"]

@@ -156,6 +156,15 @@ def test_drift_is_counted(more, collection):
     assert str(drift).startswith("60 documents of the build, 1 of them replaced, 2 new: 4.8% are")
 
 
+def test_html_that_the_build_does_not_have_is_told(pipeline, more):
+    assert "HTML" not in str(more.features.added_.drift())
+    texts = {"body": ["<b>common1</b>", "common2", "caf&eacute; common3", "common4 < common5"]}
+    drift = pipeline.with_documents(list("abcd"), texts).features.added_.drift()
+    assert (drift.html, drift.html_built) == (0.5, 0)
+    assert "50.0% of the added documents contain HTML, 0.0% of the build's" in str(drift)
+    assert str(drift).endswith("add these again without (pipeline add: --markup strip)")
+
+
 def test_what_is_added_later_joins_what_was_added_before(more, collection):
     later = more.with_documents(["odd", "d5"], {"body": ["common1 common2", "common3"]})
     added = later.features.added_

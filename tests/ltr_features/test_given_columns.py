@@ -83,7 +83,7 @@ def test_the_columns_of_letor_rows_are_scores(context, tmp_path):
     family = GivenScores(files={"own": path})
     family.check(context)
     assert [column.name for column in family.columns] == ["own_1", "own_2", "own_3"]
-    values = [[1.5, 0, 7], [-2, 0, 0], [0, 0, 0], [0, 3, 0], [0, 0, 0]]
+    values = [[1.5, 0, 7], [-2, 0, 0], [-2, 0, 0], [0, 3, 0], [0, 0, 0]]
     np.testing.assert_array_equal(family.compute(context, PAIRS), np.float32(values))
     one = GivenScores(files={"own": path}, scores=["2"])
     np.testing.assert_array_equal(one.compute(context, PAIRS)[:, 0], [0, 0, 0, 3, 0])
@@ -99,6 +99,14 @@ def test_missing_scores_may_be_the_querys_lowest(context, tmp_path):
     path.write_text("qid\tdocno\ts\na\td0\t1.5\na\td1\t-2\n")
     family = GivenScores(files={"s": path}, missing="lowest")
     assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -2, -2, -2]
+
+
+def test_a_pair_without_a_score_is_above_none_that_has_one(context, tmp_path):
+    path = tmp_path / "log-probabilities.tsv"
+    path.write_text("qid\tdocno\ts\na\td0\t-1.5\na\td1\t-2\nb\td1\t3\n")
+    family = GivenScores(files={"s": path})
+    assert family.compute(context, PAIRS).ravel().tolist() == [-1.5, -2, -2, 3, 0]
+    assert GivenScores(files={"s": path}, missing=0).compute(context, PAIRS)[2] == 0
 
 
 def test_tables_may_have_several_scores_and_names_of_their_own(context, tmp_path):
@@ -230,6 +238,28 @@ def test_every_form_gives_the_same_similarities(context, tmp_path, form):
     assert family.missing_remark("mine_dot", 2, 5) == told
 
 
+@pytest.mark.parametrize("form", [".npy", ".npz"])
+def test_a_document_without_a_vector_is_not_the_nearest(context, tmp_path, form):
+    family = GivenVectors(
+        queries=save(tmp_path / f"q{form}", Q[:1], ["a"]),
+        documents=save(tmp_path / f"d{form}", D, ["d1", "d0"]),
+        measures=["cosine", "distance"],
+    )
+    # |q|² = 5; d2 has no vector and counts as one of length |q| at right angles to q.
+    distances = [19**0.5, 2**0.5, 10**0.5, 0, 0]
+    cosines = [-2 / 50**0.5, 6 / 45**0.5, 0, 0, 0]
+    found = family.compute(context, PAIRS)
+    np.testing.assert_allclose(found, np.transpose([cosines, distances]), rtol=1e-6)
+    told = "vectors_distance: 3 of 5 rows (60.0 %) have no vectors and get the distance of"
+    assert family.missing_remark("vectors_distance", 3, 5).startswith(told)
+
+
+def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):
+    np.savez(tmp_path / "q.npz", vectors=Q, ids=["a", "b"])
+    with pytest.raises(InputError, match=r"q\.npz: holds arrays of np\.savez.* by np\.save, as"):
+        GivenVectors(queries=tmp_path / "q.npz", documents=tmp_path / "q.npz")
+
+
 def test_bad_vectors_are_refused_by_file(context, tmp_path):
     q, d = save(tmp_path / "q.npy", Q, "ab"), save(tmp_path / "d.npy", D[:, :2], ["d0", "d1"])
     with pytest.raises(InputError, match=r"q\.npy has 3 numbers a row, .*d\.npy 2; they must come"):
@@ -305,7 +335,7 @@ def test_rows_without_a_score_are_counted_over_all_blocks(halves, tmp_path, work
     assert 0 < known < n
     share = f"{n - known} of {n} rows ({100 * (n - known) / n:.1f} %)"
     told = [
-        f"scores: s: {share} have no score and get 0",
+        f"scores: s: {share} have no score and get 0, or the query's lowest if that is below 0",
         f"vectors: vectors: {share} have no vectors and get 0",
     ]
     assert family_remarks(table.provenance) == told

@@ -17,7 +17,7 @@ from letor.errors import LetorWarning
 from letor.rankers.registry import load_ranker
 from ltr_features import ScoringPipeline
 from ltr_features.columns.base import plain_settings
-from ltr_features.columns.context import make_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.text.analyzer import Analyzer
 
 
@@ -178,3 +178,17 @@ def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
         "pipeline", "build", workspace, *build[3:], tmp_path / "ranker1"
     )
     assert not (tmp_path / "service").exists()
+
+
+def test_given_scores_make_no_pipeline(workspace, tmp_path):
+    collection = open_workspace(workspace).collection
+    scores, folds = tmp_path / "s.tsv", tmp_path / "given"
+    query, document = collection.query_ids[0], collection.document_ids[0]
+    scores.write_text(f"qid\tdocno\ts\n{query}\t{document}\t1\n")
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--family", "scores")
+    run(*build, "--option", f"scores.files.s={scores}", "--folds", 4, "--out", folds)
+    run("rank", "train", folds / "Fold1" / "train.txt", "--out", tmp_path / "ranker")
+    service = tmp_path / "service"
+    message = refused("pipeline", "build", folds, "--out", service, "--ranker", tmp_path / "ranker")
+    assert "column family scores: new queries have no given scores or vectors" in message
+    assert not service.exists()
