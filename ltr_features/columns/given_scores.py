@@ -60,7 +60,8 @@ class GivenScores(ColumnFamily):
     missing: float | Literal["lowest"] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.missing, (int, float)) and not np.isfinite(np.float32(self.missing)):
+        named = self.missing is not None and self.missing != "lowest"
+        if named and not np.isfinite(np.float32(self.missing)):
             raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
         self._origins  # noqa: B018, check the files before anything expensive
 

@@ -84,6 +84,11 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     from ltr_features.studies.progress import Reporter
 
     path = folder / SETTINGS
+    if not path.exists() and any(folder.glob("Fold*")):
+        raise InputError(
+            f"{folder} has folds, but no {SETTINGS}: `columns build` has not finished (run it "
+            "again), or did not make them"
+        )
     with reading(path, "it says how `columns build` made folds: name their folder"):
         found = read_json(path)
         families, recipes = columns_from_json(found, path)

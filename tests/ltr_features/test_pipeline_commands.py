@@ -180,6 +180,15 @@ def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
     assert not (tmp_path / "service").exists()
 
 
+def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
+    (folds / "build.json").unlink()
+    message = refused(
+        "pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1",
+        "--out", tmp_path / "service",
+    )  # fmt: skip
+    assert "has not finished (run it again)" in message
+
+
 def test_given_scores_make_no_pipeline(workspace, tmp_path):
     collection = open_workspace(workspace).collection
     scores, folds = tmp_path / "s.tsv", tmp_path / "given"
