@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -42,6 +42,7 @@ class FoldRows:
         join: the rows that have texts.
         context: the texts; its judgements are the labels of the rows.
         seed: seed of the parts of training queries that no other fold tests.
+        options: how files are read, see :func:`letor.svmlight.read_letor`.
     """
 
     path: Path
@@ -49,7 +50,8 @@ class FoldRows:
     folds: Sequence[Fold]
     join: LetorJoin
     context: ColumnContext
-    seed: int = 0
+    seed: int
+    options: Mapping[str, Any]
 
     @classmethod
     def read(
@@ -90,16 +92,22 @@ class FoldRows:
         join = join_letor(rows, context.collection, on_missing=on_missing)
         labels = Judgements(*_strongest(join, rows.y[join.rows].astype(np.int64)))
         labelled = replace(context, collection=replace(context.collection, judgements=labels))
-        data = cls(path, rows, folds, join, labelled, seed)
-        return data if folds else replace(data, folds=data._dealt(rows.all_query_ids, n_folds))
+        options["n_columns"] = rows.X.shape[1]  # the last ones may be absent from a file
+        data = cls(path, rows, folds, join, labelled, seed, options)
+        if not folds:
+            data = replace(data, folds=data._dealt(rows.all_query_ids, n_folds))
+        return data
 
     @property
     def suffix(self) -> str:
         """ ".parquet" if the files are in Parquet, ".txt" for LETOR text."""
-        if self._layout in ("file", "parts"):
-            return ".txt"
-        train = part_files(self._home(self.folds[0]))["train"]
-        return ".parquet" if train is not None and train.suffix == ".parquet" else ".txt"
+        if self._layout == "file":
+            sources = [self.path]
+        elif self._layout == "parts":
+            sources = list(self.path.glob("[Ss]1.*"))
+        else:
+            sources = [path for path in part_files(self._home(self.folds[0])).values() if path]
+        return ".parquet" if sources[0].suffix == ".parquet" else ".txt"
 
     @property
     def _layout(self) -> str:
@@ -124,7 +132,7 @@ class FoldRows:
             InputError: two columns share a name, or as :func:`~.feature_table.learned_columns`.
         """
         names = [name for family in families for name in family.column_names]
-        check_distinct([*names, *(model.name for model in models)])
+        check_distinct([*self.rows.column_names, *names, *(model.name for model in models)])
         same = RowColumns(
             np.empty((len(self.rows), 0), np.float32), {}, self.join.n_without_text, []
         )
@@ -148,41 +156,32 @@ class FoldRows:
     def write(self, fold: Fold, columns: RowColumns, out: Path) -> list[Path]:
         """Write a fold's files with the columns appended to their rows, and return their paths.
 
-        They are the files of the fold, with their names and every old byte; those of a file, or of
-        a folder with S1, S2, ..., are written anew as train.txt, vali.txt and test.txt.
+        They are the files of the fold, with their names and, in LETOR text, every old byte; those
+        of a file, or of a folder with S1, S2, ..., are written anew as train, vali and test.
 
         Raises:
-            InputError: a column has the name of an old one, or a file has changed meanwhile.
+            InputError: a file cannot be read any more, or not be written.
         """
-        threads = self.context.threads
         home = out if self._layout == "fold" else out / fold.name
         home.mkdir(parents=True, exist_ok=True)
         if self._layout in ("file", "parts"):
             wider = self.rows.with_columns(
                 list(columns.provenance), columns.values, columns.provenance
             )
-            targets = [home / f"{part}.txt" for part in PARTS.values()]
+            targets = [home / f"{part}{self.suffix}" for part in PARTS.values()]
             for rows, target in zip(fold.split(wider), targets, strict=True):
-                write_rows(rows, target, threads=threads)
+                write_rows(rows, target, threads=self.context.threads)
             return targets
         targets = []
         for source in filter(None, part_files(self._home(fold)).values()):
             targets.append(home / source.name)
             values = columns.values[self._places(source)]
-            n_columns = self.rows.X.shape[1]  # the last ones may be absent from a file
-            append_named(
-                source,
-                targets[-1],
-                values,
-                columns.provenance,
-                n_columns=n_columns,
-                threads=threads,
-            )
+            append_named(source, targets[-1], values, columns.provenance, **self.options)
         return targets
 
     def _places(self, path: Path) -> NDArray[np.int64]:
         """int64 [n]: the place of each row of a file among all rows."""
-        part = read_rows(path, n_columns=self.rows.X.shape[1], threads=self.context.threads)
+        part = read_rows(path, **self.options)
         number = {query: i for i, query in enumerate(self.rows.query_ids)}
         order, offsets = self.rows.order, self.rows.offsets
         queries = [number[query] for query in part.query_ids]

@@ -304,9 +304,9 @@ def _rows_of_any(
     from letor.column_names import read_rows
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.table_rows import (
+        column_roles,
         is_table_of_rows,
         read_table_rows,
-        row_columns_of,
     )
     from ltr_features.sources.usual_names import columns_in_words
 
@@ -314,7 +314,7 @@ def _rows_of_any(
     if column and not is_table:
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:
-        columns = row_columns_of(source, settings(column, "--column"))
+        columns = column_roles(source, settings(column, "--column"))
         rows = read_table_rows(source, qrels, columns=columns)
         typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
         labels = "label" in columns or qrels is not None

@@ -48,7 +48,7 @@ def is_table_of_rows(path: Path) -> bool:
     return is_table(path) and not is_feature_log(path) and not is_letor(path)
 
 
-def row_columns_of(
+def column_roles(
     path: Path, given: Mapping[str, ColumnName] | None = None
 ) -> dict[str, ColumnName]:
     """The columns of ``query``, ``document`` and ``label``, where the table has them.
@@ -105,7 +105,7 @@ def read_table_rows(
             column of numbers; the message names file and line or column.
     """
     path = Path(path)
-    roles = row_columns_of(path, columns)
+    roles = column_roles(path, columns)
     if judgements is not None and "label" in roles:
         raise InputError(
             f"{path} has labels, column {roles['label']!r}, so that judgements are not needed; to "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from letor.column_names import read_rows
+from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.fold_files import read_folds
 from ltr_features.cli import app
@@ -168,6 +168,18 @@ def test_a_file_is_dealt_into_folds(collection, tmp_path):
         append(collection, tmp_path / "a.txt", tmp_path / "c", n_folds=3)
 
 
+def test_parquet_stays_parquet(collection, tmp_path):
+    """So that missing values stay missing."""
+    (tmp_path / "rows.txt").write_text("".join(line for q in range(20) for line in lines_of(q)))
+    rows = read_rows(tmp_path / "rows.txt")
+    rows.X[3, 0] = np.nan
+    write_rows(rows, tmp_path / "rows.parquet")
+    append(collection, tmp_path / "rows.parquet", tmp_path / "a")
+    found = [read_rows(path) for path in sorted((tmp_path / "a").rglob("test.parquet"))]
+    assert sum(len(part) for part in found) == len(rows)
+    assert sum(int(np.isnan(part.X).sum()) for part in found) == 1
+
+
 def test_the_collections_own_judgements_are_not_used(collection, tmp_path):
     query, document = np.divmod(np.arange(200), 5)
     judged = Judgements(query, document, np.ones(200, np.int64))
@@ -176,6 +188,25 @@ def test_the_collections_own_judgements_are_not_used(collection, tmp_path):
     append(collection, source, tmp_path / "b")
     append(other, source, tmp_path / "c")
     assert values_of(tmp_path / "b") == values_of(tmp_path / "c")
+
+
+def test_a_taken_name_is_refused_before_any_work(collection, tmp_path):
+    write_folds(tmp_path / "a")
+    data = FoldRows.read(tmp_path / "a", ColumnContext.of(collection))
+    with pytest.raises(InputError, match="two columns are called 1"):
+        next(data.columns([LearnedColumn("1", OPCA(rank=6, word_weight=0.5))]))
+
+
+def test_values_that_are_not_finite_are_copied(collection, tmp_path):
+    source = write_folds(tmp_path / "a")
+    for path in source.rglob("*.txt"):
+        path.write_bytes(
+            path.read_bytes().replace(b"3:0.50 # docid = d9\t", b"3:nan # docid = d9\t")
+        )
+    append(collection, source, tmp_path / "b", non_finite="nan")
+    assert b"3:nan 4:" in (tmp_path / "b/Fold1/train.txt").read_bytes()
+    with pytest.raises(InputError, match="nan"):
+        FoldRows.read(source, ColumnContext.of(collection))
 
 
 def test_models_are_appended_together(collection, tmp_path):
