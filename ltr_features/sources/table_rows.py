@@ -25,16 +25,8 @@ from ltr_features.sources.usual_names import add_usual, plain_name
 
 #: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
 LABEL_NAMES = (
-    "label",
-    "grade",
-    "relevance",
-    "rel",
-    "judgement",
-    "judgment",
-    "rating",
-    "target",
-    "y",
-)
+    "label", "grade", "relevance", "rel", "judgement", "judgment", "rating", "target", "y",
+)  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 #: Words for no value and for two numbers, in lower case.
 _WORDS = {("", "na", "n/a", "nan", "null", "none"): None, ("true",): "1", ("false",): "0"}
@@ -194,7 +186,7 @@ class _Table:
     def _labels(self, block: Block, column: ColumnName) -> pa.Array:
         """Numbers; none is missing."""
         labels = self._numbers(block, column)
-        lost = np.asarray(labels.is_null())
+        lost = np.asarray(labels.is_null(nan_is_null=True))
         if lost.any():
             row = int(np.argmax(lost))
             raise InputError(

@@ -85,6 +85,7 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
     [
         (["qid,label,f", "1,0,1", "1,0,x"], "line 3: 'f' is 'x', not a number"),
         (["qid,label,f", "1,0,1", "1,,1"], "line 3: the label 'label' is ''"),
+        (["qid,label,f", "1,0,1", "1,NaN,1"], "line 3: the label 'label' is 'NaN'"),
         (["qid,label,f", "1,0,1", ",1,1"], "line 3: the id 'qid' is empty"),
         (["qid,label,f", "1,0,1", "1,0,inf"], "t.csv: column 'f'"),
         (["qid,label,title", "1,0,red"], "no column of numbers"),
