@@ -300,12 +300,9 @@ def _line_number(path: str | os.PathLike[str], row: int) -> int:
 
 
 def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> InputError:
-    fields = _split(line)
-    letor = len(fields) > 1 and fields[1].startswith("qid:")
-    hint = "; LETOR rows become judgements by `ltr-features convert ROWS NAME.qrels`" * letor
+    found = counted(len(_split(line)), "field")
     return InputError(
-        f"{path}:{number}: {counted(len(fields), 'field')} instead of {len(names)} "
-        f"({' '.join(names)}): {line[:80]!r}{hint}"
+        f"{path}:{number}: {found} instead of {len(names)} ({' '.join(names)}): {line[:80]!r}"
     )
 
 

@@ -74,7 +74,8 @@ def judgement_rows(
     ``grade``, all as text.
 
     Args:
-        path: a table (such as BEIR's) or a frame; or TREC's lines ``qid iteration docno grade``.
+        path: a table (such as BEIR's) or a frame; TREC's lines ``qid iteration docno grade``; or
+            labelled rows with document ids (LETOR text or Parquet).
         columns: columns of a table that do not have usual names, by key; None if there is no
             option for them. The key ``text`` adds the query's text; if ``query`` is not given then,
             it replaces the id.
@@ -83,6 +84,12 @@ def judgement_rows(
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty.
     """
+    if not columns and isinstance(path, str | os.PathLike) and is_letor(Path(path)):
+        with reading(path):
+            judged = qrels_of(read_rows(path))
+        for row, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
+            yield row, {"query": query, "document": document, "grade": str(label)}
+        return
     path, usual = table_of(path), dict(JUDGEMENT_COLUMNS)
     if columns and "text" in columns and "query" not in columns:
         del usual["query"]

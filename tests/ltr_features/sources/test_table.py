@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from ltr_features.commands.options import settings
 from ltr_features.sources.document_table import read_documents
@@ -509,3 +510,20 @@ def test_wrong_thresholds_are_named(tmp_path, one_table, changes, message):
     path = save(one_table, tmp_path / "ratings.csv")
     with pytest.raises(InputError, match=message):
         read_table(path, **{**ONE_TABLE, **changes})
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz", "rows.parquet"])
+def test_labels_of_rows_are_judgements(name, tmp_path):
+    documents = pd.DataFrame({"id": ["007", "8"], "text": ["red", "blue"]})
+    queries = pd.DataFrame({"qid": ["1", "2"], "query": ["shoe", "hat"]})
+    (tmp_path / "a.txt").write_text(
+        "2 qid:1 1:0.5 #docid = 007\n0 qid:1 1:1 #docid = 8\n1 qid:2 1:0 # docid = 8 x\n"
+    )
+    write_rows(read_rows(tmp_path / "a.txt"), tmp_path / name)
+    found = read_table(documents, tmp_path / name, queries=queries)
+    judged = found.judgements
+    rows = zip(judged.query.tolist(), judged.document.tolist(), judged.grade.tolist(), strict=True)
+    assert sorted(rows) == [(0, 0, 2), (0, 1, 0), (1, 1, 1)]
+    (tmp_path / "b.txt").write_text("2 qid:1 1:0.5\n")
+    with pytest.raises(InputError, match="rows have no"):
+        read_table(documents, tmp_path / "b.txt", queries=queries)
