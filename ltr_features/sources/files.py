@@ -87,8 +87,8 @@ def judgement_rows(
     if not columns and isinstance(path, str | os.PathLike) and is_letor(Path(path)):
         with reading(path):
             judged = qrels_of(read_rows(path))
-        for row, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
-            yield row, {"query": query, "document": document, "grade": str(label)}
+        for place, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
+            yield place, {"query": query, "document": document, "grade": str(label)}
         return
     path, usual = table_of(path), dict(JUDGEMENT_COLUMNS)
     if columns and "text" in columns and "query" not in columns:
