@@ -107,7 +107,7 @@ class StudyConfig(Section):
             together.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
             official, different folds; a ranker without a seed on official folds is fitted once.
-        schemes: the folds of the files by default.
+        schemes: the official folds by default, which are those of the files.
         tune_measure: measure on validation rows. measures: label in the report -> measure.
         baseline: label of the ranker that others are compared with; the first by default.
         compare_measures: labels of the measures that are tested, all by default; the first one
@@ -124,7 +124,7 @@ class StudyConfig(Section):
     non_finite: Literal["raise", "nan"] = "raise"
     columns: list[FamilyConfig] = Field([])
     schemes: list[SchemeConfig] = Field(
-        [SchemeConfig(name="folds of the files", official=True)], min_length=1
+        [SchemeConfig(name="official folds", official=True)], min_length=1
     )
     rankers: list[RankerConfig] = Field(min_length=1)
     tune_measure: str = "ndcg@10"
