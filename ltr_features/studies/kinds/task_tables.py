@@ -228,7 +228,7 @@ class TaskStudy(Study):
         task_code: code that makes tasks, see :meth:`stages.Stages.run`.
     """
 
-    timed = ("report.html", "tables.txt", "times.csv")
+    timed = ("report.html", "tables.txt", "tables.tex", "times.csv")
     tasks: ModuleType
     task_code: tuple[str, ...]
     _loaded: tuple[str, Any] | None = None
