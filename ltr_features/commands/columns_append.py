@@ -73,6 +73,7 @@ def columns_append(
     folds: Annotated[
         int | None,
         typer.Option(
+            min=4,
             help="With --model, number of folds that the rows of a file are dealt into.",
             show_default="5",
         ),
@@ -87,14 +88,12 @@ def columns_append(
     A trained model's column (--model) differs from fold to fold, so that the output is a folder;
     the rows of a single file are dealt into new folds. Models learn from the labels of a fold's
     training rows; these rows are scored out of fold, so that no row is scored by a model that saw
-    its label. If the last features are absent from all
-    rows of one file of a data set, give --columns, so that new columns have the same numbers in all
-    its files.
+    its label. If the last features are absent from all rows of one file of a data set, give
+    --columns, so that new columns have the same numbers in all its files.
 
     Example: ltr-features columns append MQ2008 --workspace workspace --family vsm --model ssi --out
     MQ2008-ssi"""
     from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.fitted import load_fitted
 
     recipes = recipes_of(model or [], param or [], recipe or [], seed)
     families = families_of(family or [], option or [], needed=not (model_file or model))
@@ -112,19 +111,30 @@ def columns_append(
     context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {"n_columns": columns, "non_finite": non_finite, "threads": threads}
     if in_folds and context is not None:
-        _append_to_folds(
-            file, out, context, families, recipes,
-            reading={**options, "on_missing": on_missing, "seed": seed, "n_folds": folds or 5},
-            progress=progress,
-        )  # fmt: skip
-        return
+        reading = {**options, "on_missing": on_missing, "seed": seed, "n_folds": folds or 5}
+        _append_to_folds(file, out, context, families, recipes, reading, progress)
+    else:
+        _append_to_file(file, out, context, families, model_file or [], on_missing, options)
+
+
+def _append_to_file(
+    file: Path,
+    out: Path,
+    context: ColumnContext | None,
+    families: list[ColumnFamily],
+    model_files: Sequence[Path],
+    on_missing: Literal["raise", "zero"],
+    options: Mapping[str, Any],
+) -> None:
+    """Append columns to a file, which is read with ``options``."""
     from letor.column_names import append_named, check_format, read_rows
+    from ltr_features.columns.fitted import load_fitted
     from ltr_features.row_columns import columns_of_rows
 
     check_format(out)
-    replaced = check_outputs(out, inputs=[file, *(model_file or [])])
+    replaced = check_outputs(out, inputs=[file, *model_files])
     rows = read_rows(file, **options)
-    families += [load_fitted(path, queries=rows.query_ids) for path in model_file or []]
+    families += [load_fitted(path, queries=rows.query_ids) for path in model_files]
     new = columns_of_rows(rows, families, context, on_missing=on_missing)
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)
@@ -141,11 +151,14 @@ def _append_to_folds(
     context: ColumnContext,
     families: Sequence[ColumnFamily],
     recipes: Sequence[LearnedColumn],
-    *,
     reading: Mapping[str, Any],
     progress: bool | None,
 ) -> None:
-    """Append columns to all files of a folder of folds, or to the rows of a file in new folds."""
+    """Append columns to all files of a folder of folds, or to the rows of a file in new folds.
+
+    Args:
+        reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
+    """
     from letor.lock import locked
     from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands.columns_files import check_target
