@@ -100,14 +100,14 @@ class FoldRows:
 
     @property
     def suffix(self) -> str:
-        """ ".parquet" if the files are in Parquet, ".txt" for LETOR text."""
+        """The ending of the files that are written, as that of those read: .parquet or .txt."""
         if self._layout == "file":
             sources = [self.path]
         elif self._layout == "parts":
-            sources = list(self.path.glob("[Ss]1.*"))
+            sources = [*self.path.glob("[Ss]1.*")]
         else:
-            sources = [path for path in part_files(self._home(self.folds[0])).values() if path]
-        return ".parquet" if sources[0].suffix == ".parquet" else ".txt"
+            sources = [*filter(None, part_files(self._home(self.folds[0])).values())]
+        return ".parquet" if any(path.suffix == ".parquet" for path in sources) else ".txt"
 
     @property
     def _layout(self) -> str:

@@ -130,8 +130,9 @@ class LetorStudy(Study):
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
         rows, official, _ = self._data
-        whole = self.identity(self.data / self.config.folder) if self._homes else None
-        digest = digest_of_rows(rows) if whole is None else whole
+        # Of folds whose rows differ, the rows here are only those that are tested.
+        content = self.identity(self.data / self.config.folder) if self._homes else None
+        digest = content or digest_of_rows(rows)
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
             folds = _folds(scheme, rows, official, fit)
@@ -194,7 +195,9 @@ class LetorStudy(Study):
                 values.insert(column, key, place[key])
             frames.append(values)
         rows, _, groups = self._data
-        remarks = grouped_remarks(self._notes) or family_remarks(rows.provenance)
+        in_folds = set().union(*self._notes.values())
+        others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
+        remarks = [*grouped_remarks(self._notes), *family_remarks(others)]
         results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
         tables = make_tables(self.config, results)
         page = document(self.config, results, tables)
