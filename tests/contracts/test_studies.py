@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 from time import sleep
+from typing import Any
 
 import pytest
 from axe import open_all, violations
@@ -55,6 +56,15 @@ def written(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+def manifest_of(report: Path) -> dict[str, Any]:
+    return json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+
+
+def with_times(report: Path) -> set[str]:
+    """Names of the files that show clock times."""
+    return {"times.json", TIMES, NOTE, *manifest_of(report).get("files with clock times", [])}
+
+
 def test_a_second_run_makes_nothing(small):
     before = written(small.out)
     assert small.run(small.out, threads=1) == small.report
@@ -63,8 +73,7 @@ def test_a_second_run_makes_nothing(small):
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
     report = small.run(tmp_path / "out", threads=2)
-    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
-    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
+    manifest, timed = manifest_of(report), with_times(report)
     assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed
     shown = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()}
     assert shown - timed - {"manifest.json"} == set(manifest["files"]) - timed
@@ -90,9 +99,7 @@ def test_workers_make_the_same_bytes_also_if_each_is_killed(small, tmp_path, wor
     killer.start()
     report = small.run(out, scheduler=workers.scheduler_address)
     killer.join()
-    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
-    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
-    assert {Path(name).name for name in different(small.out, out)} <= timed
+    assert {Path(name).name for name in different(small.out, out)} <= with_times(report)
 
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(small, tmp_path, capsys):
@@ -117,9 +124,8 @@ def test_every_file_is_known_by_its_content(small, tmp_path):
     before = written(out)
     small.run(out, data=data)
     assert written(out) == before
-    manifest = json.loads((small.report / "manifest.json").read_text(encoding="utf-8"))
     listed = set()
-    for _, found in files_within(manifest["inputs"]):
+    for _, found in files_within(manifest_of(small.report)["inputs"]):
         listed |= {file["sha256"] for file in found.get("files", [found])}
     files = [path for path in data.rglob("*") if path.is_file()]
     assert listed == {sha256(path.read_bytes()).hexdigest() for path in files}

@@ -2,10 +2,9 @@
 
 import pytest
 from small_studies import WRITERS
-from typer.testing import CliRunner
+from toys import run
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.studies.gallery import write_gallery
 from ltr_features.studies.run import run_file
 
@@ -23,12 +22,8 @@ def outs(tmp_path_factory):
 
 def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     out = tmp_path / "reports"
-    arguments = ["gallery", *map(str, outs), "--out", str(out)]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0
-    assert "2 experiments" in result.output
-    one = CliRunner().invoke(app, ["gallery", str(outs[0]), "--out", str(tmp_path / "one")])
-    assert "1 experiment:" in one.output
+    assert "2 experiments" in run("gallery", *outs, "--out", out).output
+    assert "1 experiment:" in run("gallery", outs[0], "--out", tmp_path / "one").output
     index = (out / "README.md").read_text(encoding="utf-8")
     assert index.index("letor/overview.svg") < index.index("compare/overview.svg")
     summary = (outs[1] / "report" / "summary.txt").read_text(encoding="utf-8")
