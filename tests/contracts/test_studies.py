@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from axe import open_all, violations
 from browser import BROWSER, Browser
-from folders import different
+from folders import different, written
 from small_studies import WRITERS
 
 from letor.errors import InputError
@@ -50,10 +50,9 @@ def test_every_kind_is_under_contract():
     assert {*study_kinds()} == {"ranking", *WRITERS}, "add it to tests/reference/small_studies.py"
 
 
-def written(folder: Path) -> dict[Path, int]:
+def made(out: Path) -> dict[Path, int]:
     """When each file was written, but for the one that runs lock."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCKED)
-    return {path: path.stat().st_mtime_ns for path in files}
+    return {path: at for path, at in written(out).items() if path.name != LOCKED}
 
 
 def manifest_of(report: Path) -> dict[str, Any]:
@@ -66,9 +65,9 @@ def with_times(report: Path) -> set[str]:
 
 
 def test_a_second_run_makes_nothing(small):
-    before = written(small.out)
+    before = made(small.out)
     assert small.run(small.out, threads=1) == small.report
-    assert written(small.out) == before
+    assert made(small.out) == before
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
@@ -121,9 +120,9 @@ def test_every_file_is_known_by_its_content(small, tmp_path):
     data, out = tmp_path / "copied", tmp_path / "out"
     shutil.copytree(small.data, data)
     shutil.copytree(small.out, out)
-    before = written(out)
+    before = made(out)
     small.run(out, data=data)
-    assert written(out) == before
+    assert made(out) == before
     listed = set()
     for _, found in files_within(manifest_of(small.report)["inputs"]):
         listed |= {file["sha256"] for file in found.get("files", [found])}
@@ -134,13 +133,13 @@ def test_every_file_is_known_by_its_content(small, tmp_path):
 def test_new_words_train_nothing(small, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(small.out, out)
-    before = written(out)
+    before = made(out)
     toml = tmp_path / "edited.toml"
     lines = small.toml.read_text(encoding="utf-8").replace("\ntitle", "\n# title", 1)
     toml.write_text('title = "New"\n' + lines, encoding="utf-8")
     report = run_file(toml, data=small.data, out=out)
     assert "<h1>New</h1>" in (report / "report.html").read_text(encoding="utf-8")
-    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    changed = {path for path, _ in made(out).items() ^ before.items()}
     assert {path for path in changed if report not in path.parents} <= {out / TIMES}
 
 
@@ -151,11 +150,11 @@ def test_what_was_lost_is_made_again_and_nothing_else(small, tmp_path):
     if not stages:
         pytest.skip("the report is all that this kind makes")
     lost = next(path for path in sorted(stages[0].iterdir()) if path.name != NOTE)
-    before = written(out)
+    before = made(out)
     lost.unlink()
     small.run(out)
     assert lost.exists()
-    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    changed = {path for path, _ in made(out).items() ^ before.items()}
     others = {path for path in changed if not {stages[0], out / "report"} & {*path.parents}}
     assert others <= {out / TIMES}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import contents
 from killed_worker import killed_worker
 from toys import run
 
@@ -41,10 +42,6 @@ def small(monkeypatch):
 @pytest.fixture
 def expected(small, tmp_path):
     return contents(make_workspace(collection(), tmp_path / "here", analyzer=ANALYZER))
-
-
-def contents(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def times(folder):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from folders import written
 from scipy.stats import ttest_1samp
 from small_studies import LETOR, write_letor
 
@@ -88,11 +89,11 @@ def test_page_has_means_references_and_what_was_expected(folder):
 
 def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
     run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    kept = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*.csv")}
+    kept = written(tmp_path / "out", "*.csv")
     toy.write_text(toy.read_text().replace("n_thresholds = [2, 20]", "n_thresholds = [3, 20]"))
     run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    changed = {p for p in kept if p.stat().st_mtime_ns != kept[p]}
-    assert {p.parent.name for p in changed} == {"Boosted_steps", "report"}
+    changed = written(tmp_path / "out", "*.csv").items() - kept.items()
+    assert {path.parent.name for path, _ in changed} == {"Boosted_steps", "report"}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
 def test_another_label_makes_the_rankers_again_and_another_remark_the_report_alone(toy, tmp_path):
     def run():
         run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-        return {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("result*.json")}
+        return written(tmp_path / "out", "result*.json")
 
     first = run()
     part = tmp_path / "data" / "toy" / "S2.txt"
