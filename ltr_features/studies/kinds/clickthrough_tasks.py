@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -20,8 +20,7 @@ from letor.files import read_json
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
-from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection
+from ltr_features.text.collection import Collection, normalised
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated
@@ -30,6 +29,10 @@ from ssi_models.topics.language_model import LanguageModel
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
+
+#: Facts of which reports warn.
+TAUGHT = "of them with the text of a training query"
+WORDLESS = "of them without a word of titles or training queries"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class Task:
         train: pairs of training queries and titles of relevant documents.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
+        group: int64 [m], equal for test queries of one group or of the same text.
+        taught: bool [m], whether a training query has the text of the test query.
         query_ids: ids of the test queries.
         vocabulary: the words.
     """
@@ -54,6 +59,8 @@ class Task:
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
     half: NDArray[np.int64]
+    group: NDArray[np.int64]
+    taught: NDArray[np.bool_]
     query_ids: tuple[str, ...]
     vocabulary: Vocabulary
 
@@ -75,6 +82,8 @@ class Task:
             "training queries": self.Q.shape[0],
             "training pairs": len(self.train),
             "test queries": self.T.shape[0],
+            TAUGHT: int(self.taught.sum()),
+            WORDLESS: int((np.diff(self.T.indptr) == 0).sum()),
             "titles": self.D.shape[0],
             "words": self.D.shape[1],
             "words per title": float(self.D.sum() / self.D.shape[0]),
@@ -93,6 +102,8 @@ class Task:
             document=self.document,
             grade=self.grade,
             half=self.half,
+            group=self.group,
+            taught=self.taught,
         )
         texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
         for name, found in (("texts", texts), ("facts", self.facts())):
@@ -134,8 +145,9 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
-    """Read a collection and make a task from it. Queries of one group are on the same side of each
-    random split: for training or testing, and for the half on which mixtures are tuned.
+    """Read a collection and make a task from it. Queries of one group, or of the same text, are on
+    the same side of each random split: for training or testing, and for the half on which mixtures
+    are tuned.
 
     Raises:
         InputError: a file is missing or has another format, the documents lack the field, a query
@@ -147,10 +159,12 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
             f"{data / config.folder}: documents have no {config.field!r}, only "
             f"{', '.join(test.fields)}"
         )
-    rng, unit = np.random.default_rng([config.seed, 0]), np.arange(test.n_queries)
+    rng = np.random.default_rng([config.seed, 0])
     if config.groups is not None:
         groups = read_query_groups(data / config.groups, test.query_ids)
-        _, unit = np.unique([groups[query] for query in test.query_ids], return_inverse=True)
+        test = replace(test, query_groups=[groups[query] for query in test.query_ids])
+    kept = test.kept_together(by_group=True)
+    unit = np.arange(test.n_queries) if kept is None else kept
     if config.train is None:
         shuffled = rng.permutation(unit.max() + 1)
         cut = round(config.train_share * len(shuffled))
@@ -161,7 +175,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
     units, unit_of_query = np.unique(unit[asked], return_inverse=True)
     if min(len(chosen), len(units)) < 2:
-        what = "test queries" if config.groups is None else "groups of test queries"
+        what = "test queries" if kept is None else "groups of test queries"
         raise InputError(
             f"{data / config.folder}: {len(chosen)} training queries and {len(units)} {what}; two "
             "of each are needed"
@@ -170,11 +184,10 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     place = np.argsort(order)
     titles = [test.fields[config.field][row] for row in order.tolist()]
     texts = [train.query_texts[row] for row in chosen.tolist()]
-    analyzer = Analyzer(stopwords=config.stopwords or (), stemmer=config.stemmer)
-    words, counts = count_terms([*titles, *texts], analyzer, threads=threads)
-    asked_words, asked_counts = count_terms(
-        [test.query_texts[row] for row in asked.tolist()], analyzer, threads=threads
-    )
+    asked_texts = [test.query_texts[row] for row in asked.tolist()]
+    words, counts = count_terms([*titles, *texts], config.analyzer, threads=threads)
+    asked_words, asked_counts = count_terms(asked_texts, config.analyzer, threads=threads)
+    taught = set(map(normalised, texts))
     vocabulary, counts = Vocabulary(words), counts.astype(np.float32).tocsr()
     query, document, _ = _judged(train, chosen, place)
     return Task(
@@ -186,6 +199,8 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         ),
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
         half=(rng.permutation(len(units)) % 2)[unit_of_query],
+        group=unit_of_query.astype(np.int64),
+        taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
         vocabulary=vocabulary,
     )
