@@ -28,8 +28,10 @@ CHANCE = 0.05
 class ClickJudgements:
     """Judgements of the pairs of a log by a click model.
 
-    Grades are the nearest of ``n_grades`` equally spaced values from 0 to ``scale``:
-    round((n_grades - 1) min(1, relevance / scale)).
+    Pairs that are not better than the mean relevance of all judged pairs get grade 0, others the
+    nearest of ``n_grades`` equally spaced values from that mean to ``scale``. Users also click on
+    what is not relevant: if grades began at relevance 0, most results that were ever shown would
+    count as relevant, so that measures would reward the ranking that showed them.
 
     Attributes:
         model: a fitted click model.
@@ -57,6 +59,11 @@ class ClickJudgements:
             raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
         if self.scale is not None and not 0 < self.scale <= 1:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")
+        if self.enough.any() and self.scale is not None and self.scale <= self.average:
+            raise InputError(
+                f"scale must be above {self.average:.4g}, the mean relevance of the judged pairs, "
+                f"which has grade 0; got {self.scale:g}"
+            )
         if not self.enough.any():
             best = float(self.model.evidence_.max())
             raise InputError(
@@ -82,10 +89,16 @@ class ClickJudgements:
             return self.scale
         return max(float(np.quantile(self.model.relevance_[self.enough], 0.99)), 1e-9)
 
+    @property
+    def average(self) -> float:
+        """The mean relevance of pairs with enough evidence, up to which the grade is 0."""
+        return float(self.model.relevance_[self.enough].mean())
+
     @cached_property
     def grade(self) -> NDArray[np.int64]:
         """int64 [pairs]: 0 .. n_grades - 1, or -1 where there is too little evidence."""
-        share = np.minimum(self.model.relevance_ / self.best, 1.0)
+        above, most = self.model.relevance_ - self.average, self.best - self.average
+        share = np.clip(above / max(most, 1e-9), 0.0, 1.0)
         grade = np.floor((self.n_grades - 1) * share + 0.5).astype(np.int64)
         return np.where(self.enough, grade, UNJUDGED)
 
@@ -301,6 +314,7 @@ def describe(judgements: ClickJudgements) -> dict[str, Any]:
         "pairs": judgements.log.n_pairs,
         "pairs with enough evidence": int(judgements.enough.sum()),
         "minimum of evidence": judgements.min_evidence,
+        "mean relevance of these, grade 0": round(judgements.average, 6),
         "relevance of the best grade": round(judgements.best, 6),
         "pairs by grade": np.bincount(grades, minlength=judgements.n_grades).tolist(),
     }

@@ -97,7 +97,7 @@ class PositionBased(_ByPosition):
 
     def __init__(
         self,
-        prior: tuple[float, float] = (1.0, 1.0),
+        prior: tuple[float, float] | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 5_000,
         jackknife: bool = False,
@@ -164,7 +164,7 @@ class PositionBased(_ByPosition):
 
     def _attraction(self, log: ClickLog, gamma: Array) -> Array:
         """alpha given gamma: the root of a falling function, or an end of [0, 1]."""
-        (a, b), clicks = self.prior, log.by_pair(log.clicked)
+        (a, b), clicks = self.prior_, log.by_pair(log.clicked)
         g, skips = gamma[log.result_position], log.shown - log.clicked
         low, high = np.zeros(log.n_pairs), np.ones(log.n_pairs)
         for _ in range(_HALVINGS):
@@ -180,7 +180,7 @@ class PositionBased(_ByPosition):
         a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
         information = log.shown / (1 - inside(a * g))
         D = log.by_pair(information * g / a)
-        prior = self.prior[0] / inside(alpha) ** 2 + self.prior[1] / inside(1 - alpha) ** 2
+        prior = self.prior_[0] / inside(alpha) ** 2 + self.prior_[1] / inside(1 - alpha) ** 2
         C = np.diag(log.by_position(information * a / g))
         shape = (log.n_pairs, log.n_positions)
         B = coo_array((information, (log.result_pair, log.result_position)), shape=shape).tocsr()

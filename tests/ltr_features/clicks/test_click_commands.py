@@ -261,7 +261,7 @@ def test_the_source_makes_a_collection(log, rows, tmp_path):
     assert collection.n_documents == 180
     assert sorted(collection.query_texts) == sorted(rows.query_ids)
     label = rows.y[collection.judgements.document]
-    assert np.corrcoef(label, collection.judgements.grade)[0, 1] > 0.9
+    assert np.corrcoef(label, collection.judgements.grade)[0, 1] > 0.85
     query = [collection.query_texts[q] for q in collection.judgements.query]
     of = {d: rows.query_ids[q] for d, q in zip(rows.document_ids, rows.query_index, strict=True)}
     assert query == [of[collection.document_ids[d]] for d in collection.judgements.document]
