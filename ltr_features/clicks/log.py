@@ -17,6 +17,9 @@ from ltr_features.text.id_rows import places_of, rows_of
 MAX_POSITIONS = 1_000
 #: A share of pages with a single row, or without the first position, that is worth a remark.
 _FRAGMENTS = 0.9
+#: A page with as many results of which each was clicked is a robot's, and a share of all clicks on
+#: such pages that is worth a remark.
+_ALL_CLICKED, _ROBOTS = 5, 0.05
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
@@ -144,7 +147,7 @@ class ClickLog:
     @property
     def remarks(self) -> list[str]:
         """Remarks on the log for users, sentences without a full stop."""
-        found = self._remarks_on_pages
+        found = [*self._remarks_on_pages, *self._remarks_on_robots]
         if (self.clicked < self.shown).any():
             return found
         return [
@@ -171,8 +174,31 @@ class ClickLog:
                     f"{100 * share:.0f} % of the pages {what}: the column of the session (or of "
                     "the time, in a log without sessions) seems to tell rows apart, not pages; "
                     "name one that the rows of a page have in common"
+                    + (
+                        "; or few rows have position 0, by mistake: set the rule first_position=1"
+                        if are is deeper
+                        else ""
+                    )
                 ]
         return []
+
+    @property
+    def _remarks_on_robots(self) -> list[str]:
+        """A remark if many clicks are on pages all of whose results were clicked."""
+        if self.pages is None:
+            return []
+        size = np.diff(self.pages.offsets)
+        n_clicks = np.add.reduceat(self.pages.click.astype(np.int64), self.pages.offsets[:-1])
+        every = (n_clicks == size) & (size >= _ALL_CLICKED)
+        share = (self.pages.count * n_clicks)[every].sum() / max(self.clicked.sum(), 1)
+        if share < _ROBOTS:
+            return []
+        n = int(self.pages.count[every].sum())
+        return [
+            f"{n:,} pages of {_ALL_CLICKED} or more results, with {100 * share:.0f} % of all "
+            "clicks, have every result clicked, as robots do: leave them out by the rules "
+            "max_clicks and max_pages"
+        ]
 
     def needed_pages(self, who: str) -> Pages:
         """The pages, for a model or function named ``who``.

@@ -197,6 +197,15 @@ def test_fragments_of_pages_are_told_of(tmp_path, first, remark):
     assert remark in told
 
 
+def test_pages_with_every_result_clicked_are_told_of(tmp_path):
+    people = [page(f"s{i}", "q", list("abcde"), ["a", "b"][: i % 3]) for i in range(60)]
+    robots = [page("robot", f"q{i}", list("abcde"), list("abcde")) for i in range(2)]
+    for n, told in ((0, []), (1, ["1 pages of 5 or more results, with 8 % of all clicks"])):
+        path = write_rows(tmp_path / f"{n}.tsv", [r for look in people + robots[:n] for r in look])
+        remarks = read_click_rows(path).remarks
+        assert [remark.split(", have")[0] for remark in remarks] == told
+
+
 GOOD = [row for i in range(60) for row in page(f"s{i}", "q", ["a", "b"], ["a"])]
 
 
