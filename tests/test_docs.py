@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 
 from letor.svmlight import read_letor
 from ltr_features.cli import app
+from ltr_features.clicks.reading import read_click_rows
 from ltr_features.sample import write_sample
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+from ltr_features.studies.kinds.clickthrough_tasks import make_task
 from ltr_features.studies.run import experiment_names, find_experiment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -52,6 +55,13 @@ def test_examples_run(page, tmp_path, monkeypatch):
         assert "words+SSI" in Path("out/report/summary.txt").read_text(encoding="utf-8")
     if page == "docs/scale":
         assert Path("more.parquet").read_bytes() == Path("rows.parquet").read_bytes()
+    if page == "docs/clicks":
+        for name in ("pages", "events"):
+            log = read_click_rows(f"{name}.parquet")
+            assert log.clicked.sum() == 1
+            assert log.n_pages == {"pages": 2, "events": 1}[name]
+        task = make_task(TaskConfig(folder="clicked", test="clicks"), Path())
+        assert len(task.train) > 0
     if page == "docs/researcher":
         enriched = read_letor("new/Fold1/test.txt")
         assert enriched.X.shape[1] == 47
