@@ -120,6 +120,8 @@ def test_every_key_of_installed_experiments_is_on_the_page():
     spec: dict[str, object] = {}
     exec((DOCS / "hooks.py").read_text(encoding="utf-8"), spec)
     page = spec["experiments"]()  # type: ignore[operator]
+    explained = "| `cjk_bigrams` | take pairs of neighbouring characters"  # of [text] and of tasks
+    assert page.count(explained) == page.count("| `cjk_bigrams` |") == 3
     parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.S | re.M))
     assert set(parts) == {"ranking", "matching", "clickthrough", "clicks", "letor", "compare"}
     for name in experiment_names():
