@@ -38,6 +38,7 @@ _TEXT_CODE = (
     f"{__name__}_tasks",
     "ltr_features.sources",
     "ltr_features.text.analyzer",
+    "ltr_features.text.letter_ngrams",
     "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
 )

@@ -17,6 +17,7 @@ from ltr_features.studies.kinds.ranking_parts import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, FORMER_KEYS
+from ltr_features.text.letter_ngrams import Kind
 from ssi_models.registry import get_model
 
 Relation = Literal["<", "<=", "~"]
@@ -30,6 +31,8 @@ class TaskConfig(TextConfig):
         train, test: judgement files (in ``qrels``, without ``.tsv``). Without ``train``, the
             queries of ``test`` are split at random: ``train_share`` of them are used for training.
         field: text field of a document that models read and rank by.
+        terms: what is counted, "words" or "letter-trigrams", which misspelled words share with
+            those that are meant.
         groups: file of query id, tab, group, relative to the data folder; by default, the groups
             of the folder's queries. Queries of one group, or of the same text, are dealt to
             training, testing and each half together, and tested together.
@@ -43,6 +46,7 @@ class TaskConfig(TextConfig):
     test: str = "test"
     train_share: float = Field(0.5, gt=0, lt=1)
     field: str = "title"
+    terms: Kind = "words"
     groups: str | None = None
     seed: int = 0
 

@@ -21,6 +21,7 @@ from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.text.collection import Collection, normalised
+from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated
@@ -37,18 +38,18 @@ WORDLESS = "of them without a word of titles or training queries"
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task; its vocabulary consists of the words of titles and training queries.
+    """A task; its vocabulary consists of the terms of titles and training queries.
 
     Attributes:
         Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
-            word; titles in the order of their documents' ids.
+            term; titles in the order of their documents' ids.
         train: pairs of training queries and titles of relevant documents.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
         group: int64 [m], equal for test queries of one group or of the same text.
         taught: bool [m], whether a training query has the text of the test query.
         query_ids: ids of the test queries.
-        vocabulary: the words.
+        vocabulary: the terms. terms: their kind.
     """
 
     Q: sp.csr_matrix
@@ -63,6 +64,7 @@ class Task:
     taught: NDArray[np.bool_]
     query_ids: tuple[str, ...]
     vocabulary: Vocabulary
+    terms: Kind = "words"
 
     @cached_property
     def weighting(self) -> TfIdf:
@@ -85,9 +87,9 @@ class Task:
             TAUGHT: int(self.taught.sum()),
             WORDLESS: int((np.diff(self.T.indptr) == 0).sum()),
             "titles": self.D.shape[0],
-            "words": self.D.shape[1],
-            "words per title": float(self.D.sum() / self.D.shape[0]),
-            "words per test query": float(self.T.sum() / self.T.shape[0]),
+            self.terms: self.D.shape[1],
+            f"{self.terms} per title": float(self.D.sum() / self.D.shape[0]),
+            f"{self.terms} per test query": float(self.T.sum() / self.T.shape[0]),
         }
 
     def save(self, folder: Path) -> None:
@@ -105,7 +107,9 @@ class Task:
             group=self.group,
             taught=self.taught,
         )
-        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
+        texts = {
+            "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
+        }  # fmt: skip
         for name, found in (("texts", texts), ("facts", self.facts())):
             (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
 
@@ -120,7 +124,8 @@ class Task:
         texts = read_json(folder / "texts.json")
         return cls(
             Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
-            query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["words"]),
+            query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["vocabulary"]),
+            terms=texts["terms"],
         )  # fmt: skip
 
 
@@ -185,14 +190,12 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     titles = [test.fields[config.field][row] for row in order.tolist()]
     texts = [train.query_texts[row] for row in chosen.tolist()]
     asked_texts = [test.query_texts[row] for row in asked.tolist()]
-    words, counts = count_terms([*titles, *texts], config.analyzer, threads=threads)
-    asked_words, asked_counts = count_terms(asked_texts, config.analyzer, threads=threads)
+    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config, threads)
     taught = set(map(normalised, texts))
-    vocabulary, counts = Vocabulary(words), counts.astype(np.float32).tocsr()
     query, document, _ = _judged(train, chosen, place)
     return Task(
         Q=counts[len(titles) :],
-        T=renumbered(asked_counts.astype(np.float32), vocabulary.rows(asked_words), len(words)),
+        T=asked_counts,
         D=counts[: len(titles)],
         train=Preferences.from_pairs(
             query, document, n_queries=len(chosen), n_documents=len(titles)
@@ -203,7 +206,26 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
         vocabulary=vocabulary,
+        terms=config.terms,
     )
+
+
+def _counted(
+    texts: list[str], asked: list[str], config: TaskConfig, threads: int | None
+) -> tuple[Vocabulary, sp.csr_matrix, sp.csr_matrix]:
+    """The terms of the texts, and float32 counts of them in the texts and in the asked ones."""
+    words, counts = count_terms(texts, config.analyzer, threads=threads)
+    asked_words, asked_counts = count_terms(asked, config.analyzer, threads=threads)
+    if config.terms == "words":
+        vocabulary = Vocabulary(words)
+        asked_counts = renumbered(asked_counts, vocabulary.rows(asked_words), len(words))
+    else:
+        trigrams = LetterTrigrams.of(words)
+        vocabulary, counts = trigrams.vocabulary, counts @ trigrams.of_words(words)
+        asked_counts = asked_counts @ trigrams.of_words(asked_words)
+        for matrix in (counts, asked_counts):
+            matrix.sort_indices()
+    return vocabulary, counts.astype(np.float32).tocsr(), asked_counts.astype(np.float32).tocsr()
 
 
 def _judged(

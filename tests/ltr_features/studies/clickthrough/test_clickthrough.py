@@ -155,6 +155,35 @@ def test_japanese_is_matched_by_pairs_of_characters(data):
     assert all(len(word) == 2 for word in task.vocabulary)
 
 
+def test_misspelled_queries_are_matched_by_letter_trigrams(data):
+    """Each test query is a title with an error in every word."""
+
+    def misspelled(line):
+        n = int(line["_id"].removeprefix("queries"))
+        return line | {"text": f"distrubution nubmer{n}" if n >= 18 else "some other query"}
+
+    def numbered(line):
+        return line | {"title": f"distribution number{line['_id'].removeprefix('corpus')}"}
+
+    rewrite(data / "data" / "small" / "queries.jsonl", misspelled)
+    rewrite(data / "data" / "small" / "corpus.jsonl", numbered)
+    assert "12 of 12 test queries have no word" in verdict(data)
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\nterms = "letter-trigrams"')
+    (data / "x.toml").write_text(text)
+    folder = run_it(data)
+    assert "Task" not in verdict(data)
+    assert "letter-trigrams per title" in (folder / "tables.txt").read_text()
+    task = make_task(
+        TaskConfig(folder="small", train="train", terms="letter-trigrams"), data / "data"
+    )
+    title = dict(zip(task.vocabulary, task.D[0].toarray().ravel(), strict=True))
+    assert (title["#di"], title["on#"], title["num"]) == (1, 1, 1)
+    assert task.D[0].sum() == len("distribution") + len("number0")
+    shared = {"#di", "dis", "ist", "but", "uti", "tio", "ion", "on#"}  # of both spellings
+    asked = dict(zip(task.vocabulary, task.T[0].toarray().ravel(), strict=True))
+    assert shared < {term for term, n in asked.items() if n}
+
+
 def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
     """The unigram model learns from no judgement and is fitted once; expectations are tested with
     the variance over fits too, by the formulas of Welch and Satterthwaite."""
