@@ -28,10 +28,10 @@ CHANCE = 0.05
 class ClickJudgements:
     """Judgements of the pairs of a log by a click model.
 
-    Pairs that are not better than the mean relevance of all judged pairs get grade 0, others the
-    nearest of ``n_grades`` equally spaced values from that mean to ``scale``. Users also click on
-    what is not relevant: if grades began at relevance 0, most results that were ever shown would
-    count as relevant, so that measures would reward the ranking that showed them.
+    Pairs that are not better than average get grade 0, others the nearest of ``n_grades`` equally
+    spaced values from there to ``scale``. Users also click on what is not relevant: if grades began
+    at relevance 0, most results that were ever shown would count as relevant, so that measures
+    would reward the ranking that showed them.
 
     Attributes:
         model: a fitted click model.
@@ -61,8 +61,8 @@ class ClickJudgements:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")
         if self.enough.any() and self.scale is not None and self.scale <= self.average:
             raise InputError(
-                f"scale must be above {self.average:.4g}, the mean relevance of the judged pairs, "
-                f"which has grade 0; got {self.scale:g}"
+                f"scale must be above {self.average:.4g}, the average relevance, up to which the "
+                f"grade is 0; got {self.scale:g}"
             )
         if not self.enough.any():
             best = float(self.model.evidence_.max())
@@ -91,8 +91,13 @@ class ClickJudgements:
 
     @property
     def average(self) -> float:
-        """The mean relevance of pairs with enough evidence, up to which the grade is 0."""
-        return float(self.model.relevance_[self.enough].mean())
+        """The relevance up to which the grade is 0: the mean of the pairs with enough evidence or,
+        if it is lower, of all examinations. The former is high if only good results are shown
+        often, the latter if a few frequent queries have good ones."""
+        relevance, evidence = self.model.relevance_, self.model.evidence_
+        return min(
+            float(relevance[self.enough].mean()), float(np.average(relevance, weights=evidence))
+        )
 
     @cached_property
     def grade(self) -> NDArray[np.int64]:
@@ -119,7 +124,7 @@ class ClickJudgements:
         return [
             *self.model.remarks_,
             f"the relevance of the {n:,} pairs with enough evidence varies no more than by chance "
-            f"(p = {p:.2f}): their grades may mean nothing; get more clicks",
+            f"(p = {p:.2f}): differences between their grades may mean nothing; get more clicks",
         ]
 
     @property
@@ -314,7 +319,7 @@ def describe(judgements: ClickJudgements) -> dict[str, Any]:
         "pairs": judgements.log.n_pairs,
         "pairs with enough evidence": int(judgements.enough.sum()),
         "minimum of evidence": judgements.min_evidence,
-        "mean relevance of these, grade 0": round(judgements.average, 6),
+        "relevance up to which the grade is 0": round(judgements.average, 6),
         "relevance of the best grade": round(judgements.best, 6),
         "pairs by grade": np.bincount(grades, minlength=judgements.n_grades).tolist(),
     }

@@ -47,7 +47,8 @@ LOG = [(0, 0, 0, 100, 50), (0, 1, 1, 100, 10), (0, 2, 2, 4, 4), (1, 3, 0, 40, 0)
 
 def test_grades_are_the_nearest_step():
     judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), scale=0.5)
-    # Relevance .5, .1, (too little), 0, (too little), of mean .2; above it, .3, of .3.
+    # Relevance .5, .1, (too little), 0, (too little), of mean .2 (.27 of all examinations); above
+    # it, .3, of .3.
     assert judgements.grade.tolist() == [4, 0, -1, 0, -1]
     assert judgements.thin_queries == [1, 2]
     frame = judgements.frame()
@@ -57,7 +58,7 @@ def test_grades_are_the_nearest_step():
     said = describe(judgements)
     assert said["pairs with enough evidence"] == 3
     assert said["pairs by grade"] == [2, 0, 0, 0, 1]
-    assert said["mean relevance of these, grade 0"] == 0.2
+    assert said["relevance up to which the grade is 0"] == 0.2
     log = counted([(0, 0, 0, 100, 50), (0, 1, 1, 100, 24), (0, 2, 2, 100, 10), (0, 3, 3, 100, 0)])
     judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(log), scale=0.42)
     # The mean is .21: .5 is beyond the scale, and .24 is .03 of .21 above, nearest to 1/4.
@@ -77,7 +78,7 @@ def test_the_scale_is_what_the_best_pairs_reach():
         ({"min_evidence": 0}, "min_evidence must be above 0"),
         ({"n_grades": 1}, "n_grades must lie"),
         ({"scale": 2}, "scale must be in"),
-        ({"scale": 0.2}, r"scale must be above 0\.2068, the mean relevance of the judged pairs"),
+        ({"scale": 0.2}, r"scale must be above 0\.2068, the average relevance, up to which"),
         ({"min_evidence": 1000}, "the most are 100.0"),
     ],
 )
@@ -169,6 +170,16 @@ def test_one_standard_error_lets_in_one_average_result_in_six():
     judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(log))
     assert len(weighted_pairs(judged).query) == pytest.approx(1000 / 6, rel=0.15)
     assert len(weighted_pairs(judged, errors_above=2).query) == pytest.approx(1000 / 44, rel=0.4)
+
+
+def test_results_that_alone_are_shown_often_may_all_be_good():
+    """Then the average is that of what users look at, here 110 / 500."""
+    seldom = [(0, d, 2, 6, 0) for d in range(2, 52)]
+    log = counted([(0, 0, 0, 100, 60), (0, 1, 1, 100, 50), *seldom], 52)
+    judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(log))
+    assert judged.average == pytest.approx(110 / 500)
+    assert judged.grade[:2].tolist() == [4, 3]
+    assert set(judged.grade[2:]) == {-1}
 
 
 def test_grades_order_rankings_as_the_truth_does():
