@@ -56,10 +56,10 @@ def test_examples_run(page, tmp_path, monkeypatch):
     if page == "docs/scale":
         assert Path("more.parquet").read_bytes() == Path("rows.parquet").read_bytes()
     if page == "docs/clicks":
-        for name in ("pages", "events"):
+        for name, n_pages in (("pages", 2), ("events", 1), ("lines", 1)):
             log = read_click_rows(f"{name}.parquet")
             assert log.clicked.sum() == 1
-            assert log.n_pages == {"pages": 2, "events": 1}[name]
+            assert log.n_pages == n_pages
         task = make_task(TaskConfig(folder="clicked", test="clicks"), Path())
         assert len(task.train) > 0
     if page == "docs/researcher":

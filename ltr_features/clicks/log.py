@@ -17,9 +17,10 @@ from ltr_features.text.id_rows import places_of, rows_of
 MAX_POSITIONS = 1_000
 #: A share of pages with a single row, or without the first position, that is worth a remark.
 _FRAGMENTS = 0.9
-#: A page with as many results of which each was clicked is a robot's, and a share of all clicks on
-#: such pages that is worth a remark.
-_ALL_CLICKED, _ROBOTS = 5, 0.05
+#: A page with as many results of which each was clicked is a robot's.
+_ALL_CLICKED = 5
+#: A share of all clicks on odd pages that is worth a remark.
+_ODD = 0.05
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
@@ -147,9 +148,9 @@ class ClickLog:
     @property
     def remarks(self) -> list[str]:
         """Remarks on the log for users, sentences without a full stop."""
-        found = [*self._remarks_on_pages, *self._remarks_on_robots]
+        found = self._remarks_on_pages
         if (self.clicked < self.shown).any():
-            return found
+            return [*found, *self._remarks_on_clicks]
         return [
             "every result that was shown was clicked: the results that were not clicked seem to be "
             "missing from the log, and without them clicks cannot tell relevance from position; "
@@ -183,22 +184,31 @@ class ClickLog:
         return []
 
     @property
-    def _remarks_on_robots(self) -> list[str]:
-        """A remark if many clicks are on pages all of whose results were clicked."""
+    def _remarks_on_clicks(self) -> list[str]:
+        """Remarks if many clicks are on pages on which nobody could have clicked so."""
         if self.pages is None:
             return []
-        size = np.diff(self.pages.offsets)
-        n_clicks = np.add.reduceat(self.pages.click.astype(np.int64), self.pages.offsets[:-1])
-        every = (n_clicks == size) & (size >= _ALL_CLICKED)
-        share = (self.pages.count * n_clicks)[every].sum() / max(self.clicked.sum(), 1)
-        if share < _ROBOTS:
-            return []
-        n = int(self.pages.count[every].sum())
-        return [
-            f"{n:,} pages of {_ALL_CLICKED} or more results, with {100 * share:.0f} % of all "
-            "clicks, have every result clicked, as robots do: leave them out by the rules "
-            "max_clicks and max_pages"
-        ]
+        starts, size = self.pages.offsets[:-1], np.diff(self.pages.offsets)
+        n_clicks = np.add.reduceat(self.pages.click.astype(np.int64), starts)
+        every = n_clicks == size
+        found = []
+        for pages, told in (
+            (
+                every & (size >= _ALL_CLICKED),
+                f"with {_ALL_CLICKED} or more results of which every one was clicked, as robots "
+                "do: leave them out by the rules max_clicks and max_pages",
+            ),
+            (
+                every & (size == 1) & (self.pages.position[starts] > 0),
+                "of a single result below the first position: the results shown with it seem to "
+                "be missing; add them, or leave such clicks out",
+            ),
+        ):
+            n = int(self.pages.count[pages].sum())
+            share = (self.pages.count * n_clicks)[pages].sum() / max(self.clicked.sum(), 1)
+            if share >= _ODD:
+                found.append(f"{100 * share:.0f} % of all clicks are on pages ({n:,}) {told}")
+        return found
 
     def needed_pages(self, who: str) -> Pages:
         """The pages, for a model or function named ``who``.
