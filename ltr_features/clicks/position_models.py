@@ -20,6 +20,9 @@ _ROWS = 1 << 16  # pairs whose errors are computed at a time
 _HALVINGS = 50
 _SPLITS = 2  # random splits of the showings into halves
 _END = 2.0**-_HALVINGS
+#: With so many clicks, a click rate at the first position that exceeds the one below so often is
+#: worth a remark.
+_MANY_CLICKS, _STEEP = 100, 2
 
 
 class _ByPosition(ClickModel):
@@ -56,6 +59,15 @@ class ClickRate(_ByPosition):
         p = inside(rate[log.result_pair])
         likelihood = log.clicked @ np.log(p) + (log.shown - log.clicked) @ np.log1p(-p)
         self.objective_ = [float(likelihood) + self._log_prior(rate)]
+        top = log.result_position == log.result_position.min()
+        shown, clicked = (np.array([x[top].sum(), x[~top].sum()]) for x in (log.shown, log.clicked))
+        first, below = clicked / np.maximum(shown, 1)
+        if clicked.sum() >= _MANY_CLICKS and shown[1] and first > _STEEP * below:
+            self.remarks_.append(
+                f"the click rate is {100 * first:.1f} % at the first position and "
+                f"{100 * below:.1f} % below it; ctr takes the whole difference for relevance, "
+                "although fewer users look below: pbm tells the two apart"
+            )
 
 
 class PositionBased(_ByPosition):

@@ -304,6 +304,16 @@ def test_unknown_models_are_refused():
         get_click_model("ubm")
 
 
+def test_click_rates_that_fall_with_the_position_are_told_of():
+    """Raw clicks take that for relevance; the same clicks in the reverse order say nothing."""
+    top = [(0, [0, 1], [0, 1], [i % 2 == 0, i % 20 == 0]) for i in range(400)]
+    (remark,) = ClickRate().fit(log_of(top)).remarks_
+    assert remark.startswith("the click rate is 50.0 % at the first position and 5.0 % below it")
+    assert "pbm tells the two apart" in remark
+    low = [(0, [0, 1], [0, 1], [i % 20 == 0, i % 2 == 0]) for i in range(400)]
+    assert ClickRate().fit(log_of(low)).remarks_ == ClickRate().fit(log_of(top[:40])).remarks_ == []
+
+
 def test_a_result_that_nobody_looked_at_is_taken_for_an_average_one():
     """By default the prior is the click rate of the first position, 12 of 40."""
     top = [(0, [0, 1], [0, 9], [i < 12, False]) for i in range(40)]
