@@ -168,10 +168,12 @@ def _section(kind: Any, place: str) -> Iterator[str]:
     """A section's description and keys, then the sections in it."""
     if place:
         yield f"### `{place}`\n\n"
-    text, _, attributes = (inspect.getdoc(kind) or "").partition("\n\nAttributes:\n")
-    yield _plain(text) + "\n\n"
-    found = _fields(kind)
-    meanings = _meanings(attributes, [*found])
+    heading = "\n\nAttributes:\n"
+    yield _plain((inspect.getdoc(kind) or "").partition(heading)[0]) + "\n\n"
+    found, meanings = _fields(kind), {}
+    for base in reversed(kind.__mro__):  # a section explains the keys that it adds
+        attributes = inspect.cleandoc(base.__doc__ or "").partition(heading)[2]
+        meanings |= _meanings(attributes, [*found])
     rows, inner = [], []
     for name, (hint, default, limits) in found.items():
         section, form = _inner(hint)

@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 
 from letor.svmlight import read_letor
 from ltr_features.cli import app
+from ltr_features.clicks.reading import read_click_rows
 from ltr_features.sample import write_sample
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+from ltr_features.studies.kinds.clickthrough_tasks import make_task
 from ltr_features.studies.run import experiment_names, find_experiment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -52,6 +55,13 @@ def test_examples_run(page, tmp_path, monkeypatch):
         assert "words+SSI" in Path("out/report/summary.txt").read_text(encoding="utf-8")
     if page == "docs/scale":
         assert Path("more.parquet").read_bytes() == Path("rows.parquet").read_bytes()
+    if page == "docs/clicks":
+        for name, n_pages in (("pages", 2), ("events", 1), ("lines", 1)):
+            log = read_click_rows(f"{name}.parquet")
+            assert log.clicked.sum() == 1
+            assert log.n_pages == n_pages
+        task = make_task(TaskConfig(folder="clicked", test="clicks"), Path())
+        assert len(task.train) > 0
     if page == "docs/researcher":
         enriched = read_letor("new/Fold1/test.txt")
         assert enriched.X.shape[1] == 47
@@ -110,6 +120,8 @@ def test_every_key_of_installed_experiments_is_on_the_page():
     spec: dict[str, object] = {}
     exec((DOCS / "hooks.py").read_text(encoding="utf-8"), spec)
     page = spec["experiments"]()  # type: ignore[operator]
+    explained = "| `cjk_bigrams` | take pairs of neighbouring characters"  # of [text] and of tasks
+    assert page.count(explained) == page.count("| `cjk_bigrams` |") == 3
     parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.S | re.M))
     assert set(parts) == {"ranking", "matching", "clickthrough", "clicks", "letor", "compare"}
     for name in experiment_names():

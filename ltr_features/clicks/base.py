@@ -60,11 +60,13 @@ class ClickModel(ABC):
     the model would underestimate how many users look there.
 
     Args:
-        prior: pseudo-counts of clicks and skips of every pair, in examinations; both >= 0. (1, 1)
-            keeps pairs with little evidence away from 0 and 1, (0, 0) is maximum likelihood.
+        prior: pseudo-counts of clicks and skips of every pair, in examinations; both >= 0. (0, 0)
+            is maximum likelihood. None: two examinations at the log's click rate, see
+            :func:`prior_of`, which keep pairs with little evidence near the others; (1, 1) would
+            take a result that was hardly looked at for better than most.
 
     Attributes:
-        log_: the log that was fitted.
+        log_: the log that was fitted. prior_: the pseudo-counts that were taken.
         attractiveness_: float64 [pairs of the log], in [0, 1].
         standard_error_: float64 [pairs], of the attractiveness; infinite if it is undetermined.
         evidence_: float64 [pairs], number of examinations, observed or estimated.
@@ -86,6 +88,7 @@ class ClickModel(ABC):
     from_counts: ClassVar[bool] = False
 
     log_: ClickLog
+    prior_: tuple[float, float]
     attractiveness_: Array
     standard_error_: Array
     evidence_: Array
@@ -96,7 +99,7 @@ class ClickModel(ABC):
     converged_: bool
     remarks_: list[str]
 
-    def __init__(self, prior: tuple[float, float] = (1.0, 1.0)) -> None:
+    def __init__(self, prior: tuple[float, float] | None = None) -> None:
         self.prior = prior
 
     def fit(self, log: ClickLog) -> Self:
@@ -106,6 +109,7 @@ class ClickModel(ABC):
             InputError: a parameter out of its range, or a log without pages where they are needed.
         """
         self._check()
+        self.prior_ = prior_of(log) if self.prior is None else self.prior
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, log.remarks
         with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the cores
@@ -151,6 +155,8 @@ class ClickModel(ABC):
 
     def _check(self) -> None:
         """Raise InputError for parameters out of range."""
+        if self.prior is None:
+            return
         prior = np.asarray(self.prior, np.float64)
         if prior.shape != (2,) or not (np.isfinite(prior).all() and (prior >= 0).all()):
             raise InputError(f"prior must be two numbers >= 0, clicks and skips, got {self.prior}")
@@ -168,13 +174,13 @@ class ClickModel(ABC):
     def _estimate(self, clicks: Array, examinations: Array) -> tuple[Array, Array]:
         """Attractiveness of pairs and its standard error, from clicks among known examinations: the
         mode of the beta posterior, and the curvature there."""
-        value = smoothed(clicks, examinations, self.prior)
-        n = examinations + sum(self.prior)
+        value = smoothed(clicks, examinations, self.prior_)
+        n = examinations + sum(self.prior_)
         with np.errstate(divide="ignore"):
             return value, np.where(n > 0, np.sqrt(value * (1 - value) / n), np.inf)
 
     def _log_prior(self, attractiveness: Array) -> float:
-        a, b = self.prior
+        a, b = self.prior_
         kept = inside(attractiveness)
         return float(a * np.log(kept).sum() + b * np.log1p(-kept).sum())
 
@@ -183,6 +189,14 @@ class ClickModel(ABC):
         total = float(weight.sum())
         mean = float(values @ weight) / total if total > 0 else 0.5
         return np.where(known < 0, mean, values[np.maximum(known, 0)])
+
+
+def prior_of(log: ClickLog, examinations: float = 2.0) -> tuple[float, float]:
+    """Pseudo-counts of clicks and skips: so many examinations, with the click rate of the log's
+    first position, at which every user is taken to look."""
+    first = log.result_position == log.result_position.min()
+    rate = float(log.clicked[first].sum() / log.shown[first].sum())
+    return examinations * rate, examinations * (1 - rate)
 
 
 def inside(values: Any) -> Array:

@@ -178,7 +178,7 @@ class Continued(Downwards):
 
     def __init__(
         self,
-        prior: tuple[float, float] = (1.0, 1.0),
+        prior: tuple[float, float] | None = None,
         simplified: bool = False,
         tolerance: float = 1e-6,
         max_iterations: int = 5_000,
@@ -212,7 +212,7 @@ class Continued(Downwards):
     def _iterate(self, facts: Facts, shared: bool) -> Beliefs:
         """Run EM and return the last beliefs: until the ``shared`` parameters converge, without
         prior; or with those fixed and the prior, until the parameters of pairs converge."""
-        prior = (0.0, 0.0) if shared else self.prior
+        prior = (0.0, 0.0) if shared else self.prior_
         values = self.log_likelihoods_ if shared else self.objective_
         beliefs = self._believe(facts)
         for _ in range(self.max_iterations):

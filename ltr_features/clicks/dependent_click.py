@@ -78,6 +78,6 @@ class DependentClick(Continued):
         scores = PageScores(
             self._attraction_score(pages, beliefs), None, np.ascontiguousarray(shared[:, free])
         )
-        errors = pair_errors(log, pages, scores, self.prior, self.attractiveness_, None)
+        errors = pair_errors(log, pages, scores, self.prior_, self.attractiveness_, None)
         self.standard_error_ = errors.first
         self.remarks_ += errors.remarks

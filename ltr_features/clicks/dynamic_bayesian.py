@@ -44,7 +44,7 @@ class DynamicBayesian(Continued):
 
     def __init__(
         self,
-        prior: tuple[float, float] = (1.0, 1.0),
+        prior: tuple[float, float] | None = None,
         continuation: float | None = None,
         simplified: bool = False,
         tolerance: float = 1e-6,
@@ -142,7 +142,7 @@ class DynamicBayesian(Continued):
             shared = np.add.reduceat(each, pages.offsets[:-1])[:, None]
         scores = PageScores(self._attraction_score(pages, beliefs), click_score, shared)
         errors = pair_errors(
-            log, pages, scores, self.prior, self.attractiveness_, self.satisfaction_
+            log, pages, scores, self.prior_, self.attractiveness_, self.satisfaction_
         )
         self.standard_error_, self.satisfaction_error_ = errors.first, errors.second
         self._relevance_error = np.full(log.n_pairs, np.inf)

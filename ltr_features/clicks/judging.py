@@ -28,8 +28,10 @@ CHANCE = 0.05
 class ClickJudgements:
     """Judgements of the pairs of a log by a click model.
 
-    Grades are the nearest of ``n_grades`` equally spaced values from 0 to ``scale``:
-    round((n_grades - 1) min(1, relevance / scale)).
+    Pairs that are not better than average get grade 0, others the nearest of ``n_grades`` equally
+    spaced values from there to ``scale``. Users also click on what is not relevant: if grades began
+    at relevance 0, most results that were ever shown would count as relevant, so that measures
+    would reward the ranking that showed them.
 
     Attributes:
         model: a fitted click model.
@@ -57,6 +59,11 @@ class ClickJudgements:
             raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
         if self.scale is not None and not 0 < self.scale <= 1:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")
+        if self.enough.any() and self.scale is not None and self.scale <= self.average:
+            raise InputError(
+                f"scale must be above {self.average:.4g}, the average relevance, up to which the "
+                f"grade is 0; got {self.scale:g}"
+            )
         if not self.enough.any():
             best = float(self.model.evidence_.max())
             raise InputError(
@@ -82,10 +89,21 @@ class ClickJudgements:
             return self.scale
         return max(float(np.quantile(self.model.relevance_[self.enough], 0.99)), 1e-9)
 
+    @property
+    def average(self) -> float:
+        """The relevance up to which the grade is 0: the mean of the pairs with enough evidence or,
+        if it is lower, of all examinations. The former is high if only good results are shown
+        often, the latter if a few frequent queries have good ones."""
+        relevance, evidence = self.model.relevance_, self.model.evidence_
+        return min(
+            float(relevance[self.enough].mean()), float(np.average(relevance, weights=evidence))
+        )
+
     @cached_property
     def grade(self) -> NDArray[np.int64]:
         """int64 [pairs]: 0 .. n_grades - 1, or -1 where there is too little evidence."""
-        share = np.minimum(self.model.relevance_ / self.best, 1.0)
+        above, most = self.model.relevance_ - self.average, self.best - self.average
+        share = np.clip(above / max(most, 1e-9), 0.0, 1.0)
         grade = np.floor((self.n_grades - 1) * share + 0.5).astype(np.int64)
         return np.where(self.enough, grade, UNJUDGED)
 
@@ -106,7 +124,7 @@ class ClickJudgements:
         return [
             *self.model.remarks_,
             f"the relevance of the {n:,} pairs with enough evidence varies no more than by chance "
-            f"(p = {p:.2f}): their grades may mean nothing; get more clicks",
+            f"(p = {p:.2f}): differences between their grades may mean nothing; get more clicks",
         ]
 
     @property
@@ -301,6 +319,7 @@ def describe(judgements: ClickJudgements) -> dict[str, Any]:
         "pairs": judgements.log.n_pairs,
         "pairs with enough evidence": int(judgements.enough.sum()),
         "minimum of evidence": judgements.min_evidence,
+        "relevance up to which the grade is 0": round(judgements.average, 6),
         "relevance of the best grade": round(judgements.best, 6),
         "pairs by grade": np.bincount(grades, minlength=judgements.n_grades).tolist(),
     }

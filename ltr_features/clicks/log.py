@@ -17,6 +17,10 @@ from ltr_features.text.id_rows import places_of, rows_of
 MAX_POSITIONS = 1_000
 #: A share of pages with a single row, or without the first position, that is worth a remark.
 _FRAGMENTS = 0.9
+#: A page with as many results of which each was clicked is a robot's.
+_ALL_CLICKED = 5
+#: A share of all clicks on odd pages that is worth a remark.
+_ODD = 0.05
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
@@ -146,7 +150,7 @@ class ClickLog:
         """Remarks on the log for users, sentences without a full stop."""
         found = self._remarks_on_pages
         if (self.clicked < self.shown).any():
-            return found
+            return [*found, *self._remarks_on_clicks]
         return [
             "every result that was shown was clicked: the results that were not clicked seem to be "
             "missing from the log, and without them clicks cannot tell relevance from position; "
@@ -171,8 +175,40 @@ class ClickLog:
                     f"{100 * share:.0f} % of the pages {what}: the column of the session (or of "
                     "the time, in a log without sessions) seems to tell rows apart, not pages; "
                     "name one that the rows of a page have in common"
+                    + (
+                        "; or few rows have position 0, by mistake: set the rule first_position=1"
+                        if are is deeper
+                        else ""
+                    )
                 ]
         return []
+
+    @property
+    def _remarks_on_clicks(self) -> list[str]:
+        """Remarks if many clicks are on pages on which nobody could have clicked so."""
+        if self.pages is None:
+            return []
+        starts, size = self.pages.offsets[:-1], np.diff(self.pages.offsets)
+        n_clicks = np.add.reduceat(self.pages.click.astype(np.int64), starts)
+        every = n_clicks == size
+        found = []
+        for pages, told in (
+            (
+                every & (size >= _ALL_CLICKED),
+                f"with {_ALL_CLICKED} or more results of which every one was clicked, as robots "
+                "do: leave them out by the rules max_clicks and max_pages",
+            ),
+            (
+                every & (size == 1) & (self.pages.position[starts] > 0),
+                "of a single result below the first position: the results shown with it seem to "
+                "be missing; add them, or leave such clicks out",
+            ),
+        ):
+            n = int(self.pages.count[pages].sum())
+            share = (self.pages.count * n_clicks)[pages].sum() / max(self.clicked.sum(), 1)
+            if share >= _ODD:
+                found.append(f"{100 * share:.0f} % of all clicks are on pages ({n:,}) {told}")
+        return found
 
     def needed_pages(self, who: str) -> Pages:
         """The pages, for a model or function named ``who``.

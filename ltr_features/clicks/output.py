@@ -21,6 +21,7 @@ from ltr_features.clicks.judging import (
     inverse_propensity,
     weighted_pairs,
 )
+from ltr_features.clicks.log import ClickLog
 from ltr_features.text.collection import ids_of_texts
 
 _DESCRIPTION = "clicks.json"
@@ -29,6 +30,22 @@ _DESCRIPTION = "clicks.json"
 def check_folder(folder: Path) -> None:
     """Raise InputError for a folder that holds other files than :func:`write_judgements` writes."""
     check_replaced(folder, _DESCRIPTION, "click judgements")
+
+
+def check_ids(log: ClickLog) -> None:
+    """Raise InputError for ids that ``qrels.txt`` cannot hold, before a model is fitted; it quotes
+    no query, which may be a text."""
+    blank = [len(query.split()) != 1 for query in log.query_ids]
+    if log.description.get("queries") == "ids" and any(blank):
+        raise InputError(
+            f"{sum(blank):,} of {len(blank):,} query ids have blanks, as texts do; leave out the "
+            "rule queries=id, so that texts get ids"
+        )
+    wrong = next((d for d in log.document_ids if len(d.split()) != 1), None)
+    if wrong is not None:
+        raise InputError(
+            f"document id {wrong!r} has blanks, which qrels.txt cannot hold: change it"
+        )
 
 
 def write_judgements(

@@ -20,6 +20,9 @@ _ROWS = 1 << 16  # pairs whose errors are computed at a time
 _HALVINGS = 50
 _SPLITS = 2  # random splits of the showings into halves
 _END = 2.0**-_HALVINGS
+#: With so many clicks, a click rate at the first position that exceeds the one below so often is
+#: worth a remark.
+_MANY_CLICKS, _STEEP = 100, 2
 
 
 class _ByPosition(ClickModel):
@@ -56,6 +59,15 @@ class ClickRate(_ByPosition):
         p = inside(rate[log.result_pair])
         likelihood = log.clicked @ np.log(p) + (log.shown - log.clicked) @ np.log1p(-p)
         self.objective_ = [float(likelihood) + self._log_prior(rate)]
+        top = log.result_position == log.result_position.min()
+        shown, clicked = (np.array([x[top].sum(), x[~top].sum()]) for x in (log.shown, log.clicked))
+        first, below = clicked / np.maximum(shown, 1)
+        if clicked.sum() >= _MANY_CLICKS and shown[1] and first > _STEEP * below:
+            self.remarks_.append(
+                f"the click rate is {100 * first:.1f} % at the first position and "
+                f"{100 * below:.1f} % below it; ctr takes the whole difference for relevance, "
+                "although fewer users look below: pbm tells the two apart"
+            )
 
 
 class PositionBased(_ByPosition):
@@ -97,7 +109,7 @@ class PositionBased(_ByPosition):
 
     def __init__(
         self,
-        prior: tuple[float, float] = (1.0, 1.0),
+        prior: tuple[float, float] | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 5_000,
         jackknife: bool = False,
@@ -164,7 +176,7 @@ class PositionBased(_ByPosition):
 
     def _attraction(self, log: ClickLog, gamma: Array) -> Array:
         """alpha given gamma: the root of a falling function, or an end of [0, 1]."""
-        (a, b), clicks = self.prior, log.by_pair(log.clicked)
+        (a, b), clicks = self.prior_, log.by_pair(log.clicked)
         g, skips = gamma[log.result_position], log.shown - log.clicked
         low, high = np.zeros(log.n_pairs), np.ones(log.n_pairs)
         for _ in range(_HALVINGS):
@@ -180,7 +192,7 @@ class PositionBased(_ByPosition):
         a, g = inside(alpha)[log.result_pair], inside(gamma)[log.result_position]
         information = log.shown / (1 - inside(a * g))
         D = log.by_pair(information * g / a)
-        prior = self.prior[0] / inside(alpha) ** 2 + self.prior[1] / inside(1 - alpha) ** 2
+        prior = self.prior_[0] / inside(alpha) ** 2 + self.prior_[1] / inside(1 - alpha) ** 2
         C = np.diag(log.by_position(information * a / g))
         shape = (log.n_pairs, log.n_positions)
         B = coo_array((information, (log.result_pair, log.result_position)), shape=shape).tocsr()

@@ -136,7 +136,14 @@ def read_clicks(
             on_unknown=on_unknown, on_bad_row=on_bad_row,
         )  # fmt: skip
         fitted = fitted_model(read, model, model_options)
-        return ClickJudgements(fitted, min_evidence, n_grades, scale)
+        judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
+        if not (judged.grade > 0).any():
+            reasons = "; ".join(judged.remarks) or "get more clicks"
+            raise InputError(
+                f"none of {int(judged.enough.sum()):,} judged pairs is better than their average, "
+                f"so that no document would be relevant: {reasons}"
+            )
+        return judged
 
     numbers: dict[str, int] = {}  # by text
     places: dict[tuple[int, int], int] = {}  # rows of the queries, by period and number

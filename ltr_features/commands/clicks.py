@@ -123,7 +123,13 @@ def clicks_judge(
     Example: ltr-features clicks judge log.tsv --rule first_position=1 --out judged"""
     from ltr_features.clicks.judging import ClickJudgements, describe
     from ltr_features.clicks.models import get_click_model
-    from ltr_features.clicks.output import by_label, check_folder, curve, write_judgements
+    from ltr_features.clicks.output import (
+        by_label,
+        check_folder,
+        check_ids,
+        curve,
+        write_judgements,
+    )
     from ltr_features.clicks.source import fitted_model
     from ltr_features.sources.files import read_judgements
     from ltr_features.studies.identity import Digests
@@ -134,6 +140,7 @@ def clicks_judge(
     known = None if labels is None else read_judgements(labels)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     found = _read(log, layout, events, column, rules, on_unknown, on_bad_row)
+    check_ids(found)
     fitted = fitted_model(found, model, options)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     digests = Digests()

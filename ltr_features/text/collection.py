@@ -280,11 +280,10 @@ class Collection:
 
     @property
     def remarks(self) -> list[str]:
-        """Remarks that concern every column of the collection, sentences without a full stop: that
-        grades are inferred from clicks, that queries were drawn from texts that counts, vectors and
-        models have seen, that documents are relevant to each other or contain HTML, and that
-        queries have the same text."""
-        found = []
+        """Remarks that concern every column of the collection, sentences without a full stop: on
+        clicks that grades are inferred from; that queries were drawn from texts that models have
+        seen or have the same text, that documents are relevant to each other or contain HTML."""
+        found = _remarks_on_clicks(self.description)
         if (click_model := self.description.get("click model")) is not None:
             found.append(
                 f"grades are what the click model {click_model!r} infers from clicks: documents "
@@ -338,6 +337,15 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
+
+
+def _remarks_on_clicks(description: Mapping[str, Any]) -> list[str]:
+    """What the source ``clicks`` said of its log and of the grades, by period if there are any."""
+    periods = enumerate(description.get("periods", ()), start=1)
+    later = [
+        f"period {n} of the clicks: {text}" for n, facts in periods for text in facts["remarks"]
+    ]
+    return [*description.get("remarks", ()), *later]
 
 
 def normalised(query: str) -> str:

@@ -102,13 +102,24 @@ def test_queries_drawn_from_documents_are_told_of(workspace, tmp_path):
 def test_grades_inferred_from_clicks_are_told_of(tmp_path):
     """They are not ratings; a saved workspace still knows."""
     (tmp_path / "documents.csv").write_text("id,text\na,deep water\nb,still water\n")
-    rows = [("a", 1, 1), ("b", 2, 0)]
-    shown = "".join(f"{s},water,{d},{p},{c}\n" for s in range(40) for d, p, c in rows)
+    looks = [[("a", 1, 1), ("b", 2, 0)], [("b", 1, 0), ("a", 2, 1)]]
+    shown = "".join(f"{s},water,{d},{p},{c}\n" for s in range(40) for d, p, c in looks[s % 2])
     (tmp_path / "log.csv").write_text("session,query,document,position,clicked\n" + shown)
     log, documents = f"log={tmp_path}/log.csv", f"documents={tmp_path}/documents.csv"
     command("index", "clicks", log, documents, "--out", tmp_path / "workspace")
     (remark,) = open_workspace(tmp_path / "workspace").remarks
     assert remark.startswith("grades are what the click model 'pbm' infers from clicks")
+
+
+def test_clicks_by_chance_are_told_of_wherever_their_grades_are_used():
+    """A gain on grades that are noise is none; also of one period of several."""
+    chance = "the relevance of the 9 pairs varies no more than by chance"
+    whole = replace(collection(), description={"remarks": [chance]})
+    with pytest.warns(ColumnWarning, match=chance):
+        FeatureBuilder(["vsm"]).fit(whole)
+    periods = {"periods": [{"remarks": []}, {"remarks": [chance]}]}
+    (told,) = replace(collection(), description=periods).remarks
+    assert told == f"period 2 of the clicks: {chance}"
 
 
 def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):

@@ -12,6 +12,7 @@ from letor.dataset import RankingData
 from letor.evaluation import evaluate
 from letor.measures import parse_measure
 from letor.trec import qrels_of, run_of
+from ltr_features.clicks.base import prior_of
 from ltr_features.clicks.counterfactual import estimate_clicks
 from ltr_features.clicks.judging import ClickJudgements
 from ltr_features.clicks.log import ClickLog
@@ -69,16 +70,9 @@ def simulate_fold(
     return pd.DataFrame(values).rename_axis("qid"), facts
 
 
-def _prior(config: ClicksConfig, log: ClickLog) -> tuple[float, float]:
-    """Prior of click models: clicked and unclicked examinations at the first position's rate."""
-    first = log.result_position == 0
-    rate = float(log.clicked[first].sum() / log.shown[first].sum())
-    return config.prior_examinations * rate, config.prior_examinations * (1 - rate)
-
-
 def _judged(config: ClicksConfig, judge: str, log: ClickLog) -> ClickJudgements:
     kind = get_click_model(RAW if judge == "raw" else config.model)
-    model = kind(prior=_prior(config, log)).fit(log)
+    model = kind(prior=prior_of(log, config.prior_examinations)).fit(log)
     return ClickJudgements(model, min_evidence=config.min_evidence, n_grades=config.n_grades)
 
 
@@ -101,7 +95,8 @@ def _estimated(
     rows = simulation.data
     scores = learned.scores(rows)
     log = replace(simulation, seed=simulation.seed + _ANOTHER).log(n)
-    model = PositionBased(prior=_prior(config, log), jackknife=True).fit(log)
+    prior = prior_of(log, config.prior_examinations)
+    model = PositionBased(prior=prior, jackknife=True).fit(log)
     estimate = estimate_clicks(
         log, model.examination_, run_of(rows, scores), covariance=model.examination_covariance_
     )

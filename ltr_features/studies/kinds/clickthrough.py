@@ -27,7 +27,6 @@ from ltr_features.studies.kinds.clickthrough_report import (
     document,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
-from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.studies.kinds.task_tables import TaskStudy
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Contents
@@ -39,6 +38,7 @@ _TEXT_CODE = (
     f"{__name__}_tasks",
     "ltr_features.sources",
     "ltr_features.text.analyzer",
+    "ltr_features.text.letter_ngrams",
     "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
 )
@@ -58,14 +58,11 @@ class ClickthroughStudy(TaskStudy):
         fits = range(self.config.fits_of(row))
         return [stage(task, row, number) for number in fits for stage in stages]
 
-    def _groups(self, name: str) -> dict[str, str] | None:
-        """The group of each test query of a task; None if the task names no file of groups."""
-        file = self.config.tasks[name].groups
-        if file is None:
-            return None
-        queries = self.task(name).query_ids
-        groups = read_query_groups(self.data / file, queries)
-        return {query: groups[query] for query in queries}
+    def _groups(self, name: str) -> dict[str, int] | None:
+        """The group of each test query of a task; None if each is alone."""
+        task = self.task(name)
+        groups = dict(zip(task.query_ids, task.group.tolist(), strict=True))
+        return groups if len(set(groups.values())) < len(groups) else None
 
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """The stage that makes the files ``model``, ``fit.json`` and ``times.json``."""

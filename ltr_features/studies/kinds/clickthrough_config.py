@@ -12,24 +12,30 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from ltr_features.studies.config import Section, refitted
+from ltr_features.studies.config import refitted
+from ltr_features.studies.kinds.ranking_parts import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
+from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, FORMER_KEYS
+from ltr_features.text.letter_ngrams import Kind
 from ssi_models.registry import get_model
 
 Relation = Literal["<", "<=", "~"]
 
 
-class TaskConfig(Section):
-    """Titles, training pairs and test queries of a BEIR folder.
+class TaskConfig(TextConfig):
+    """Titles, training pairs and test queries of a BEIR folder, and how texts become words.
 
     Attributes:
         folder: relative to the data folder.
         train, test: judgement files (in ``qrels``, without ``.tsv``). Without ``train``, the
             queries of ``test`` are split at random: ``train_share`` of them are used for training.
         field: text field of a document that models read and rank by.
-        groups: file of query id, tab, group, relative to the data folder; queries of one group are
-            dealt to training, testing and each half together, and tested together.
+        terms: what is counted, "words" or "letter-trigrams", which misspelled words share with
+            those that are meant.
+        groups: file of query id, tab, group, relative to the data folder; by default, the groups
+            of the folder's queries. Queries of one group, or of the same text, are dealt to
+            training, testing and each half together, and tested together.
         seed: of that split, and of the two halves on which mixtures are tuned for each other.
     """
 
@@ -40,8 +46,7 @@ class TaskConfig(Section):
     test: str = "test"
     train_share: float = Field(0.5, gt=0, lt=1)
     field: str = "title"
-    stopwords: str = ""
-    stemmer: str | None = None
+    terms: Kind = "words"
     groups: str | None = None
     seed: int = 0
 
@@ -51,7 +56,13 @@ class TaskConfig(Section):
             raise ValueError(f"there is no field {self.field!r}; use one of {', '.join(FIELDS)}")
         if self.train == self.test:
             raise ValueError("train and test are the same judgements; leave train out to deal them")
+        self.analyzer  # noqa: B018  # raises for invalid values
         return self
+
+    @property
+    def analyzer(self) -> Analyzer:
+        given = self.model_dump(include=set(TextConfig.model_fields))
+        return Analyzer(**{**given, "stopwords": self.stopwords or ()})
 
 
 class RowConfig(RowSection):

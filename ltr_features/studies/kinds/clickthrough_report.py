@@ -3,7 +3,7 @@ outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_features.columns.context import MANY_UNKNOWN
 from ltr_features.studies.kinds.clickthrough_config import (
     ClickthroughConfig,
     RowConfig,
     TableConfig,
 )
+from ltr_features.studies.kinds.clickthrough_tasks import TAUGHT, WORDLESS
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -54,11 +56,11 @@ class ClickthroughResults(Results[RowResult]):
     """Everything that a report shows.
 
     Attributes:
-        groups: groups of the test queries, for tasks that name them.
+        groups: groups of the test queries, for tasks that have them.
     """
 
     config: ClickthroughConfig
-    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 _SIGNS = {"held": "✓", "not contradicted": "(✓)"}
@@ -94,7 +96,25 @@ def document(results: ClickthroughResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
+        answer=" ".join(w for task in results.facts.items() for w in _warnings(*task)),
     )  # fmt: skip
+
+
+def _warnings(task: str, facts: Mapping[str, float]) -> Iterator[str]:
+    """Warnings, if a tenth or more of a task's test queries say little about models."""
+    of = facts["test queries"]
+    if (n := facts[TAUGHT]) >= MANY_UNKNOWN * of:
+        yield (
+            f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have the text of a training query, "
+            "so that models may only repeat what they were taught; for evidence on new queries "
+            "leave train out, which deals the queries of test, or take them out of train."
+        )
+    if (n := facts[WORDLESS]) >= MANY_UNKNOWN * of:
+        yield (
+            f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have no word that a title or "
+            "training query has, so that no model can match them; if the language has no spaces "
+            "between words, set cjk_bigrams = true (Chinese, Japanese) or put spaces between them."
+        )
 
 
 def _table(results: ClickthroughResults, table: TableConfig) -> Table:

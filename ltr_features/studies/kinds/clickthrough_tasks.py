@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -20,8 +20,8 @@ from letor.files import read_json
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
-from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection
+from ltr_features.text.collection import Collection, normalised
+from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import cross_validated
@@ -31,19 +31,25 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
+#: Facts of which reports warn.
+TAUGHT = "of them with the text of a training query"
+WORDLESS = "of them without a word of titles or training queries"
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A task; its vocabulary consists of the words of titles and training queries.
+    """A task; its vocabulary consists of the terms of titles and training queries.
 
     Attributes:
         Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
-            word; titles in the order of their documents' ids.
+            term; titles in the order of their documents' ids.
         train: pairs of training queries and titles of relevant documents.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
+        group: int64 [m], equal for test queries of one group or of the same text.
+        taught: bool [m], whether a training query has the text of the test query.
         query_ids: ids of the test queries.
-        vocabulary: the words.
+        vocabulary: the terms. terms: their kind.
     """
 
     Q: sp.csr_matrix
@@ -54,8 +60,11 @@ class Task:
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
     half: NDArray[np.int64]
+    group: NDArray[np.int64]
+    taught: NDArray[np.bool_]
     query_ids: tuple[str, ...]
     vocabulary: Vocabulary
+    terms: Kind = "words"
 
     @cached_property
     def weighting(self) -> TfIdf:
@@ -75,10 +84,12 @@ class Task:
             "training queries": self.Q.shape[0],
             "training pairs": len(self.train),
             "test queries": self.T.shape[0],
+            TAUGHT: int(self.taught.sum()),
+            WORDLESS: int((np.diff(self.T.indptr) == 0).sum()),
             "titles": self.D.shape[0],
-            "words": self.D.shape[1],
-            "words per title": float(self.D.sum() / self.D.shape[0]),
-            "words per test query": float(self.T.sum() / self.T.shape[0]),
+            self.terms: self.D.shape[1],
+            f"{self.terms} per title": float(self.D.sum() / self.D.shape[0]),
+            f"{self.terms} per test query": float(self.T.sum() / self.T.shape[0]),
         }
 
     def save(self, folder: Path) -> None:
@@ -93,8 +104,12 @@ class Task:
             document=self.document,
             grade=self.grade,
             half=self.half,
+            group=self.group,
+            taught=self.taught,
         )
-        texts = {"query_ids": self.query_ids, "words": list(self.vocabulary)}
+        texts = {
+            "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
+        }  # fmt: skip
         for name, found in (("texts", texts), ("facts", self.facts())):
             (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
 
@@ -109,7 +124,8 @@ class Task:
         texts = read_json(folder / "texts.json")
         return cls(
             Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
-            query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["words"]),
+            query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["vocabulary"]),
+            terms=texts["terms"],
         )  # fmt: skip
 
 
@@ -134,8 +150,9 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
 
 
 def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
-    """Read a collection and make a task from it. Queries of one group are on the same side of each
-    random split: for training or testing, and for the half on which mixtures are tuned.
+    """Read a collection and make a task from it. Queries of one group, or of the same text, are on
+    the same side of each random split: for training or testing, and for the half on which mixtures
+    are tuned.
 
     Raises:
         InputError: a file is missing or has another format, the documents lack the field, a query
@@ -147,10 +164,12 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
             f"{data / config.folder}: documents have no {config.field!r}, only "
             f"{', '.join(test.fields)}"
         )
-    rng, unit = np.random.default_rng([config.seed, 0]), np.arange(test.n_queries)
+    rng = np.random.default_rng([config.seed, 0])
     if config.groups is not None:
         groups = read_query_groups(data / config.groups, test.query_ids)
-        _, unit = np.unique([groups[query] for query in test.query_ids], return_inverse=True)
+        test = replace(test, query_groups=[groups[query] for query in test.query_ids])
+    kept = test.kept_together(by_group=True)
+    unit = np.arange(test.n_queries) if kept is None else kept
     if config.train is None:
         shuffled = rng.permutation(unit.max() + 1)
         cut = round(config.train_share * len(shuffled))
@@ -161,7 +180,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
     units, unit_of_query = np.unique(unit[asked], return_inverse=True)
     if min(len(chosen), len(units)) < 2:
-        what = "test queries" if config.groups is None else "groups of test queries"
+        what = "test queries" if kept is None else "groups of test queries"
         raise InputError(
             f"{data / config.folder}: {len(chosen)} training queries and {len(units)} {what}; two "
             "of each are needed"
@@ -170,25 +189,43 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     place = np.argsort(order)
     titles = [test.fields[config.field][row] for row in order.tolist()]
     texts = [train.query_texts[row] for row in chosen.tolist()]
-    analyzer = Analyzer(stopwords=config.stopwords or (), stemmer=config.stemmer)
-    words, counts = count_terms([*titles, *texts], analyzer, threads=threads)
-    asked_words, asked_counts = count_terms(
-        [test.query_texts[row] for row in asked.tolist()], analyzer, threads=threads
-    )
-    vocabulary, counts = Vocabulary(words), counts.astype(np.float32).tocsr()
+    asked_texts = [test.query_texts[row] for row in asked.tolist()]
+    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config, threads)
+    taught = set(map(normalised, texts))
     query, document, _ = _judged(train, chosen, place)
     return Task(
         Q=counts[len(titles) :],
-        T=renumbered(asked_counts.astype(np.float32), vocabulary.rows(asked_words), len(words)),
+        T=asked_counts,
         D=counts[: len(titles)],
         train=Preferences.from_pairs(
             query, document, n_queries=len(chosen), n_documents=len(titles)
         ),
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
         half=(rng.permutation(len(units)) % 2)[unit_of_query],
+        group=unit_of_query.astype(np.int64),
+        taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
         vocabulary=vocabulary,
+        terms=config.terms,
     )
+
+
+def _counted(
+    texts: list[str], asked: list[str], config: TaskConfig, threads: int | None
+) -> tuple[Vocabulary, sp.csr_matrix, sp.csr_matrix]:
+    """The terms of the texts, and float32 counts of them in the texts and in the asked ones."""
+    words, counts = count_terms(texts, config.analyzer, threads=threads)
+    asked_words, asked_counts = count_terms(asked, config.analyzer, threads=threads)
+    if config.terms == "words":
+        vocabulary = Vocabulary(words)
+        asked_counts = renumbered(asked_counts, vocabulary.rows(asked_words), len(words))
+    else:
+        trigrams = LetterTrigrams.of(words)
+        vocabulary, counts = trigrams.vocabulary, counts @ trigrams.of_words(words)
+        asked_counts = asked_counts @ trigrams.of_words(asked_words)
+        for matrix in (counts, asked_counts):
+            matrix.sort_indices()
+    return vocabulary, counts.astype(np.float32).tocsr(), asked_counts.astype(np.float32).tocsr()
 
 
 def _judged(

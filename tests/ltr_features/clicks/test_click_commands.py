@@ -111,6 +111,17 @@ def test_query_texts_stay_out_of_what_is_printed(tmp_path):
     assert files == {"queries.tsv"}
 
 
+def test_texts_are_no_ids(tmp_path):
+    """TREC files cannot hold them; they are not quoted, and no model is fitted first."""
+    lines = ["session,query,document,position,clicked", f"s,{SECRET},a,1,1", f"s,{SECRET},b,2,0"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    arguments = ("clicks", "judge", tmp_path / "log.csv", "--out", tmp_path / "judged")
+    message = refused(*arguments, "--rule", "queries=id")
+    assert message.startswith("1 of 1 query ids have blanks, as texts do; leave out the rule")
+    (tmp_path / "log.csv").write_text("\n".join(lines).replace("b,2", "b c,2"))
+    assert "document id 'b c' has blanks" in refused(*arguments)
+
+
 def test_models_are_compared_on_later_pages(tmp_path, rows):
     Simulation(rows, rows.X[:, 0], exploration=1.0).write(6_000, tmp_path / "log.csv")
     frame = pd.read_csv(tmp_path / "log.csv")
@@ -159,11 +170,12 @@ def test_a_log_of_clicked_results_alone_is_told_of(tmp_path):
     output = said("clicks", "models", tmp_path / "log.csv")
     assert f"note: ctr, pbm, cascade, dcm, dbn: {remark}" in output
     assert output.count(remark) == 1
-    output = said(
+    refusal = refused(
         "index", "clicks", f"log={tmp_path / 'log.csv'}", f"documents={tmp_path}/documents.csv",
         "--out", tmp_path / "ws",
     )  # fmt: skip
-    assert f"  remarks: {remark}" in output
+    assert "no document would be relevant" in refusal
+    assert remark in refusal
 
 
 def test_index_prints_a_line_for_each_fact(log, rows, tmp_path):
@@ -249,7 +261,7 @@ def test_the_source_makes_a_collection(log, rows, tmp_path):
     assert collection.n_documents == 180
     assert sorted(collection.query_texts) == sorted(rows.query_ids)
     label = rows.y[collection.judgements.document]
-    assert np.corrcoef(label, collection.judgements.grade)[0, 1] > 0.9
+    assert np.corrcoef(label, collection.judgements.grade)[0, 1] > 0.85
     query = [collection.query_texts[q] for q in collection.judgements.query]
     of = {d: rows.query_ids[q] for d, q in zip(rows.document_ids, rows.query_index, strict=True)}
     assert query == [of[collection.document_ids[d]] for d in collection.judgements.document]

@@ -1,5 +1,7 @@
 """Judgements from clicks: grades, pairs, propensities, and another ranking's clicks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy.stats import chi2_contingency
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import evaluate
 from ltr_features.clicks.counterfactual import estimate_clicks
 from ltr_features.clicks.judging import (
     ClickJudgements,
@@ -44,8 +47,9 @@ LOG = [(0, 0, 0, 100, 50), (0, 1, 1, 100, 10), (0, 2, 2, 4, 4), (1, 3, 0, 40, 0)
 
 def test_grades_are_the_nearest_step():
     judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), scale=0.5)
-    # Relevance .5, .1, (too little), 0, (too little), of .5: 1, .2, 0 times 4.
-    assert judgements.grade.tolist() == [4, 1, -1, 0, -1]
+    # Relevance .5, .1, (too little), 0, (too little), of mean .2 (.27 of all examinations); above
+    # it, .3, of .3.
+    assert judgements.grade.tolist() == [4, 0, -1, 0, -1]
     assert judgements.thin_queries == [1, 2]
     frame = judgements.frame()
     assert frame["query"].tolist() == ["q0", "q0", "q0", "q1", "q2"]
@@ -53,7 +57,12 @@ def test_grades_are_the_nearest_step():
     assert frame["clicked"].tolist() == [50, 10, 4, 0, 3]
     said = describe(judgements)
     assert said["pairs with enough evidence"] == 3
-    assert said["pairs by grade"] == [1, 1, 0, 0, 1]
+    assert said["pairs by grade"] == [2, 0, 0, 0, 1]
+    assert said["relevance up to which the grade is 0"] == 0.2
+    log = counted([(0, 0, 0, 100, 50), (0, 1, 1, 100, 24), (0, 2, 2, 100, 10), (0, 3, 3, 100, 0)])
+    judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(log), scale=0.42)
+    # The mean is .21: .5 is beyond the scale, and .24 is .03 of .21 above, nearest to 1/4.
+    assert judgements.grade.tolist() == [4, 1, 0, 0]
     assert said["queries with fewer than two judged documents"] == 2
 
 
@@ -69,6 +78,7 @@ def test_the_scale_is_what_the_best_pairs_reach():
         ({"min_evidence": 0}, "min_evidence must be above 0"),
         ({"n_grades": 1}, "n_grades must lie"),
         ({"scale": 2}, "scale must be in"),
+        ({"scale": 0.2}, r"scale must be above 0\.2068, the average relevance, up to which"),
         ({"min_evidence": 1000}, "the most are 100.0"),
     ],
 )
@@ -79,13 +89,14 @@ def test_settings_out_of_range_are_refused(settings, message):
 
 
 def test_rows_get_the_grades_of_their_pairs():
-    judgements = ClickJudgements(ClickRate(prior=(0, 0)).fit(counted(LOG)), scale=0.5)
+    model = ClickRate(prior=(0, 0)).fit(counted(LOG))
+    judgements = ClickJudgements(model, n_grades=21, scale=0.5)
     rows = RankingData.from_rows(
         np.arange(4)[:, None], [9, 9, 9, 9], ["q0", "q0", "q1", "q9"],
         document_ids=np.array(["d1", "d2", "d3", "d0"], dtype=object),
     )  # fmt: skip
     labelled = judgements.label(rows)
-    assert labelled.y.tolist() == [1, 0]
+    assert labelled.y.tolist() == [0, 0]
     assert labelled.X[:, 0].tolist() == [0, 2]
     assert labelled.query_ids == ["q0", "q1"]
     with pytest.raises(InputError, match="no document ids"):
@@ -161,6 +172,34 @@ def test_one_standard_error_lets_in_one_average_result_in_six():
     assert len(weighted_pairs(judged, errors_above=2).query) == pytest.approx(1000 / 44, rel=0.4)
 
 
+def test_results_that_alone_are_shown_often_may_all_be_good():
+    """Then the average is that of what users look at, here 110 / 500."""
+    seldom = [(0, d, 2, 6, 0) for d in range(2, 52)]
+    log = counted([(0, 0, 0, 100, 60), (0, 1, 1, 100, 50), *seldom], 52)
+    judged = ClickJudgements(ClickRate(prior=(0, 0)).fit(log))
+    assert judged.average == pytest.approx(110 / 500)
+    assert judged.grade[:2].tolist() == [4, 3]
+    assert set(judged.grade[2:]) == {-1}
+
+
+def test_grades_order_rankings_as_the_truth_does():
+    """The ranking in production shows much that is not relevant, and users click on some of it;
+    that must not make it look better than a ranking that puts relevant results first."""
+    data = judged_rows(n_documents=40)
+    users = Users(noise=0.15)
+    simulation = Simulation(data, data.X[:, 0], users, depth=20, exploration=0.3, seed=1)
+    judged = ClickJudgements(PositionBased().fit(simulation.log(20_000)))
+    frame = judged.frame()
+    labels = frame["grade"].clip(lower=0).set_axis(frame["document"])
+    clicked = replace(data, y=labels.reindex(data.document_ids, fill_value=0).to_numpy(np.float32))
+    better = data.X[:, 0] + 0.5 * data.y
+    for measure in ("map", "p@5", "ndcg@10"):
+        production, improved = (
+            evaluate(clicked, scores, [measure]).mean().item() for scores in (data.X[:, 0], better)
+        )
+        assert improved > production, measure
+
+
 def test_debiased_labels_are_nearer_to_the_truth():
     data = judged_rows()
     simulation = Simulation(data, data.X[:, 0], Users(eta=1.0), exploration=0.5, seed=1)
@@ -168,8 +207,8 @@ def test_debiased_labels_are_nearer_to_the_truth():
     truth = simulation.attraction[log.pair_document]
     off = {}
     for kind in (ClickRate, PositionBased):
-        judgements = ClickJudgements(kind().fit(log), scale=1.0, n_grades=101)
-        off[kind] = np.abs(judgements.grade / 100 - truth)[judgements.enough].mean()
+        judgements = ClickJudgements(kind().fit(log), scale=1.0)
+        off[kind] = np.abs(judgements.model.relevance_ - truth)[judgements.enough].mean()
     assert off[PositionBased] < 0.1
     assert off[ClickRate] > 3 * off[PositionBased]
 
@@ -237,7 +276,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(known):
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
-    log = log_of([(0, [0, 1], [0, 1], [True, False])] * 20)
+    log = log_of([(0, [0, 1], [0, 1], [True, False]), (0, [1, 0], [0, 1], [False, True])] * 20)
     model = PositionBased(max_iterations=np.int64(5)).fit(log)
     assert ClickJudgements(model, n_grades=np.int64(3)).grade.max() == 2
     assert LogRules(depth=np.int64(3)).depth == 3

@@ -197,6 +197,25 @@ def test_fragments_of_pages_are_told_of(tmp_path, first, remark):
     assert remark in told
 
 
+def test_pages_with_every_result_clicked_are_told_of(tmp_path):
+    people = [page(f"s{i}", "q", list("abcde"), ["a", "b"][: i % 3]) for i in range(60)]
+    robots = [page("robot", f"q{i}", list("abcde"), list("abcde")) for i in range(2)]
+    for n, told in ((0, []), (1, ["8 % of all clicks are on pages (1) with 5 or more results"])):
+        path = write_rows(tmp_path / f"{n}.tsv", [r for look in people + robots[:n] for r in look])
+        remarks = read_click_rows(path).remarks
+        assert [remark.split(" of which")[0] for remark in remarks] == told
+
+
+def test_clicks_without_the_page_that_showed_them_are_told_of(tmp_path):
+    looks = [page(f"s{i}", "q", list("abcde"), ["a", "b"][: i % 3]) for i in range(60)]
+    alone = [[(f"x{i}", "q", "d", 4, 1)] for i in range(4)]
+    for n, told in ((2, 0), (4, 1)):
+        path = write_rows(tmp_path / f"{n}.tsv", [r for look in looks + alone[:n] for r in look])
+        remarks = read_click_rows(path).remarks
+        assert len(remarks) == told
+    assert remarks[0].startswith("6 % of all clicks are on pages (4) of a single result below")
+
+
 GOOD = [row for i in range(60) for row in page(f"s{i}", "q", ["a", "b"], ["a"])]
 
 

@@ -57,7 +57,7 @@ def test_click_rates_are_clicks_per_showing():
 
 def test_pbm_equals_its_twin():
     log = simulation("pbm").log(500)
-    model = PositionBased(max_iterations=30, tolerance=1e-300).fit(log)
+    model = PositionBased(prior=(1, 1), max_iterations=30, tolerance=1e-300).fit(log)
     alpha, gamma = twins.pbm(twins.sessions_of(log), iterations=30)
     expected = [alpha[p] for p in range(log.n_pairs)]
     np.testing.assert_allclose(model.attractiveness_, expected, rtol=1e-6)  # one halves, one steps
@@ -69,14 +69,14 @@ def test_pbm_equals_its_twin():
 def test_cascade_equals_its_twin():
     log = simulation("dbn", continuation=1.0).log(500)
     alpha = twins.cascade(twins.sessions_of(log))
-    model = Cascade().fit(log)
+    model = Cascade(prior=(1, 1)).fit(log)
     np.testing.assert_allclose(model.attractiveness_, [alpha[p] for p in range(log.n_pairs)])
     assert "several clicks" in model.remarks_[0]
 
 
 def test_dcm_equals_its_twin():
     log = simulation("dcm", continuation=0.6, depth=5).log(400)
-    model = DependentClick(max_iterations=12, tolerance=1e-300).fit(log)
+    model = DependentClick(prior=(1, 1), max_iterations=12, tolerance=1e-300).fit(log)
     alpha, lam = twins.dcm(twins.sessions_of(log), iterations=12)
     np.testing.assert_allclose(model.attractiveness_, [alpha[p] for p in range(log.n_pairs)])
     np.testing.assert_allclose(model.continuation_, [lam[k] for k in range(5)])
@@ -84,7 +84,7 @@ def test_dcm_equals_its_twin():
 
 def test_dbn_equals_its_twin():
     log = simulation("dbn", continuation=0.8, depth=5).log(400)
-    model = DynamicBayesian(max_iterations=12, tolerance=1e-300).fit(log)
+    model = DynamicBayesian(prior=(1, 1), max_iterations=12, tolerance=1e-300).fit(log)
     alpha, sigma, gamma = twins.dbn(twins.sessions_of(log), iterations=12)
     np.testing.assert_allclose(model.attractiveness_, [alpha[p] for p in range(log.n_pairs)])
     np.testing.assert_allclose(model.satisfaction_, [sigma[p] for p in range(log.n_pairs)])
@@ -197,10 +197,10 @@ def test_simplified_models_count():
             at[position] += clicks[r]
             last[position] += clicks[r] and r == end
     P = log.n_pairs
-    model = DependentClick(simplified=True).fit(log)
+    model = DependentClick(prior=(1, 1), simplified=True).fit(log)
     np.testing.assert_allclose(model.attractiveness_, (clicked[:P] + 1) / (seen[:P] + 2))
     np.testing.assert_allclose(model.continuation_, 1 - last[:4] / at[:4])
-    other = DynamicBayesian(simplified=True).fit(log)
+    other = DynamicBayesian(prior=(1, 1), simplified=True).fit(log)
     np.testing.assert_allclose(other.attractiveness_, model.attractiveness_)
     assert other.continuation_ == 1
 
@@ -245,7 +245,7 @@ def test_perplexity_and_likelihood_by_hand():
 
 def test_impossible_clicks_are_counted():
     log = log_of([(0, [0, 1, 2], [0, 1, 2], [True, True, False])])
-    prediction = Cascade().fit(log).predict(log)
+    prediction = Cascade(prior=(1, 1)).fit(log).predict(log)
     assert prediction.n_impossible == 1
     assert prediction.log_likelihood == pytest.approx(np.log(2 / 3) + np.log(1e-6))
 
@@ -302,6 +302,27 @@ def test_parameters_out_of_range_are_refused(make, message):
 def test_unknown_models_are_refused():
     with pytest.raises(InputError, match="did you mean 'pbm'"):
         get_click_model("ubm")
+
+
+def test_click_rates_that_fall_with_the_position_are_told_of():
+    """Raw clicks take that for relevance; the same clicks in the reverse order say nothing."""
+    top = [(0, [0, 1], [0, 1], [i % 2 == 0, i % 20 == 0]) for i in range(400)]
+    (remark,) = ClickRate().fit(log_of(top)).remarks_
+    assert remark.startswith("the click rate is 50.0 % at the first position and 5.0 % below it")
+    assert "pbm tells the two apart" in remark
+    low = [(0, [0, 1], [0, 1], [i % 20 == 0, i % 2 == 0]) for i in range(400)]
+    assert ClickRate().fit(log_of(low)).remarks_ == ClickRate().fit(log_of(top[:40])).remarks_ == []
+
+
+def test_a_result_that_nobody_looked_at_is_taken_for_an_average_one():
+    """By default the prior is the click rate of the first position, 12 of 40."""
+    top = [(0, [0, 1], [0, 9], [i < 12, False]) for i in range(40)]
+    for name in ("pbm", "dcm"):
+        model = get_click_model(name)().fit(log_of(top))
+        assert model.prior_ == pytest.approx((0.6, 1.4))
+        assert model.attractiveness_[0] == pytest.approx(0.3)
+        assert model.attractiveness_[1] <= 0.3
+    assert ClickRate().fit(log_of(top)).attractiveness_[1] == pytest.approx(0.6 / 42)
 
 
 def test_a_prior_on_pairs_does_not_move_the_examination():

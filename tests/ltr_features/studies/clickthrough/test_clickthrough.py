@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 
@@ -88,6 +89,99 @@ def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
     (data / "data" / "people.tsv").write_text("".join(f"{query}\tone\n" for query in people))
     with pytest.raises(InputError, match="12 training queries and 0 groups of test queries"):
         make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
+
+
+def rewrite(path, change):
+    """Change every object of a file of JSON lines."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    text = "".join(json.dumps(change(line)) + "\n" for line in lines)
+    path.write_text(text)
+
+
+def test_queries_of_one_text_are_dealt_and_tested_together(data):
+    """Under other ids, too: else a model would be tested on what it was taught."""
+
+    def repeated(line):
+        return line | {"text": f"t0w1 word{int(line['_id'].removeprefix('queries')) % 6}"}
+
+    rewrite(data / "data" / "small" / "queries.jsonl", repeated)
+    for seed in range(5):
+        task = make_task(TaskConfig(folder="small", seed=seed), data / "data")
+        texts = [int(query.removeprefix("queries")) % 6 for query in task.query_ids]
+        assert 0 < len(texts) < 12
+        assert not task.taught.any()
+        assert not {*np.array(texts)[task.half == 0]} & {*np.array(texts)[task.half == 1]}
+        assert len({*zip(texts, task.group.tolist(), strict=True)}) == len({*texts})
+    text = " ".join((run_it(data) / "tables.txt").read_text().split())
+    assert "groups of test queries: 6" in text
+
+
+def verdict(data):
+    return " ".join((run_it(data) / "verdict.txt").read_text().split())
+
+
+def test_the_verdict_warns_of_test_queries_that_were_taught(data):
+    def numbered(line):
+        return line | {"text": f"{line['text']} word{line['_id']}"}
+
+    def repeated(line):
+        n = int(line["_id"].removeprefix("queries"))
+        return line | ({"text": f"T0w1  Word{n % 18} "} if n % 18 < 3 else {})
+
+    rewrite(data / "data" / "small" / "queries.jsonl", numbered)
+    assert "Task" not in verdict(data)
+    rewrite(data / "data" / "small" / "queries.jsonl", repeated)
+    assert (
+        "Task 'small': 3 of 12 test queries have the text of a training query, so that models may "
+        "only repeat what they were taught"
+    ) in verdict(data)
+
+
+def test_japanese_is_matched_by_pairs_of_characters(data):
+    """Without them a text is one long word; the verdict says so."""
+
+    def japanese(line):
+        marks = [chr(ord("一") + ord(c)) for c in line.get("title", line["text"]) if c != " "]
+        return line | {"title" if "title" in line else "text": "".join(marks)}
+
+    for name in ("corpus", "queries"):
+        rewrite(data / "data" / "small" / f"{name}.jsonl", japanese)
+    warning = "test queries have no word that a title or training query has"
+    assert warning in verdict(data)
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ncjk_bigrams = true')
+    (data / "x.toml").write_text(text)
+    assert warning not in verdict(data)
+    task = make_task(TaskConfig(folder="small", train="train", cjk_bigrams=True), data / "data")
+    assert all(len(word) == 2 for word in task.vocabulary)
+
+
+def test_misspelled_queries_are_matched_by_letter_trigrams(data):
+    """Each test query is a title with an error in every word."""
+
+    def misspelled(line):
+        n = int(line["_id"].removeprefix("queries"))
+        return line | {"text": f"distrubution nubmer{n}" if n >= 18 else "some other query"}
+
+    def numbered(line):
+        return line | {"title": f"distribution number{line['_id'].removeprefix('corpus')}"}
+
+    rewrite(data / "data" / "small" / "queries.jsonl", misspelled)
+    rewrite(data / "data" / "small" / "corpus.jsonl", numbered)
+    assert "12 of 12 test queries have no word" in verdict(data)
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\nterms = "letter-trigrams"')
+    (data / "x.toml").write_text(text)
+    folder = run_it(data)
+    assert "Task" not in verdict(data)
+    assert "letter-trigrams per title" in (folder / "tables.txt").read_text()
+    task = make_task(
+        TaskConfig(folder="small", train="train", terms="letter-trigrams"), data / "data"
+    )
+    title = dict(zip(task.vocabulary, task.D[0].toarray().ravel(), strict=True))
+    assert (title["#di"], title["on#"], title["num"]) == (1, 1, 1)
+    assert task.D[0].sum() == len("distribution") + len("number0")
+    shared = {"#di", "dis", "ist", "but", "uti", "tio", "ion", "on#"}  # of both spellings
+    asked = dict(zip(task.vocabulary, task.T[0].toarray().ravel(), strict=True))
+    assert shared < {term for term, n in asked.items() if n}
 
 
 def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
