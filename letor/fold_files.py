@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from letor.column_names import read_rows
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
+from letor.files import LOCK
 from letor.folds import Fold, letor_rotation
 from letor.mapped import empty_array
 from letor.missing import Missing
@@ -53,7 +54,7 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
     Raises:
         InputError: the folder has neither layout, a part or fold is missing between others, files
             differ in their number of columns, a query is in two parts or in the test rows of two
-            folds, or two files give a query different rows.
+            folds, two files give a query different rows, or the folder is being written.
     """
     with reading(folder, "all files must have the same columns"):
         return _read(Path(folder), options)
@@ -130,6 +131,11 @@ def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
+    if (folder / LOCK).exists():
+        raise InputError(
+            f"{folder}: a build is going on there, or ended without finishing: wait, or run it "
+            f"again; if another program made the folds since, remove {folder / LOCK}"
+        )
     found = layout(folder)
     if found == "parts":
         return _read_parts(_without_gap(_numbered(folder, _S)), options)

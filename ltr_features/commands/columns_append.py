@@ -159,6 +159,7 @@ def _append_to_folds(
     Args:
         reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
     """
+    from letor.files import staged_folder
     from letor.lock import locked
     from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands.columns_files import check_target
@@ -166,21 +167,23 @@ def _append_to_folds(
     from ltr_features.remarks import family_remarks, grouped_remarks
     from ltr_features.studies.progress import Reporter
 
-    if out.resolve() == path.resolve():
-        raise InputError(f"{out} holds the rows, which stay as they are: name another folder")
+    if path.resolve() in (out.resolve(), *out.resolve().parents):
+        raise InputError(f"{out} is in {path}, whose rows stay as they are: name another folder")
+    replaced = check_outputs(out, inputs=[path], kind="folder")
     data = FoldRows.read(path, context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
-    replaced = check_outputs(out, inputs=[], kind="folder")
     out.mkdir(parents=True, exist_ok=True)
     reporter, notes = Reporter(shown=progress), {}
-    with locked(out), reporter.running([fold.name for fold in data.folds]):
+    running = reporter.running([fold.name for fold in data.folds])
+    # Folds belong together: none appears beside those of an earlier run, or without the others.
+    with locked(out), staged_folder(out) as staged, running:
         made = data.columns(
             recipes, families, models_folder=out / "models", on_progress=reporter.epoch
         )
         for fold in data.folds:
             with reporter.stage(fold.name):
                 new = next(made)
-                data.write(fold, new, out)
+                data.write(fold, new, staged)
                 notes[fold.name] = {recipe.name: new.provenance[recipe.name] for recipe in recipes}
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)

@@ -90,6 +90,13 @@ def test_errors_name_file_and_query(tmp_path):
         read_folds(tmp_path)
 
 
+def test_folds_that_are_being_written_are_refused(tmp_path):
+    fold_folder(tmp_path / "Fold1", ["1"], ["2"], ["3"])
+    (tmp_path / ".lock").write_text("")
+    with pytest.raises(InputError, match="ended without finishing"):
+        read_folds(tmp_path)
+
+
 def test_a_query_that_two_folds_test_is_refused(tmp_path):
     fold_folder(tmp_path / "Fold1", ["1"], ["2"], ["3"])
     fold_folder(tmp_path / "Fold2", ["2"], ["1"], ["3"])

@@ -254,6 +254,40 @@ def test_the_command_tells_what_it_made(workspace, tmp_path):
     assert "out of fold" in provenance["trained on"]
 
 
+def test_rows_are_never_overwritten(workspace, tmp_path):
+    source = write_folds(tmp_path / "a")
+    options = ["--model", "opca", "--workspace", workspace, "--quiet", "--out"]
+    before = {path: path.read_bytes() for path in source.rglob("*.txt")}
+    for rows, out, message in (
+        (source / "Fold1/train.txt", source, "holds the input"),
+        (source / "Fold1", source, "holds the input"),
+        (source, source / "Fold5", "stay as they are"),
+    ):
+        result = run(rows, *options, out)
+        assert result.exit_code != 0
+        assert message in str(result.exception)
+    assert {path: path.read_bytes() for path in source.rglob("*.txt")} == before
+
+
+def test_folds_of_two_runs_do_not_mix(workspace, tmp_path, monkeypatch):
+    source, out = write_folds(tmp_path / "a"), tmp_path / "b"
+    options = ["--workspace", workspace, "--param", "opca.rank=6", "--quiet", "--out", out]
+    assert run(source, "--model", "opca", *options).exit_code == 0
+    before = {path: path.read_bytes() for path in out.glob("Fold*/*")}
+    write = FoldRows.write
+
+    def write_two(self, fold, *arguments):
+        if fold.name == "Fold3":
+            raise KeyboardInterrupt
+        return write(self, fold, *arguments)
+
+    monkeypatch.setattr(FoldRows, "write", write_two)
+    assert run(source, "--model", "opca", "--seed", 1, *options).exit_code != 0
+    assert {path: path.read_bytes() for path in out.glob("Fold*/*")} == before
+    left = {path.name for path in out.iterdir()}
+    assert left == {"Fold1", "Fold2", "Fold3", "Fold4", "models", ".locked"}
+
+
 def test_families_alone_serve_all_folds(workspace, tmp_path):
     source, out = write_folds(tmp_path / "a"), tmp_path / "b"
     result = run(source, "--family", "vsm", "--workspace", workspace, "--quiet", "--out", out)
@@ -275,7 +309,7 @@ def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
             [source, "--model", "opca", "--workspace", workspace, "--out", source],
             "stay as they are",
         ),
-        ([tmp_path, "--model", "opca", *with_texts], "has no LETOR folds"),
+        ([workspace, "--model", "opca", *with_texts], "has no LETOR folds"),
     ):
         result = run(*arguments)
         assert result.exit_code != 0
