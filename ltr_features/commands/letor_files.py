@@ -306,6 +306,7 @@ def _rows_of_any(
     from ltr_features.sources.table_rows import (
         column_roles,
         is_table_of_rows,
+        like_labels,
         read_table_rows,
     )
     from ltr_features.sources.usual_names import columns_in_words
@@ -315,7 +316,7 @@ def _rows_of_any(
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:
         columns = column_roles(source, settings(column, "--column"))
-        rows = read_table_rows(source, qrels, columns=columns)
+        rows = read_table_rows(source, qrels, columns=columns, non_finite=letor["non_finite"])
         typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
         labels = "label" in columns or qrels is not None
     elif is_feature_log(source):
@@ -325,5 +326,9 @@ def _rows_of_any(
     else:
         rows, labels = read_rows(source, **letor), True
     if not labels:
-        typer.echo("No judgements: every label is 0", err=True)
+        named = [
+            f"; if {name!r} is one: --column label={name!r}"
+            for name in like_labels(rows.column_names)
+        ]
+        typer.echo(f"No judgements: every label is 0{''.join(named[:1])}", err=True)
     return rows
