@@ -147,14 +147,15 @@ def validate(
     file: Annotated[
         Path,
         typer.Argument(
-            help="LETOR file (.gz, .bz2, .zst too), a folder of folds, or an output folder."
+            help="LETOR text (.gz, .bz2, .zst too) or .parquet; a folder of folds, or an output "
+            "folder."
         ),
     ],
     max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Check a LETOR file and advise on each finding; for a folder of folds (S1.txt, ... or Fold1,
-    ...), tell what is missing and where parts or folds disagree; for the folder of an index,
+    """Check the rows of a file and advise on each finding; for a folder of folds (S1.txt, ... or
+    Fold1, ...), tell what is missing and where parts or folds disagree; for the folder of an index,
     knowledge base, ranker or pipeline, list the files that were changed since they were written.
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels

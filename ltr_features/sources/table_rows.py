@@ -276,5 +276,6 @@ def _is_number(word: pa.Scalar) -> bool:
 
 
 def _left_out(path: Path, reason: str, columns: Sequence[ColumnName]) -> None:
-    left = f"{path}: left out, {reason}: {listed([str(name).strip() or repr('') for name in columns], 20)}"
+    shown = [str(name).strip() or "''" for name in columns]
+    left = f"{path}: left out, {reason}: {listed(shown, 20)}"
     warnings.warn(left, LetorWarning, stacklevel=4)

@@ -58,7 +58,8 @@ OTHER_FORMATS = {
 def test_files_of_other_formats_are_told(name, tmp_path):
     for said, content in OTHER_FORMATS[name].items():
         (tmp_path / name).write_bytes(content)
-        for read in (read_letor, validate, lambda path: list(text_lines(path))):
+        readers = [read_letor, lambda path: list(text_lines(path))]
+        for read in readers if name == "a.parquet" else [*readers, validate]:
             with pytest.raises(InputError, match=f"{name} is .*{said.removeprefix('is ')}"):
                 read(tmp_path / name)
     (tmp_path / "b.txt").write_text("BZh\n")
