@@ -24,9 +24,11 @@ from letor.string_array import StringArray
 
 _ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
 _S, _FOLD = rf"S(\d+){_ENDING}", r"Fold(\d+)"
-# Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
-_PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(?:set)?",
-          "test": "test(?:set)?"}  # fmt: skip
+# Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo (set1.train.txt) and Istella.
+_SET = r"(?:set\d+\.)?"
+_PARTS = {"train": f"{_SET}train(?:ing)?(?:set)?",
+          "validation": f"{_SET}vali(?:d(?:ation)?)?(?:set)?",
+          "test": f"{_SET}test(?:set)?"}  # fmt: skip
 
 
 class RowsDifferError(InputError):
@@ -295,7 +297,8 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
             widths = sorted({part.X.shape[1], parts[0].X.shape[1]})
             raise InputError(
                 f"{path} has {part.X.shape[1]} columns, {paths[0]} has {parts[0].X.shape[1]}; if "
-                f"trailing columns are left out where they are 0, give n_columns={widths[-1]}"
+                f"trailing columns are left out where they are 0, give n_columns={widths[-1]} "
+                f"(--columns {widths[-1]})"
             )
 
 
@@ -332,5 +335,8 @@ def _part_file(home: Path, part: str) -> Path | None:
     pattern = _PARTS[part] + _ENDING
     found = [p for p in sorted(home.iterdir()) if re.fullmatch(pattern, p.name, re.IGNORECASE)]
     if len(found) > 1:
-        raise InputError(f"{home} has several {part} files: {', '.join(p.name for p in found)}")
+        raise InputError(
+            f"{home} has several {part} files: {', '.join(p.name for p in found)}; give each data "
+            "set a folder of its own"
+        )
     return found[0] if found else None

@@ -170,7 +170,13 @@ def validate(
     from letor.lint import validate as check
 
     if file.is_dir():
-        if not (file / DIGESTS).exists() and layout(file):
+        if not (file / DIGESTS).exists():
+            if not layout(file):
+                raise InputError(
+                    f"{file} has neither folds of rows (Fold1, ...; S1.txt, ...; or train.txt, "
+                    f"vali.txt and test.txt) nor {DIGESTS}, which an index, knowledge base, ranker "
+                    "or pipeline has: name one of these, or a file"
+                )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
         changed = changed_files(file)
@@ -260,8 +266,11 @@ def convert(
     max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Convert LETOR text to Parquet or back, rows to TREC files, or tables of features and logged
-    features to rows.
+    """Convert LETOR text to Parquet or back, rows to TREC files, or tables of features, logged
+    features, and text of LightGBM and XGBoost to rows.
+
+    Text without query ids takes them from the sizes of queries in the file NAME.query or NAME.group
+    beside it.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
     import numpy as np
@@ -303,7 +312,9 @@ def _rows_of_any(
 ) -> RankingData:
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
     from letor.column_names import read_rows
+    from letor.query_sizes import query_sizes
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
+    from ltr_features.sources.files import is_letor
     from ltr_features.sources.table_rows import (
         column_roles,
         is_table_of_rows,
@@ -325,7 +336,8 @@ def _rows_of_any(
     elif qrels is not None:
         raise InputError(f"--qrels is for features without labels; {source} has labels")
     else:
-        rows, labels = read_rows(source, **letor), True
+        sizes = None if source.suffix == ".parquet" or is_letor(source) else query_sizes(source)
+        rows, labels = read_rows(source, **letor, query_sizes=sizes), True
     if not labels:
         named = [
             f"; if {name!r} is one: --column label={name!r}"

@@ -62,6 +62,16 @@ def test_one_fold(tmp_path):
     assert len(data) == 4
 
 
+def test_names_of_yahoo(tmp_path):
+    names = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
+    fold_folder(tmp_path / "set1", ["1"], ["2"], ["3"], names)
+    _, (fold,) = read_folds(tmp_path / "set1")
+    assert (fold.train, fold.validation, fold.test) == (["1"], ["2"], ["3"])
+    (tmp_path / "set1/set2.train.txt").write_text(ROWS["1"])
+    with pytest.raises(InputError, match=r"set1.train.txt, set2.train.txt; give each data set"):
+        read_folds(tmp_path / "set1")
+
+
 def test_options_reach_the_reader(tmp_path):
     fold_folder(tmp_path / "mine", ["1"], ["2"], ["3"])
     data, _ = read_folds(tmp_path / "mine", n_columns=3, comments=False)
