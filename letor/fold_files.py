@@ -20,6 +20,7 @@ from letor.files import LOCK
 from letor.folds import Fold, letor_rotation
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.rankers.rows import changed_settings, settings_of
 from letor.string_array import StringArray
 
 _ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
@@ -71,12 +72,14 @@ def read_fold(
         options: for ``letor.svmlight.read_letor``.
 
     Raises:
-        InputError: a file is missing, the files differ in their columns, or share a query.
+        InputError: a file is missing, the files differ in their columns or in how these were made,
+            or share a query.
     """
     with reading(home, "all files must have the same columns"):
         paths = [_needed_file(Path(home), part) for part in _PARTS]
         train, validation, test = parts = [read_rows(path, **options) for path in paths]
         _check_widths(paths, parts)
+        _check_made_alike(paths, parts)
         lists = (part.all_query_ids for part in parts)
         return Fold(Path(home).name, *lists), (train, validation, test)
 
@@ -216,6 +219,7 @@ def _joined(values: Iterable[Any]) -> Any:
 def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     parts = [read_rows(path, **options) for path in paths]
     _check_widths(paths, parts)
+    _check_made_alike(paths, parts)
     seen: dict[str, Path] = {}
     for path, part in zip(paths, parts, strict=True):
         for query in part.all_query_ids:
@@ -300,6 +304,14 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
                 f"trailing columns are left out where they are 0, give n_columns={widths[-1]} "
                 f"(--columns {widths[-1]})"
             )
+
+
+def _check_made_alike(paths: list[Path], parts: Sequence[RankingData]) -> None:
+    """Raise InputError if columns of a part have other settings than those of the first."""
+    for path, part in zip(paths, parts, strict=True):
+        remark = changed_settings(settings_of(parts[0]), settings_of(part))
+        if remark is not None:
+            raise InputError(f"{path}, against {paths[0]}: {remark}")
 
 
 def _homes(folder: Path) -> dict[int, Path]:

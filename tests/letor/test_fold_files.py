@@ -5,9 +5,10 @@ import gzip
 import numpy as np
 import pytest
 
+from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.fold_files import concatenate, read_folds
+from letor.fold_files import concatenate, read_folds, read_tested
 
 ROWS = {
     "1": "2 qid:1 1:0.5 2:1 #docid = a\n0 qid:1 1:0.25 2:0 #docid = b\n",
@@ -105,6 +106,21 @@ def test_folds_that_are_being_written_are_refused(tmp_path):
     (tmp_path / ".lock").write_text("")
     with pytest.raises(InputError, match="ended without finishing"):
         read_folds(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("S1.txt", "S2.txt", "S3.txt"), ("Fold1/train.txt", "Fold1/vali.txt", "Fold1/test.txt")],
+)
+def test_parts_whose_columns_were_made_in_other_ways_are_refused(tmp_path, names):
+    for number, name in enumerate(names, start=1):
+        rows = RankingData.from_rows(np.ones((1, 1)), [1], [str(number)])
+        notes = {"own": {"settings": {"fold": f"Fold{1 + number // 3}"}}}
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_rows(rows.with_columns(["own"], np.ones((1, 1), np.float32), notes), tmp_path / name)
+    read = read_folds if names[0] == "S1.txt" else read_tested
+    with pytest.raises(InputError, match=r"with fold = 'Fold2' instead of 'Fold1'"):
+        read(tmp_path)
 
 
 def test_a_query_that_two_folds_test_is_refused(tmp_path):

@@ -37,7 +37,7 @@ class Results:
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
         groups: group of each query, if the study names a file of them.
-        remarks: on columns that were joined.
+        remarks: on columns.
     """
 
     trained: list[dict[str, Any]]
@@ -105,6 +105,7 @@ def summary(config: StudyConfig, results: Results, tables: Tables) -> str:
             {k: r[k] for k in ("fit", *_KEYS, "chosen", "validation")} for r in results.trained
         ],
         "checks": [{"held": held, "text": text} for held, text in tables.checks],
+        "remarks": list(results.remarks),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
@@ -181,9 +182,6 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
         )
         for scheme in config.schemes
     ]
-    if results.remarks:
-        columns = [("Column", remark) for remark in results.remarks]
-        sections.append(Section("columns", "Columns", remarks=columns))
     if tables.checks:
         checks = [("✓" if held else "✗", text) for held, text in tables.checks]
         sections.append(Section("expected", "Expectations", checks=checks))
@@ -197,6 +195,7 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
     return Document(
         config.title, config.introduction, sections, means, measure, config.baseline,
         notes=config.notes, definitions=definitions, answer=_answer(config, tables.comparisons),
+        remarks=results.remarks,
     )  # fmt: skip
 
 

@@ -228,6 +228,7 @@ def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
     assert means.loc["given", "NDCG@10"] < 0.98
     verdict = " ".join((folder / "verdict.txt").read_text().split())
     assert re.search(r"NDCG@10: given and mine \(\+0\.\d+\) significantly better", verdict)
+    assert "! given columns (mine): if their source saw judgements of the test queries" in verdict
     page = (folder / "tables.txt").read_text()
     assert "mine: 1 of 192 rows (0.5 %) have no score" in page
     stages = tmp_path / "out" / "rankers" / "official_folds"
@@ -317,6 +318,32 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert "2 fits: spread" in (folder / "report.html").read_text()
+
+
+def test_columns_that_give_the_labels_away_are_told_with_the_answer(tmp_path):
+    write_letor(tmp_path)
+    for part in (tmp_path / "toy").iterdir():
+        lines = part.read_text().splitlines()
+        part.write_text("".join(f"{line} 4:{line[0]}\n" for line in lines))
+    (tmp_path / "study.toml").write_text(
+        """kind = "letor"
+title = "Leak"
+folder = "toy"
+[[rankers]]
+label = "three"
+ranker = "coordinate-ascent"
+without = ["4"]
+grid = {}
+"""
+    )
+    told = "! columns (4) order the rows of every query exactly as the labels do"
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told not in (report / "verdict.txt").read_text()
+    with (tmp_path / "study.toml").open("a") as file:
+        file.write("[[rankers]]\nlabel = 'four'\nranker = 'coordinate-ascent'\ngrid = {}\n")
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told in " ".join((report / "verdict.txt").read_text().split())
+    assert told[2:] in " ".join((report / "report.html").read_text().split())
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
