@@ -133,9 +133,7 @@ class FoldRows:
         """
         names = [name for family in families for name in family.column_names]
         check_distinct([*self.rows.column_names, *names, *(model.name for model in models)])
-        same = RowColumns(
-            np.empty((len(self.rows), 0), np.float32), {}, self.join.n_without_text, []
-        )
+        same = RowColumns(np.empty((len(self.rows), 0), np.float32), {}, self.join, [])
         if families:
             same = columns_of_rows(self.rows, families, self.context, on_missing="zero")
         table = replace(self.rows, missing=None).select_columns([]).select_rows(self.join.rows)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.sources.letor_join import LetorJoin
 
 
 def columns_append(
@@ -138,7 +139,7 @@ def _append_to_file(
     new = columns_of_rows(rows, families, context, on_missing=on_missing)
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)
-    _tell_without_text(new.n_without_text, len(rows))
+    _tell_without_text(new.join)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(rows), 'row')}: {out}")
     for remark in new.remarks:
@@ -187,7 +188,7 @@ def _append_to_folds(
                 notes[fold.name] = {recipe.name: new.provenance[recipe.name] for recipe in recipes}
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
-    _tell_without_text(new.n_without_text, len(data.rows))
+    _tell_without_text(new.join)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
@@ -201,6 +202,10 @@ def _tell_numbers(numbers: Sequence[int], names: Mapping[str, Any]) -> None:
         typer.echo(f"{number}: {name}")
 
 
-def _tell_without_text(n: int, n_rows: int) -> None:
-    if n:
-        typer.echo(f"{n:,} of {n_rows:,} rows have no text: 0", err=True)
+def _tell_without_text(join: LetorJoin) -> None:
+    if n := join.n_without_text:
+        typer.echo(
+            f"{n:,} of {join.n_rows:,} rows have no text in the workspace and get 0 in the new "
+            f"columns: {join.lost}",
+            err=True,
+        )

@@ -45,8 +45,8 @@ def measure(
         ),
     ] = None,
     column: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of a column to rank by instead."),
+        str | None,
+        typer.Option(help="Name or number of a column to rank by instead."),
     ] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
@@ -96,14 +96,14 @@ def measure(
         )
         for line in rejected:
             typer.echo(f"left out: {data}, {line}", err=True)
-        rows, values, remarks = _ranked(rows, data, scores, column or 0)
+        rows, values, remarks = _ranked(rows, data, scores, column)
     for remark in remarks:
         typer.echo(f"{scores}: {remark}", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
 def _ranked(
-    rows: RankingData, data: Path, scores: Path | None, column: int
+    rows: RankingData, data: Path, scores: Path | None, column: str | None
 ) -> tuple[RankingData, NDArray[np.float64], list[str]]:
     """Rows, the values to rank them by, and remarks on a ranking."""
     import numpy as np
@@ -123,9 +123,18 @@ def _ranked(
         values = read_row_scores(scores, rows)
         run = pd.DataFrame({"qid": rows.query_index, "score": values})
         return rows, values, score_remarks(run)
-    if column > rows.X.shape[1]:
-        raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
-    return rows, rows.X[:, column - 1].astype(np.float64), []
+    names, number = rows.column_names, str(column)
+    if number not in names and number.isdecimal() and 0 < int(number) <= len(names):
+        number = names[int(number) - 1]
+    if number not in names:
+        raise InputError(f"{data} has {len(names)} columns, and no column {number!r}")
+    values = rows.column(number).astype(np.float64)
+    if n := int(np.isnan(values).sum()):
+        raise InputError(
+            f"{data}: column {number} has no value in {counted(n, 'row')}, which cannot be ranked: "
+            "leave them out, or write a value for them"
+        )
+    return rows, values, []
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:

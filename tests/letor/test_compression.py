@@ -46,6 +46,8 @@ OTHER_FORMATS = {
         "is bz2, not text; end its name in .bz2": bz2.compress(b"1"),
         "is zstd, not text; end its name in .zst": zstandard.compress(b"1"),
         "is Parquet, not text; end its name in .parquet": b"PAR1",
+        r"is Arrow \(Feather\), not text; save the table as .parquet": b"ARROW1\0\0",
+        "is a pickle, not text; it may run code: save the table as": b"\x80\x05\x95",
         "is a zip file, not text; unpack it": b"PK\3\4",
         "is a NumPy array, not text; write its values as text": b"\x93NUMPY",
     },

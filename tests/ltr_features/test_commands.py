@@ -211,7 +211,7 @@ def test_conversions_keep_everything(workspace, tmp_path):
 def test_bad_requests_are_named(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace")
     assert "is not a workspace; make one" in refused(*build, tmp_path, "--family", "vsm")
-    assert "name at least one --family" in refused(*build, workspace)
+    assert "name at least one --family or --model" in refused(*build, workspace)
     assert "no column family 'vms'; did you mean 'vsm'" in refused(
         *build, workspace, "--family", "vms"
     )
@@ -518,6 +518,11 @@ def test_parquet_is_measured_and_validated_as_text_is(tmp_path):
     text.write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n")
     done("convert", text, table)
     assert done("measure", table, "--column", 1) == done("measure", text, "--column", 1)
+    missing = tmp_path / "b.csv"
+    missing.write_text("qid,label,bm25\n1,1,\n1,0,2\n")
+    done("convert", missing, tmp_path / "b.parquet")
+    said = refused("measure", tmp_path / "b.parquet", "--column", "bm25")
+    assert "column bm25 has no value in 1 row" in said
     (_, *said), (_, *same) = (done("validate", path).splitlines() for path in (text, table))
     assert same == said
 
