@@ -225,6 +225,9 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
             "the folds again, or add the files"
         )
         raise typer.Exit(EXIT_BAD_INPUT)
+    # Values that are not finite are for the validation of the files, which says what to do.
+    if not any(path.suffix == ".parquet" for home in (folder, *homes) for path in home.iterdir()):
+        options = {"non_finite": "nan", **options}
     folds = _read_folds(folder, homes, options)
     typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
 

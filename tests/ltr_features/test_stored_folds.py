@@ -350,3 +350,9 @@ def test_damaged_files_are_refused_by_name(both, tmp_path):
             read_rows(part)
         path.write_bytes(whole)
     read_rows(part)
+
+
+def test_validate_reads_folds_with_values_that_are_not_finite(tmp_path):
+    for part in "123":
+        (tmp_path / f"S{part}.txt").write_text(f"1 qid:{part} 1:1.797e308\n0 qid:{part} 1:2\n")
+    assert "3 folds, all parts are there" in run("validate", tmp_path).stdout

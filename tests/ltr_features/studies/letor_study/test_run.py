@@ -258,6 +258,7 @@ def test_equal_scores_are_told(joined, tmp_path):
     assert "ties: gives equal scores to documents of different grades" in text
     assert "given: gives equal" not in text
     assert "ties, fold 1, 2, 3, 4: learned nothing" in text
+    assert "! ties (4 of 4 fits): learned nothing, it uses no column" in text
 
 
 @pytest.mark.parametrize(
@@ -344,6 +345,20 @@ grid = {}
     report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
     assert told in " ".join((report / "verdict.txt").read_text().split())
     assert told[2:] in " ".join((report / "report.html").read_text().split())
+
+
+def test_too_few_queries_for_any_significance_are_told(tmp_path):
+    home = tmp_path / "one"
+    home.mkdir()
+    for part, queries in (("train", "abcdefgh"), ("vali", "ij"), ("test", "kl")):
+        lines = (f"{y} qid:{q} 1:{y} 2:{1 - y}\n" for q in queries for y in (0, 1))
+        (home / f"{part}.txt").write_text("".join(lines))
+    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
+    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
+    (tmp_path / "few.toml").write_text(f"kind = 'letor'\ntitle = 'Few'\nfolder = 'one'\n{text}")
+    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
+    verdict = " ".join((report / "verdict.txt").read_text().split())
+    assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
