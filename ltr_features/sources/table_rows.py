@@ -103,7 +103,8 @@ def read_table_rows(
 
     Warns:
         LetorWarning: columns are left out, since they hold no numbers, have another usual name of
-            ids or labels, or none; or as :meth:`letor.dataset.RankingData.from_frame`.
+            ids or labels, or none; rows have another order than in the table; or as
+            :meth:`letor.dataset.RankingData.from_frame`.
 
     Raises:
         InputError: no such file, a missing column, id or label, a value that is no number, or no
@@ -180,6 +181,13 @@ class _Table:
         table = pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
         ids, query = distinct(whole["query"].to_pylist())
         order = np.argsort(query, kind="stable")
+        if (np.diff(query) < 0).any():
+            warnings.warn(
+                f"{self.path}: rows of a query are apart, and were brought together: rows, and "
+                "scores of rows, are in another order than in the table",
+                LetorWarning,
+                stacklevel=3,
+            )
         X, names = matrix(table)
         labels = whole["label"].to_numpy() if "label" in whole else np.zeros(len(order))
         documents = whole["document"].to_pylist() if "document" in whole else None
