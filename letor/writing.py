@@ -175,7 +175,7 @@ def _check_words(words: StringArray, what: str) -> None:
         for word in words:
             if not word or any(c <= " " or c == "#" for c in word):
                 raise InputError(
-                    f"{what} {word!r}: LETOR text needs one without blanks or '#' (Parquet does not)"
+                    f"{what} {word!r}: LETOR text needs one without blanks or '#', unlike .parquet"
                 )
 
 

@@ -22,7 +22,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import check_folds
 from ltr_features.feature_table import learned_columns
-from ltr_features.row_columns import RowColumns, columns_of_rows
+from ltr_features.row_columns import RowColumns, columns_of_rows, context_of_ids
 from ltr_features.sources.letor_join import LetorJoin, join_letor
 from ltr_features.stored_folds import PARTS
 from ltr_features.text.collection import Judgements
@@ -57,7 +57,7 @@ class FoldRows:
     def read(
         cls,
         path: Path,
-        context: ColumnContext,
+        context: ColumnContext | Sequence[ColumnFamily],
         *,
         n_folds: int = 5,
         on_missing: Literal["raise", "zero"] = "raise",
@@ -67,7 +67,8 @@ class FoldRows:
         """Read a folder, or a file, whose queries are dealt into folds.
 
         Args:
-            context: the texts; judgements that it has are not used.
+            context: the texts; judgements that it has are not used. Without texts, the families
+                whose columns are to be made, which read none.
             n_folds: number of folds of a file, 4 or more; queries of one text stay together.
             on_missing: see :func:`~.letor_join.join_letor`.
             options: of :func:`letor.svmlight.read_letor`.
@@ -89,6 +90,8 @@ class FoldRows:
             check_folds(n_folds)
             rows = read_rows(path, **options)
         check_whole_labels([rows], "a trained column")
+        if not isinstance(context, ColumnContext):
+            context = context_of_ids(rows, context)
         join = join_letor(rows, context.collection, on_missing=on_missing)
         labels = Judgements(*_strongest(join, rows.y[join.rows].astype(np.int64)))
         labelled = replace(context, collection=replace(context.collection, judgements=labels))

@@ -58,7 +58,7 @@ def columns_of_rows(
     check_distinct(name for family in families for name in family.column_names)
     remarks: list[str] = []
     if context is None:
-        context = _context_of_ids(rows, families)
+        context = context_of_ids(rows, families)
     else:
         remarks = context.remarks
     for family in families:
@@ -75,8 +75,12 @@ def columns_of_rows(
     )
 
 
-def _context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> ColumnContext:
-    """The rows' queries and documents as a collection whose texts are not known."""
+def context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> ColumnContext:
+    """The rows' queries and documents as a collection whose texts are not known.
+
+    Raises:
+        InputError: a family reads texts, or the rows have no document ids.
+    """
     if readers := [family.name for family in families if family.reads_texts]:
         raise InputError(
             f"the columns of {', '.join(readers)} are computed from texts: name the workspace with "

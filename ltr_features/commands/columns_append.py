@@ -99,8 +99,8 @@ def columns_append(
     recipes = recipes_of(model or [], param or [], recipe or [], seed)
     families = families_of(family or [], option or [], needed=not (model_file or model))
     in_folds = bool(recipes) or file.is_dir()
-    if in_folds and workspace is None:
-        raise InputError("the rows are joined with their texts: name their --workspace")
+    if recipes and workspace is None:
+        raise InputError("models learn from the texts of the rows: name their --workspace")
     if in_folds and model_file:
         raise InputError("--model-file: it would score queries that it learned from; use --model")
     if folds is not None and (file.is_dir() or not recipes):
@@ -111,7 +111,7 @@ def columns_append(
         )
     context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {"n_columns": columns, "non_finite": non_finite, "threads": threads}
-    if in_folds and context is not None:
+    if in_folds:
         reading = {**options, "on_missing": on_missing, "seed": seed, "n_folds": folds or 5}
         _append_to_folds(file, out, context, families, recipes, reading, progress)
     else:
@@ -149,7 +149,7 @@ def _append_to_file(
 def _append_to_folds(
     path: Path,
     out: Path,
-    context: ColumnContext,
+    context: ColumnContext | None,
     families: Sequence[ColumnFamily],
     recipes: Sequence[LearnedColumn],
     reading: Mapping[str, Any],
@@ -171,7 +171,7 @@ def _append_to_folds(
     if path.resolve() in (out.resolve(), *out.resolve().parents):
         raise InputError(f"{out} is in {path}, whose rows stay as they are: name another folder")
     replaced = check_outputs(out, inputs=[path], kind="folder")
-    data = FoldRows.read(path, context, **reading)
+    data = FoldRows.read(path, families if context is None else context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
     out.mkdir(parents=True, exist_ok=True)
     reporter, notes = Reporter(shown=progress), {}
@@ -192,8 +192,10 @@ def _append_to_folds(
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
-    of_queries = [*data.context.remarks, *separated(data.context.collection, data.folds)]
-    for remark in [*of_queries, *family_remarks(of_families), *grouped_remarks(notes)]:
+    of_texts = []
+    if context is not None:
+        of_texts = [*data.context.remarks, *separated(data.context.collection, data.folds)]
+    for remark in [*of_texts, *family_remarks(of_families), *grouped_remarks(notes)]:
         typer.echo(remark, err=True)
 
 

@@ -296,6 +296,20 @@ def test_families_alone_serve_all_folds(workspace, tmp_path):
     assert (rows.column_names[-1], len(folds)) == ("vsm", N_FOLDS)
 
 
+def test_scores_for_folds_need_no_texts(tmp_path):
+    source, out = write_folds(tmp_path / "a"), tmp_path / "b"
+    lines = [f"q{q} d{d} {q + d / 100}" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
+    (tmp_path / "mine.tsv").write_text("\n".join(["qid docno mine", *lines]).replace(" ", "\t"))
+    scores = ["--family", "scores", "--option", f"scores.files.mine={tmp_path / 'mine.tsv'}"]
+    result = run(source, *scores, "--quiet", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "words in queries" not in result.output
+    for (_, _, query, document), value in values_of(out, "mine").items():
+        assert value == pytest.approx(int(query[1:]) + int(document[1:]) / 100)
+    result = run(source, *scores, "--family", "vsm", "--quiet", "--out", tmp_path / "c")
+    assert "the columns of vsm are computed from texts" in str(result.exception)
+
+
 def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
     source = write_folds(tmp_path / "a")
     with_texts = ["--workspace", workspace, "--out", tmp_path / "b"]
@@ -303,7 +317,10 @@ def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
     for arguments, message in (
         ([source, "--model", "opca", "--folds", 5, *with_texts], "has its folds"),
         ([tmp_path / "test.txt", "--family", "vsm", "--folds", 5, *with_texts], "for --model"),
-        ([source, "--model", "opca", "--out", tmp_path / "b"], "name their --workspace"),
+        (
+            [source, "--model", "opca", "--out", tmp_path / "b"],
+            "of the rows: name their --workspace",
+        ),
         ([source, "--model-file", source, *with_texts], "queries that it learned from"),
         (
             [source, "--model", "opca", "--workspace", workspace, "--out", source],
