@@ -150,7 +150,7 @@ def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold
         return _read_fold_folders([folder], options)
     raise InputError(
         f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, ... "
-        "with train.txt, vali.txt and test.txt"
+        "with train.txt, vali.txt and test.txt; of tables, `ltr-features convert` makes rows"
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
@@ -68,12 +69,15 @@ class LetorStudy(Study):
         """The rows, the official folds, and the groups of the queries. Where folds have columns of
         their own models, the rows are the test rows of all folds."""
         config, groups = self.config, self.config.groups
+        path, options = self.data / config.folder, self._options
         try:
-            rows, official = read_folds(self.data / config.folder, **self._options)
+            rows, official = (
+                self._rows_of_file(path) if path.is_file() else read_folds(path, **options)
+            )
         except RowsDifferError:
             if not all(scheme.official for scheme in config.schemes):
                 raise
-            apart = read_tested(self.data / config.folder, **self._options)
+            apart = read_tested(path, **options)
             rows, official = concatenate([rows for *_, rows in apart]), [f for _, f, _ in apart]
             self._homes = {fold.name: home for home, fold, _ in apart}
             self._notes = {fold.name: rows.provenance for _, fold, rows in apart}
@@ -83,6 +87,14 @@ class LetorStudy(Study):
         if groups is None:
             return rows, official, None
         return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
+
+    def _rows_of_file(self, path: Path) -> tuple[RankingData, list[Fold]]:
+        if any(scheme.official for scheme in self.config.schemes):
+            raise InputError(
+                f"{path} is a file, without folds of its own: name the folder of a data set, or "
+                "deal its queries into folds by [[schemes]] with a name and k = 5, say"
+            )
+        return read_rows(path, **self._options), []
 
     @property
     def _options(self) -> dict[str, Any]:

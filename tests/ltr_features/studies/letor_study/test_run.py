@@ -347,6 +347,28 @@ grid = {}
     assert told[2:] in " ".join((report / "report.html").read_text().split())
 
 
+def test_the_rows_of_a_file_are_dealt_into_folds(tmp_path):
+    write_letor(tmp_path)
+    rows, _ = read_folds(tmp_path / "toy")
+    write_rows(rows, tmp_path / "rows.parquet")
+    text = """kind = "letor"
+title = "One file"
+folder = "rows.parquet"
+[[rankers]]
+label = "all"
+ranker = "coordinate-ascent"
+grid = {}
+"""
+    (tmp_path / "one.toml").write_text(text)
+    with pytest.raises(InputError, match=r"rows.parquet is a file, without folds of its own"):
+        run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
+    (tmp_path / "one.toml").write_text(f"{text}[[schemes]]\nname = 'new'\nk = 3\n")
+    report = run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
+    values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
+    assert sorted(values["qid"]) == sorted(rows.query_ids)
+    assert values["fold"].nunique() == 3
+
+
 def test_too_few_queries_for_any_significance_are_told(tmp_path):
     home = tmp_path / "one"
     home.mkdir()
