@@ -20,7 +20,7 @@ from letor.rankers.rows import check_whole_labels
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import check_folds
+from ltr_features.columns.out_of_fold import check_folds, separated
 from ltr_features.feature_table import learned_columns
 from ltr_features.row_columns import RowColumns, columns_of_rows, context_of_ids
 from ltr_features.sources.letor_join import LetorJoin, join_letor
@@ -152,7 +152,12 @@ class FoldRows:
         )
         for fold in made:
             values = np.hstack([same.values, self.join.spread(fold.values)])
-            yield replace(same, values=values, provenance={**same.provenance, **fold.provenance})
+            twins = separated(self.context.collection, [fold.fold])
+            own = {
+                name: {**notes, "remarks": [*notes.get("remarks", ()), *twins]} if twins else notes
+                for name, notes in fold.provenance.items()
+            }
+            yield replace(same, values=values, provenance={**same.provenance, **own})
 
     def write(self, fold: Fold, columns: RowColumns, out: Path) -> list[Path]:
         """Write a fold's files with the columns appended to their rows, and return their paths.
@@ -193,9 +198,10 @@ class FoldRows:
         return places
 
     def _with_parts(self, folds: Sequence[Fold], fold: Fold) -> Fold:
-        """The fold; if others do not test all of its training queries, with parts of its own."""
-        tested = chain.from_iterable(training_parts(folds, fold))
-        if set(tested) == set(fold.train):
+        """The fold; if no two or more others test all of its training queries, with parts of its
+        own."""
+        tested = training_parts(folds, fold)
+        if len(tested) > 1 and set(chain.from_iterable(tested)) == set(fold.train):
             return fold
         return replace(fold, parts=[part.test for part in self._dealt(fold.train, N_PARTS)])
 

@@ -161,8 +161,8 @@ def _append_to_folds(
         reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
     """
     from letor.files import staged_folder
+    from letor.fold_files import layout
     from letor.lock import locked
-    from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands.columns_files import check_target
     from ltr_features.fold_columns import FoldRows
     from ltr_features.remarks import family_remarks, grouped_remarks
@@ -171,6 +171,7 @@ def _append_to_folds(
     if path.resolve() in (out.resolve(), *out.resolve().parents):
         raise InputError(f"{out} is in {path}, whose rows stay as they are: name another folder")
     replaced = check_outputs(out, inputs=[path], kind="folder")
+    replaced = [folder for folder in replaced if layout(folder)]
     data = FoldRows.read(path, families if context is None else context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
     out.mkdir(parents=True, exist_ok=True)
@@ -192,9 +193,7 @@ def _append_to_folds(
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
-    of_texts = []
-    if context is not None:
-        of_texts = [*data.context.remarks, *separated(data.context.collection, data.folds)]
+    of_texts = [] if context is None else data.context.remarks
     for remark in [*of_texts, *family_remarks(of_families), *grouped_remarks(notes)]:
         typer.echo(remark, err=True)
 

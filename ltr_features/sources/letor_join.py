@@ -91,8 +91,10 @@ def join_letor(
             else ("document", data.document_ids[row], collection.document_ids)
         )
         near = written_otherwise(id_, known)
-        lost = f"row {row + 1} names {side} {id_!r}, which it does not have" + (
-            f"; {near}" if near else ""
+        if side == "query" and not near:
+            near = "it has queries without judgements only if indexed with keep_unjudged=true"
+        lost = (
+            f"row {row + 1} names {side} {id_!r}, which it does not have{'; ' * bool(near)}{near}"
         )
         if on_missing == "raise":
             raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,6 +150,33 @@ def test_a_single_fold_is_scored_out_of_fold_too(collection, tmp_path):
     changed = {key[2] for key in before if before[key] != after[key]}
     assert "q0" not in changed
     assert changed
+
+
+def test_three_parts_train_on_one_each(collection, tmp_path):
+    """One other fold alone tests a fold's training queries, which are divided anew."""
+
+    def three(name, flipped=None):
+        folder = write_parts(tmp_path / name, flipped)
+        (folder / "S4.txt").unlink()
+        append(collection, folder, tmp_path / f"{name}-out")
+        return values_of(tmp_path / f"{name}-out")
+
+    before, after = three("a"), three("b", flipped=0)
+    changed = {key for key in before if before[key] != after[key]}
+    assert {key[0] for key in changed} == {"Fold1"}  # trains on S1, which has q0
+    assert "q0" not in {key[2] for key in changed}
+
+
+def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
+    collection, tmp_path
+):
+    """Q0 is in S1 and q3, of the same text here, in S4, which Fold1 tests."""
+    texts = [*collection.query_texts]
+    texts[3] = texts[0]
+    append(replace(collection, query_texts=texts), write_parts(tmp_path / "a"), tmp_path / "b")
+    provenance = read_rows(tmp_path / "b/Fold1/test.txt").provenance
+    assert "1 test queries have the same text as a training" in provenance["opca"]["remarks"][-1]
+    assert "remarks" not in provenance["vsm"]
 
 
 def test_a_file_is_dealt_into_folds(collection, tmp_path):
