@@ -21,7 +21,8 @@ from letor.frames import matrix
 from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.feature_log import is_feature_log
-from ltr_features.sources.files import is_letor, labelled
+from ltr_features.sources.files import is_letor
+from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import add_usual, plain_name
@@ -91,7 +92,7 @@ def read_table_rows(
 
     Args:
         path: .csv, .tsv (also .gz, .bz2, .zst) or .parquet.
-        judgements: labels, see :func:`~ltr_features.sources.files.labelled`, for a table without.
+        judgements: labels, see :func:`~.labelled_rows.labelled`, for a table without.
             Without both all labels are 0.
         columns: the columns of ``query``, ``document`` and ``label`` that do not have usual names;
             their numbers, from 1, in CSV and TSV without a header line, whose features are named by

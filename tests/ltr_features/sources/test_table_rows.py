@@ -127,11 +127,26 @@ def test_a_word_far_down_is_found_in_its_line(tmp_path):
 def test_judgements_give_labels(tmp_path):
     path = csv(tmp_path, "qid,docno,f", "1,a,1", "1,b,2", "2,a,3")
     (tmp_path / "qrels").write_text("1 0 b 2\n1 0 gone 1\n", encoding="utf-8")
-    rows = read_table_rows(path, tmp_path / "qrels")
+    with pytest.warns(LetorWarning, match="1 of 3 rows have no judgement.*query '1' and .*'a'"):
+        rows = read_table_rows(path, tmp_path / "qrels")
     assert list(rows.y) == [0, 2, 0]
     assert rows.missing == Missing({"1": {1: 1}}, frozenset({"2"}))
     with pytest.raises(InputError, match="has labels, column 'relevance'"):
         read_table_rows(write(FRAME, tmp_path / "t.parquet"), tmp_path / "qrels")
+
+
+def test_judgements_that_cannot_be_joined_are_told(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n2 0 b 1\n", encoding="utf-8")
+    rows = read_table_rows(
+        csv(tmp_path, "qid,docno,f", "1,a,1", "1,a,2", "3,b,1"), tmp_path / "qrels"
+    )
+    assert list(rows.y) == [2, 2, 0]  # a pair in two rows; validate tells of it
+    for lines, message in (
+        (["qid,f", "1,1"], "no document ids, by which rows and judgements are joined"),
+        (["qid,docno,f", "1,b,1", "3,a,1"], "none of its rows is judged .*query '1' and .*'b'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table_rows(csv(tmp_path, *lines), tmp_path / "qrels")
 
 
 @pytest.fixture
