@@ -99,6 +99,8 @@ def measure(
         rows, values, remarks = _ranked(rows, data, scores, column)
     for remark in remarks:
         typer.echo(f"{scores}: {remark}", err=True)
+    if not (rows.y > 0).any():
+        typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 

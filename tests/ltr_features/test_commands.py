@@ -523,6 +523,10 @@ def test_parquet_is_measured_and_validated_as_text_is(tmp_path):
     done("convert", missing, tmp_path / "b.parquet")
     said = refused("measure", tmp_path / "b.parquet", "--column", "bm25")
     assert "column bm25 has no value in 1 row" in said
+    missing.write_text("qid,bm25\n1,1\n1,2\n")
+    done("convert", missing, tmp_path / "b.parquet")
+    told = CliRunner().invoke(app, ["measure", str(tmp_path / "b.parquet"), "--column", "bm25"])
+    assert "b.parquet: no row has a label above 0" in told.output
     (_, *said), (_, *same) = (done("validate", path).splitlines() for path in (text, table))
     assert same == said
 

@@ -117,6 +117,12 @@ def test_bad_tables_are_refused(lines, message, tmp_path):
         read_table_rows(csv(tmp_path, *lines))
 
 
+def test_rows_of_parquet_have_numbers_instead_of_lines(tmp_path):
+    path = write(FRAME.assign(relevance=[2, 0, np.nan, 0]), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t.parquet, row 3: the label 'relevance'"):
+        read_table_rows(path)
+
+
 def test_a_word_far_down_is_found_in_its_line(tmp_path):
     """Arrow reads a file in blocks; what a column holds is decided once."""
     path = csv(tmp_path, "qid,label,f", *["1,0,0.125000000000000000000000"] * 60_000, "1,0,x")
