@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from letor.column_names import append_named, read_rows, write_rows
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.fold_files import RowsDifferError, layout, part_files, read_folds
 from letor.folds import Fold, k_fold, training_parts
 from letor.rankers.rows import check_whole_labels
+from ltr_base.names import counted
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
@@ -219,9 +221,17 @@ class FoldRows:
 def _strongest(
     join: LetorJoin, grade: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Query, document and grade of each distinct pair; of several rows the largest grade."""
+    """Query, document and grade of each distinct pair; of several rows the largest grade, with a
+    warning if they differ."""
     query, document = join.pairs.query, join.pairs.document
     order = np.lexsort((-grade, document, query))
     query, document, grade = query[order], document[order], grade[order]
     first = np.append(True, (np.diff(query) != 0) | (np.diff(document) != 0))
+    if n := int(np.count_nonzero(~first[1:] & (np.diff(grade) != 0))):
+        warnings.warn(
+            f"{counted(n, 'row')} with another label than other rows of the same query and "
+            "document: models learn from the largest",
+            LetorWarning,
+            stacklevel=3,
+        )
     return query[first], document[first], grade[first]

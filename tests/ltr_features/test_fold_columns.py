@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.fold_files import read_folds
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext, make_workspace
@@ -177,6 +177,15 @@ def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
     provenance = read_rows(tmp_path / "b/Fold1/test.txt").provenance
     assert "1 test queries have the same text as a training" in provenance["opca"]["remarks"][-1]
     assert "remarks" not in provenance["vsm"]
+
+
+def test_two_labels_of_a_pair_are_told(collection, tmp_path):
+    parts = write_parts(tmp_path / "a")
+    again = next(lines_of(0))
+    with (parts / "S1.txt").open("a", newline="") as file:
+        file.write(again + str(1 - int(again[0])) + again[1:])
+    with pytest.warns(LetorWarning, match="1 row with another label .* learn from the largest"):
+        FoldRows.read(parts, ColumnContext.of(collection))
 
 
 def test_a_file_is_dealt_into_folds(collection, tmp_path):
