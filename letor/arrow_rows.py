@@ -89,22 +89,19 @@ class ArrowRows:
         relevant = {} if self.missing is None else self.missing.relevant
         return len(relevant.keys() - set(self.query_ids))
 
-    def metadata(self) -> dict[str, Any]:
-        """Description of the rows as stored in files; JSON-compatible."""
-        meta: dict[str, Any] = {
-            "version": VERSION,
+    def metadata(self) -> str:
+        """Description of the rows as stored in files, see :func:`metadata_text`."""
+        meta = {
             "columns": list(self.names),
             "query_ids": list(self.query_ids),
             "provenance": dict(self.provenance),
             "roles": dict(self.roles),
         }
-        if self.missing is not None:
-            meta["missing"] = self.missing.to_json()
-        return meta
+        return metadata_text(meta, self.missing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an Arrow file; it appears only once it is complete."""
-        table = self.table.replace_schema_metadata({KEY: json.dumps(self.metadata())})
+        table = self.table.replace_schema_metadata({KEY: self.metadata()})
         with (
             atomic_path(path) as partial,
             pa.OSFile(str(partial), "wb") as file,
@@ -132,6 +129,20 @@ class ArrowRows:
                 meta["provenance"],
                 missing,
             )
+
+
+def metadata_text(meta: Mapping[str, Any], missing: Missing | None) -> str:
+    """Description of rows as stored in files: JSON with the version of the format and what has no
+    row, if known.
+
+    Raises:
+        InputError: provenance is not JSON-compatible.
+    """
+    last = {} if missing is None else {"missing": missing.to_json()}
+    try:
+        return json.dumps({"version": VERSION, **meta, **last})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"provenance must be JSON-compatible: {error}") from error
 
 
 def _role_names(data: RankingData) -> dict[str, str]:

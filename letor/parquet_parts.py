@@ -9,7 +9,6 @@ the numbers (from 0) of the rows in a part, and the columns that the fold adds t
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from letor.arrow_rows import KEY, VERSION
+from letor.arrow_rows import KEY, metadata_text
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
@@ -60,18 +59,12 @@ def write_part(
     number = "row"
     while number in names:
         number += "_"
-    meta: dict[str, Any] = {
-        "version": VERSION,
+    meta = {
         "columns": names,
         "provenance": dict(provenance),
         "part": {"row": number, "digest": footer_digest(all_rows_path(path))},
     }
-    if missing is not None:
-        meta["missing"] = missing.to_json()
-    try:
-        text = json.dumps(meta)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"provenance must be JSON-compatible: {error}") from error
+    text = metadata_text(meta, missing)
     fields = [pa.field(number, pa.int64(), nullable=False)]
     fields += [pa.field(name, pa.float32(), nullable=False) for name in names]
     schema = pa.schema(fields, {KEY: text})

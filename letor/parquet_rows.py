@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -137,7 +136,7 @@ class ParquetRows:
                 self._writer.add_key_value_metadata({KEY: self._metadata()})
         return None
 
-    def _metadata(self) -> bytes:
+    def _metadata(self) -> str:
         """The description of all rows so far, as JSON.
 
         Raises:
@@ -146,13 +145,9 @@ class ParquetRows:
         if len(set(self._query_ids)) != len(self._query_ids):
             raise InputError(f"{self._path}: rows of a query in several blocks")
         provenance = self._first.provenance if self.provenance is None else self.provenance
-        rows = replace(
+        return replace(
             self._first, query_ids=self._query_ids, missing=self.missing, provenance=provenance
-        )
-        try:
-            return json.dumps(rows.metadata()).encode()
-        except (TypeError, ValueError) as error:
-            raise InputError(f"provenance must be JSON-compatible: {error}") from error
+        ).metadata()
 
 
 def _with_dictionary(schema: pa.Schema, place: int) -> pa.Schema:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Literal, TypeVar
+from typing import IO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +20,13 @@ from letor.kernels import svmlight_writing as kernels
 from letor.mapped import empty_array
 from letor.parser import Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
-from ltr_base.machine import available_cores
+from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
 _NO_ID = re.compile(r"[\s\x00-\x20#]")
 _NOTHING = np.frombuffer(b"", dtype=np.uint8)
-
-T = TypeVar("T")
 
 
 def write_letor(
@@ -88,7 +84,7 @@ def write_letor(
     row_size = _pair_size(data.X.shape[1], digits) * data.X.shape[1] + 100
     blocks = slices(len(data), _BLOCK_BYTES // row_size)
     with atomic_path(path) as temporary, open_output(temporary, Path(path).suffix) as stream:
-        _write_in_order(stream, write_block, blocks, threads)
+        stream.writelines(map_blocks(write_block, blocks, threads))
 
 
 def append_columns(
@@ -248,21 +244,6 @@ def _format(
     return out[:length].data
 
 
-def _write_in_order(
-    stream: IO[bytes], make: Callable[[T], memoryview], items: Iterable[T], threads: int | None
-) -> None:
-    """Write ``make(item)`` for all items in order; several threads compute a little ahead."""
-    threads = threads or available_cores()
-    pending: deque[Future[memoryview]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for item in items:
-            pending.append(pool.submit(make, item))
-            if len(pending) > 2 * threads:
-                stream.write(pending.popleft().result())
-        while pending:
-            stream.write(pending.popleft().result())
-
-
 def _line_buffers(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint8]]:
     """A file's content in pieces of whole lines."""
     with open_input(path) as stream:
@@ -333,5 +314,5 @@ def _write_appended(
 
     mean_size = rows.buffer.size // max(len(cut), 1) + 30 * len(names)
     blocks = slices(len(cut), _BLOCK_BYTES // (mean_size + 1))
-    _write_in_order(stream, write_block, blocks, threads)
+    stream.writelines(map_blocks(write_block, blocks, threads))
     stream.write(rows.buffer[stop[-1] if len(stop) else 0 :].tobytes())

@@ -17,11 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from letor.column_names import read_rows
 from letor.errors import InputError
+from ltr_base.parallel import map_blocks
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.columns.vector_sources import Doc2VecSource
-from ltr_features.parallel import map_blocks
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.sources.score_tables import read_scores

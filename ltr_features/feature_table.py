@@ -22,13 +22,13 @@ from letor.errors import InputError
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
+from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
-from ltr_features.parallel import side_by_side
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import ids_of, places_of, rows_of
 

@@ -6,25 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
-from ltr_base.machine import available_cores
-
-
-def thread_count(threads: int | None) -> int:
-    """``threads``, or the number of cores that this process may use.
-
-    Raises:
-        ValueError: fewer than one thread, or not a whole number.
-    """
-    if threads is None:
-        return available_cores()
-    if not isinstance(threads, Integral) or threads < 1:
-        raise ValueError(f"threads must be 1 or more, got {threads!r}")
-    return int(threads)
-
+from ltr_base.parallel import thread_count
 
 #: Number of multiplications from which waking other threads saves time.
 WORTH_WAKING = 2_500_000

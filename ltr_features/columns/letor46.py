@@ -24,12 +24,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.links import document_columns
 from ltr_features.kernels.ranking import term_columns
-from ltr_features.parallel import map_blocks
 from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import rows_of

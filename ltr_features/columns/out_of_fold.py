@@ -47,11 +47,17 @@ def fold_scores(
     Raises:
         InputError: fewer than two parts, an empty part, or parts that share a query.
     """
-    if len(train_parts) < 2 or any(len(part) == 0 for part in train_parts):
+    if len(train_parts) < 2:
         raise InputError(
-            "out-of-fold scores need at least two non-empty parts of training queries: give 4 or "
-            "more folds (one part tests, one validates and the others train), which test each "
-            "other's training queries, or Fold(..., parts=[...])"
+            "out-of-fold scores need at least two parts of training queries: give 4 or more folds "
+            "(one part tests, one validates and the others train), which test each other's "
+            "training queries, or Fold(..., parts=[...])"
+        )
+    if empty := sum(len(part) == 0 for part in train_parts):
+        raise InputError(
+            f"out-of-fold scores: {empty} of {len(train_parts)} parts of the training queries are "
+            "empty, as too few queries have judgements and candidates: add some, or make fewer "
+            "folds"
         )
     train = np.sort(np.concatenate(train_parts))
     if len(np.unique(train)) != len(train):

@@ -17,7 +17,8 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A TOML file, or the name of an installed experiment.",
+            help="A TOML file, a workspace (for the standard experiment on it), or the name of an "
+            "installed experiment.",
             autocompletion=completion.experiments,
         ),
     ],
@@ -42,14 +43,18 @@ def run(
     threads: Threads = None,
     progress: Progress = None,
 ) -> None:
-    """Run an experiment file and write its report.
+    """Run an experiment and write its report.
+
+    The standard experiment on a workspace tells whether columns of matching models help on its
+    collection; it is written to the output folder, as experiment.toml.
 
     The whole file is checked before anything runs. A killed run continues where it stopped.
 
-    Example: ltr-features run my-experiment.toml --data datasets --out out --dry-run"""
+    Example: ltr-features run workspace --out out --dry-run"""
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
     from ltr_features.studies.run import run_file
+    from ltr_features.studies.standard_experiment import FILE
 
     reporter = Reporter(shown=progress)
     report = run_file(
@@ -64,6 +69,8 @@ def run(
     )
     if not dry_run:
         _tell_verdict(report)
+        if (out / FILE).is_file():
+            typer.echo(f"The experiment, to be changed in a copy and run again: {out / FILE}")
 
 
 def _tell_verdict(report: Path) -> None:

@@ -103,8 +103,9 @@ def pipeline_add(
         ),
     ] = "raise",
     markup: Annotated[
-        Literal["keep", "strip"], typer.Option(help="HTML in texts: keep it, or strip it.")
-    ] = "keep",
+        Literal["keep", "strip"] | None,
+        typer.Option(help="HTML in texts: keep it, or strip it; by default as in the build."),
+    ] = None,
     threads: Threads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
@@ -115,17 +116,21 @@ def pipeline_add(
 
     Example: ltr-features pipeline add service new.csv --column body=description"""
     from ltr_features.scoring import ScoringPipeline
-    from ltr_features.sources.document_table import read_documents
+    from ltr_features.sources.document_table import HTML, STRIPPED, read_documents
 
     pipeline = ScoringPipeline.load(folder, threads=threads)
-    fields = list(pipeline.features.context_.collection.fields)
+    collection = pipeline.features.context_.collection
+    fields = list(collection.fields)
+    as_built: Literal["keep", "strip"] = (
+        "strip" if collection.description.get(HTML) == STRIPPED else "keep"
+    )
     table = read_documents(
         [documents],
         settings(column or [], "column"),
         fields=fields,
         option="--column ",
         on_other_text=on_other_text,
-        markup=markup,
+        markup=markup or as_built,
     )
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.kernels.cosines import bag_maxima, known_members, row_dots
-from ltr_features.parallel import map_blocks
 
 _BLOCK = 1 << 14
 

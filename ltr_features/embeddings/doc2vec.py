@@ -23,9 +23,9 @@ from scipy.sparse import csr_matrix
 from letor.checked_arrays import check_array, check_finite
 from letor.errors import InputError, reading
 from letor.files import atomic_path
+from ltr_base.parallel import map_blocks
 from ltr_features.embeddings.vectors import SUFFIX, open_tensors
 from ltr_features.kernels.doc2vec import NOISE_WHOLE, FrozenModel, guide_of, infer_documents
-from ltr_features.parallel import map_blocks
 from ssi_models.persistence import pack_vocabulary, save_tensors, unpack_vocabulary
 from ssi_models.vocabulary import Vocabulary
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.files import save_array
+from ltr_base.parallel import map_blocks
 from ltr_features.entities.knowledge import BaseArrays, bucket_index
 from ltr_features.entities.spool import Arrays, Spool, read_arrays
 from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
-from ltr_features.parallel import map_blocks
 
 #: Words whose phrases are counted at a time, and the most pieces of work, which may make it more.
 _WORDS, _PIECES = 1 << 24, 32

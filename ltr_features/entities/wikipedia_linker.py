@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.parallel import map_blocks
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
-from ltr_features.parallel import map_blocks
 
 #: Texts linked at a time, and the most pairs whose relatedness is cached meanwhile.
 _BLOCK, _MEMORY = 256, 1 << 17

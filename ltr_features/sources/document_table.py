@@ -18,6 +18,9 @@ from ltr_features.text.collection import FIELDS
 from ltr_features.text.markup import without_markup
 from ltr_features.text.stored_texts import DocumentTexts
 
+#: Description of a collection whose documents were stripped of HTML.
+HTML, STRIPPED = "HTML in documents", "stripped"
+
 
 class DocumentTable(NamedTuple):
     """Documents of a table.
@@ -88,7 +91,7 @@ def read_documents(
     if absent:
         facts["absent keys of documents, taken as empty"] = ", ".join(absent)
     if markup == "strip":
-        facts["HTML in documents"] = "stripped"
+        facts[HTML] = STRIPPED
     ids, texts, repeated = _distinct(tables, identity, names, on_other_text, encoding, markup)
     return DocumentTable(ids, texts, {**facts, **repeated})
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from letor.errors import InputError
 from letor.plugins import Plugins
 from ltr_base.names import nearest
 from ltr_features.cluster import connected
+from ltr_features.columns.context import is_workspace
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
+from ltr_features.studies.standard_experiment import keep, standard_experiment
 from ltr_features.studies.study import Study
 from ltr_features.studies.workers import done_by_workers
 
@@ -40,8 +45,10 @@ def run_file(
     """Run an experiment and return the folder of its report.
 
     Args:
-        path: a TOML file, or the name of an installed experiment (see :func:`experiment_names`).
-            Its key ``kind`` determines how the rest is read; "ranking" by default.
+        path: a TOML file, whose key ``kind`` determines how the rest is read ("ranking" by
+            default); the name of an installed experiment (see :func:`experiment_names`); or the
+            folder of a workspace, for the :mod:`standard experiment
+            <ltr_features.studies.standard_experiment>` on it, which is written to ``out``.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
@@ -57,21 +64,32 @@ def run_file(
     Raises:
         InputError: the file, or anything that it names, cannot be used.
     """
-    path = find_experiment(path)
-    kind = study_class(kind_of(path))
-    if memory is not None and not kind.has_table:
-        raise InputError(
-            f"--memory: an experiment of kind {kind_of(path)!r} makes no feature table; "
-            "leave it out"
-        )
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
-    config = kind.read(path, folder)
+    with _file_of(path, Path(out), dry_run) as file:
+        kind = study_class(kind_of(file))
+        if memory is not None and not kind.has_table:
+            raise InputError(
+                f"--memory: an experiment of kind {kind_of(file)!r} makes no feature table; "
+                "leave it out"
+            )
+        config = kind.read(file, folder)
     study = kind(config, out, folder, threads=threads, memory=memory, reporter=reporter)
     if scheduler is None or dry_run:
         return study.run(dry_run=dry_run)
     study.folder.mkdir(parents=True, exist_ok=True)
     with connected(scheduler, study.folder, folder) as cluster:
         return study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
+
+
+@contextmanager
+def _file_of(path: str | os.PathLike[str], out: Path, dry_run: bool) -> Iterator[Path]:
+    """The file of an experiment; that of a workspace is in ``out``, except for a dry run."""
+    if not is_workspace(Path(path)):
+        yield find_experiment(path)
+        return
+    experiment = standard_experiment(Path(path))
+    with TemporaryDirectory() as folder:
+        yield keep(experiment, Path(folder) if dry_run else out)
 
 
 def kind_of(path: Path) -> str:
@@ -115,12 +133,16 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
     """The path itself if it is a file, or the file of the installed experiment of that name.
 
     Raises:
-        InputError: there is neither.
+        InputError: there is neither; or it is a folder.
     """
     if Path(path).is_file():
         return Path(path)
     if str(path) in experiment_names():
         return Path(str(resources.files("ltr_features.studies") / "experiments" / f"{path}.toml"))
+    if Path(path).is_dir():
+        raise InputError(
+            f"{path} is no workspace; make one by ltr-features index, or name an experiment's file"
+        )
     raise InputError(
         f"{path}: no such file, and no experiment of that name; "
         f"{nearest(str(path), experiment_names())}"

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, TypeAlias
 import pandas as pd
 from pydantic import BaseModel
 
+from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
 from ltr_features.studies.page import pages
@@ -37,7 +38,6 @@ from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
 from ltr_features.studies.runner import Planned, StageRunner
 from ltr_features.studies.stages import PACKAGES, code_digest, versions
-from ssi_models.parallel import thread_count
 
 #: File that records what a report was made from; written last.
 MANIFEST = "manifest.json"

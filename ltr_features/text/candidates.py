@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from ltr_base.parallel import map_blocks
 from ltr_features.kernels.ranking import top_documents
-from ltr_features.parallel import map_blocks
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import WHOLE, TermIndex

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.mapped import GrowingArray
+from ltr_base.parallel import map_blocks, thread_count
 from ltr_features.kernels.text import (
     IGNORED,
     NOT_SURELY_NFC,
@@ -29,9 +30,7 @@ from ltr_features.kernels.text import (
     merge_words,
     sort_columns,
 )
-from ltr_features.parallel import map_blocks
 from ltr_features.text.analyzer import Analyzer, character_class
-from ssi_models.parallel import thread_count
 
 #: Characters of text per block: small enough to bound memory, large enough to share words.
 BLOCK_CHARACTERS = 1 << 22

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pair_data import random_labels, sparse_texts
+from pair_data import maker, random_labels, sparse_texts
 
 from ssi_models.persistence import load_tensors
 from ssi_models.projections.baselines import VSM, Baseline
@@ -19,11 +19,6 @@ from ssi_models.training.trainable import TrainableModel
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
-# Settings that keep the tests short, given to the models that know them.
-QUICK = {
-    "rank": 4, "batch_size": 32, "n_negatives": 16, "max_epochs": 4, "n_buckets": 700,
-    "n_features": 20, "n_weights": 6, "n_topics": 4, "iterations": 4, "threads": 1,
-}  # fmt: skip
 # Further forms of models: everything that changes how a model scores.
 FORMS = [
     ("ssi", {"symmetric": True}),
@@ -57,16 +52,8 @@ def label(case):
 def make(request):
     """Makes a fresh model; ``make.kind`` is its class, and there are texts and data for it."""
     name, options = request.param
-    kind = get_model(name)
-    known = kind().get_params()
-
-    def make(**more):
-        quick = {key: value for key, value in QUICK.items() if key in known}
-        wanted = {key: value for key, value in more.items() if key in known}
-        return kind(**{**quick, **options, **wanted})
-
-    make.kind = kind
-    make.texts = lambda seed, columns=None: texts(seed, kind, columns)
+    make = maker(get_model(name), options)
+    make.texts = lambda seed, columns=None: texts(seed, make.kind, columns)
     make.data = lambda: (make.texts(0), make.texts(1), labels())
     return make
 

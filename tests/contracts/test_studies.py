@@ -13,11 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 from time import sleep
+from typing import Any
 
 import pytest
 from axe import open_all, violations
 from browser import BROWSER, Browser
-from folders import different
+from folders import different, written
 from small_studies import WRITERS
 
 from letor.errors import InputError
@@ -49,22 +50,29 @@ def test_every_kind_is_under_contract():
     assert {*study_kinds()} == {"ranking", *WRITERS}, "add it to tests/reference/small_studies.py"
 
 
-def written(folder: Path) -> dict[Path, int]:
+def made(out: Path) -> dict[Path, int]:
     """When each file was written, but for the one that runs lock."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCKED)
-    return {path: path.stat().st_mtime_ns for path in files}
+    return {path: at for path, at in written(out).items() if path.name != LOCKED}
+
+
+def manifest_of(report: Path) -> dict[str, Any]:
+    return json.loads((report / "manifest.json").read_text(encoding="utf-8"))
+
+
+def with_times(report: Path) -> set[str]:
+    """Names of the files that show clock times."""
+    return {"times.json", TIMES, NOTE, *manifest_of(report).get("files with clock times", [])}
 
 
 def test_a_second_run_makes_nothing(small):
-    before = written(small.out)
+    before = made(small.out)
     assert small.run(small.out, threads=1) == small.report
-    assert written(small.out) == before
+    assert made(small.out) == before
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
     report = small.run(tmp_path / "out", threads=2)
-    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
-    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
+    manifest, timed = manifest_of(report), with_times(report)
     assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed
     shown = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()}
     assert shown - timed - {"manifest.json"} == set(manifest["files"]) - timed
@@ -90,9 +98,7 @@ def test_workers_make_the_same_bytes_also_if_each_is_killed(small, tmp_path, wor
     killer.start()
     report = small.run(out, scheduler=workers.scheduler_address)
     killer.join()
-    manifest = json.loads((report / "manifest.json").read_text(encoding="utf-8"))
-    timed = {"times.json", TIMES, NOTE, *manifest.get("files with clock times", [])}
-    assert {Path(name).name for name in different(small.out, out)} <= timed
+    assert {Path(name).name for name in different(small.out, out)} <= with_times(report)
 
 
 def test_a_dry_run_prints_the_plan_and_makes_nothing(small, tmp_path, capsys):
@@ -114,12 +120,11 @@ def test_every_file_is_known_by_its_content(small, tmp_path):
     data, out = tmp_path / "copied", tmp_path / "out"
     shutil.copytree(small.data, data)
     shutil.copytree(small.out, out)
-    before = written(out)
+    before = made(out)
     small.run(out, data=data)
-    assert written(out) == before
-    manifest = json.loads((small.report / "manifest.json").read_text(encoding="utf-8"))
+    assert made(out) == before
     listed = set()
-    for _, found in files_within(manifest["inputs"]):
+    for _, found in files_within(manifest_of(small.report)["inputs"]):
         listed |= {file["sha256"] for file in found.get("files", [found])}
     files = [path for path in data.rglob("*") if path.is_file()]
     assert listed == {sha256(path.read_bytes()).hexdigest() for path in files}
@@ -128,13 +133,13 @@ def test_every_file_is_known_by_its_content(small, tmp_path):
 def test_new_words_train_nothing(small, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(small.out, out)
-    before = written(out)
+    before = made(out)
     toml = tmp_path / "edited.toml"
     lines = small.toml.read_text(encoding="utf-8").replace("\ntitle", "\n# title", 1)
     toml.write_text('title = "New"\n' + lines, encoding="utf-8")
     report = run_file(toml, data=small.data, out=out)
     assert "<h1>New</h1>" in (report / "report.html").read_text(encoding="utf-8")
-    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    changed = {path for path, _ in made(out).items() ^ before.items()}
     assert {path for path in changed if report not in path.parents} <= {out / TIMES}
 
 
@@ -145,11 +150,11 @@ def test_what_was_lost_is_made_again_and_nothing_else(small, tmp_path):
     if not stages:
         pytest.skip("the report is all that this kind makes")
     lost = next(path for path in sorted(stages[0].iterdir()) if path.name != NOTE)
-    before = written(out)
+    before = made(out)
     lost.unlink()
     small.run(out)
     assert lost.exists()
-    changed = {path for path, at in before.items() if path.stat().st_mtime_ns != at}
+    changed = {path for path, _ in made(out).items() ^ before.items()}
     others = {path for path in changed if not {stages[0], out / "report"} & {*path.parents}}
     assert others <= {out / TIMES}
 

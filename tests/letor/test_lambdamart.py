@@ -4,20 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from learnable import rows
 
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
-
-
-def rows(seed, n_queries=40, size=15, labels=3):
-    rng = np.random.default_rng(seed)
-    n = n_queries * size
-    X = rng.random((n, 4), dtype=np.float32)
-    y = np.floor(labels * np.clip(X[:, 0] + 0.3 * rng.normal(size=n), 0, 0.999))
-    return RankingData.from_rows(X, y, rng.permutation(np.repeat(np.arange(n_queries), size)))
 
 
 def quick(**more):

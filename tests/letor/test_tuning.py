@@ -4,20 +4,13 @@ import sys
 
 import numpy as np
 import pytest
+from learnable import rows
 
-from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune, tune_by_optuna
-
-
-def rows(seed, n_queries=20):
-    rng = np.random.default_rng(seed)
-    X = rng.random((10 * n_queries, 3))
-    y = np.floor(3 * np.clip(X[:, 0] + 0.3 * rng.normal(size=len(X)), 0, 0.999))
-    return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), 10))
 
 
 def test_best_trial_by_validation_is_kept():

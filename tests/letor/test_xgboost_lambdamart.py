@@ -2,20 +2,13 @@
 
 import numpy as np
 import pytest
+from learnable import rows
 
-from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.registry import load_ranker
 from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
-
-
-def rows(seed, n_queries=40, size=15):
-    rng = np.random.default_rng(seed)
-    X = rng.random((n_queries * size, 4), dtype=np.float32)
-    y = np.floor(3 * np.clip(X[:, 0] + 0.3 * rng.normal(size=len(X)), 0, 0.999))
-    return RankingData.from_rows(X, y, rng.permutation(np.repeat(np.arange(n_queries), size)))
 
 
 @pytest.mark.parametrize("objective", ["rank:ndcg", "rank:map", "rank:pairwise"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -359,3 +360,23 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
         ((table, "--column", "id=sku", "--column", "anchor=words"), "have no field anchor"),
     ):
         assert re.search(message, refused("pipeline", "add", tmp_path / "p", *arguments))
+
+
+@pytest.mark.parametrize("stripped", [True, False])
+def test_html_is_stripped_from_added_documents_as_from_those_of_the_build(
+    pipeline, collection, tmp_path, stripped
+):
+    if stripped:
+        collection = replace(collection, description={"HTML in documents": "stripped"})
+        builder = FeatureBuilder(["vsm"], depth=12).fit(collection)
+        rows = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0][0]
+        ranker = LambdaMART(n_estimators=2, min_data_in_leaf=5).fit(rows)
+        pipeline = ScoringPipeline(builder, ranker)
+    pipeline.save(tmp_path / "p")
+    table = tmp_path / "more.csv"
+    table.write_text("id,body,title,url\na,<b>common1</b>,t,u\n")
+    added = ScoringPipeline.load(tmp_path / "p")
+    for options, kept in ((), not stripped), (("--markup", "keep"), True):
+        done("pipeline", "add", tmp_path / "p", table, *options)
+        added = ScoringPipeline.load(tmp_path / "p").features.added_.context.collection
+        assert added.fields["body"][0] == ("<b>common1</b>" if kept else "common1")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import written
 from toys import done, refused, run, topics
 
 from letor.column_names import read_rows
@@ -46,13 +47,13 @@ def folds(workspace, tmp_path):
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_pipeline_scores_as_the_ranker_scores_the_rows_of_its_fold(folds, tmp_path, number):
     """With the models that the build kept: none is trained again."""
-    before = sorted(path.stat().st_mtime_ns for path in (folds / "models").rglob("*"))
+    before = written(folds / "models")
     said = done(
         "pipeline", "build", folds, "--ranker", tmp_path / f"ranker{number}", "--fold",
         f"Fold{number}", "--out", tmp_path / "service",
     )  # fmt: skip
     assert "lambdamart, 60 documents, 48 columns" in said
-    assert sorted(path.stat().st_mtime_ns for path in (folds / "models").rglob("*")) == before
+    assert written(folds / "models") == before
     pipeline = ScoringPipeline.load(tmp_path / "service")
     texts = dict(zip(topics().query_ids, topics().query_texts, strict=True))
     test = read_rows(folds / f"Fold{number}" / "test.txt")

@@ -52,6 +52,27 @@ def sparse_texts(seed, kind, n, width, *, empty, columns=None):
     return sp.csr_matrix((X[rows, used], (rows, where[used])), (n, where[-1] + 1), dtype=np.float32)
 
 
+# Settings that keep the tests short, given to the models that know them.
+_QUICK = {
+    "rank": 4, "batch_size": 32, "n_negatives": 16, "max_epochs": 4, "n_buckets": 700,
+    "n_features": 20, "n_weights": 6, "n_topics": 4, "iterations": 4, "threads": 1,
+}  # fmt: skip
+
+
+def maker(kind, options):
+    """Makes fresh models of a kind with the options, and with what it knows of further ones."""
+    known = kind().get_params()
+
+    def make(**more):
+        quick, wanted = (
+            {key: value for key, value in given.items() if key in known} for given in (_QUICK, more)
+        )
+        return kind(**{**quick, **options, **wanted})
+
+    make.kind = kind
+    return make
+
+
 def random_labels(n, seed=2):
     """About 200 relevant pairs of n queries and n documents."""
     pairs = np.unique(np.random.default_rng(seed).integers(n, size=(200, 2)), axis=0)

@@ -6,8 +6,8 @@ import pytest
 from sklearn.base import clone
 
 import ssi_models
+from ltr_base.parallel import thread_count
 from ssi_models import LowRankSSI, S2Net, S2NetOptions, TrainingOptions
-from ssi_models.parallel import thread_count
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.registry import MODELS, get_model, load_model, make_model
 

@@ -16,7 +16,7 @@ from letor.folds import Fold
 from letor.judged_runs import best_first
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
-from ltr_features.parallel import map_blocks
+from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.report import QueryRankings, RankedDocument

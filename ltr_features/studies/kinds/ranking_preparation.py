@@ -229,8 +229,30 @@ class Preparation(Study):
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
     def folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of :meth:`whole_folds`, without queries that have no candidates."""
-        return [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
+        """The folds of :meth:`whole_folds`, without queries that have no candidates.
+
+        Raises:
+            InputError: also if a ranker could not be trained or stopped by the queries of a fold.
+        """
+        folds = [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
+        if any(system.columns for system in self.config.systems):
+            for fold in folds:
+                for what, queries in (("training", fold.train), ("validation", fold.validation)):
+                    if self._orderable.isdisjoint(queries):
+                        raise InputError(
+                            f"split {split.name!r}, {fold.name}: none of the {len(queries)} {what} "
+                            "queries has candidates of two different grades, as rankers need; of "
+                            f"all {len(self.judged)} judged queries {len(self._orderable)} have: "
+                            "judge more queries, or find more candidates"
+                        )
+        return folds
+
+    @cached_property
+    def _orderable(self) -> set[str]:
+        """Ids of the queries whose candidates have two different grades."""
+        graded = np.unique(np.stack([self.base.query_index, self.base.y]), axis=1)
+        query, n_grades = np.unique(graded[0], return_counts=True)
+        return {self.base.query_ids[int(row)] for row in query[n_grades > 1]}
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:
         """The folds of a split with all judged queries.

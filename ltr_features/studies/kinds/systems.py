@@ -18,7 +18,7 @@ from letor.fold_files import concatenate
 from letor.folds import Fold, training_parts
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
-from ltr_features.parallel import map_blocks
+from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_parts import RankerConfig
 

@@ -6,33 +6,21 @@ from hashlib import sha256
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from toys import refused, run
 
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.trec import read_qrels
 from letor.writing import write_letor
-from ltr_features.cli import app
 from ltr_features.clicks.simulation import Simulation
 from ltr_features.sources.registry import read_collection
 
 SECRET = "secret words"
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-
-
 def said(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def refused(*arguments):
-    with pytest.raises(InputError) as error:
-        run(*arguments)
-    return str(error.value)
+    """All that a command prints."""
+    return run(*arguments).output
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ import pytest
 from dumps import PACKED, dump_xml, linked_dump, multistream, page_xml
 from folders import different
 from killed_worker import killed_worker
-from typer.testing import CliRunner
+from toys import refused, run
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.entities import build, occurrences, spool
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.sources import dump_ranges, dump_stream
@@ -98,13 +97,10 @@ def test_workers_make_the_same_bytes(kind, dump, here, tiny, workers, tmp_path):
 def test_the_command_with_paths_of_its_own_folder(dump, here, tmp_path, monkeypatch):
     (tmp_path / "dump.xml").write_bytes(dump.read_bytes())
     monkeypatch.chdir(tmp_path)
-    given = ["wikipedia", "dump.xml", "--scheduler", "local:1", "--out", "kb"]
-    result = CliRunner().invoke(app, given)
-    assert result.exit_code == 0, result.output
-    assert "articles: 60" in result.output
+    given = ("wikipedia", "dump.xml", "--scheduler", "local:1", "--out", "kb")
+    assert "articles: 60" in run(*given).output
     assert different(here, tmp_path / "kb") == set()
-    refused = CliRunner().invoke(app, [*given, "--processes", "2"])
-    assert "processes: workers of the scheduler parse" in f"{refused.output}{refused.exception}"
+    assert "processes: workers of the scheduler parse" in refused(*given, "--processes", 2)
 
 
 def test_it_goes_on_where_it_was_cut_off(

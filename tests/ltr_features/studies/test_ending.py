@@ -4,9 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
+from toys import run
 
-from ltr_features.cli import app
 from ltr_features.studies.page.ending import WIDTH, report_ending, rows_ending
 
 
@@ -29,11 +28,9 @@ def runs(tmp_path):
 
 def test_the_verdict_and_a_short_table_come_last(runs, tmp_path):
     names = [f"--name=a system with a long name, number {number}" for number in range(10)]
-    command = ["compare", *map(str, runs), "--qrels", str(tmp_path / "qrels"), *names]
-    command += ["--out", str(tmp_path / "out"), "--permutations", "500", "--measure", "MAP"]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0
-    lines = result.output.splitlines()
+    options = ("--out", tmp_path / "out", "--permutations", 500, "--measure", "MAP")
+    command = ("compare", *runs, "--qrels", tmp_path / "qrels", *names, *options)
+    lines = run(*command).output.splitlines()
     assert len(lines) <= 20
     assert "number 1 did significantly better than" in " ".join(lines[:2])
     table = [line for line in lines if re.search(r"number \d +\d", line)]

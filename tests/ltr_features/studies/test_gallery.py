@@ -1,11 +1,11 @@
 """The gallery: what is shown of finished experiments, and what stays behind."""
 
 import pytest
+from folders import different
 from small_studies import WRITERS
-from typer.testing import CliRunner
+from toys import run
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.studies.gallery import write_gallery
 from ltr_features.studies.run import run_file
 
@@ -23,12 +23,8 @@ def outs(tmp_path_factory):
 
 def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     out = tmp_path / "reports"
-    arguments = ["gallery", *map(str, outs), "--out", str(out)]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0
-    assert "2 experiments" in result.output
-    one = CliRunner().invoke(app, ["gallery", str(outs[0]), "--out", str(tmp_path / "one")])
-    assert "1 experiment:" in one.output
+    assert "2 experiments" in run("gallery", *outs, "--out", out).output
+    assert "1 experiment:" in run("gallery", outs[0], "--out", tmp_path / "one").output
     index = (out / "README.md").read_text(encoding="utf-8")
     assert index.index("letor/overview.svg") < index.index("compare/overview.svg")
     summary = (outs[1] / "report" / "summary.txt").read_text(encoding="utf-8")
@@ -51,20 +47,16 @@ def test_nothing_is_by_query_or_document(outs, tmp_path):
 
 
 def test_an_earlier_gallery_keeps_its_others_and_nothing_else_is_touched(outs, tmp_path):
-    def content(folder):
-        files = (path for path in folder.rglob("*") if path.is_file())
-        return {path.relative_to(folder): path.read_bytes() for path in files}
-
     out, at_once = tmp_path / "reports", tmp_path / "at once"
     assert write_gallery(outs[:1], out) == ["letor"]
     assert write_gallery(outs[1:], out) == ["compare", "letor"]
     write_gallery(outs[::-1], at_once)
-    assert content(out) == content(at_once)
+    assert different(out, at_once) == set()
     (out / "letor" / "means.csv").write_text("of an older run")
     assert write_gallery(outs[1:], out) == ["compare", "letor"]
     for given in (outs, outs[::-1]):  # each keeps its place
         assert write_gallery(given, out) == ["compare", "letor"]
-    assert content(out) == content(at_once)
+    assert different(out, at_once) == set()
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="not a gallery"):
         write_gallery(outs, tmp_path)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 from rich.console import Console
 
-from ltr_features.parallel import side_by_side
+from ltr_base.parallel import side_by_side
 from ltr_features.studies.progress import Reporter
 from ltr_features.studies.runner import Planned
 from ltr_features.studies.study import Study

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from folders import written
 
 from letor.errors import InputError
 from ltr_features.studies import stages
@@ -83,10 +84,6 @@ def run(tmp_path):
         return Squares(config, tmp_path / "out", tmp_path).run(**options)
 
     return run
-
-
-def written(folder):
-    return {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
 
 
 def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_from(run):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from folders import contents
 from killed_worker import killed_worker
-from typer.testing import CliRunner
+from toys import run
 
 from letor.errors import InputError
-from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace
 from ltr_features.text import document_workers, stored_texts
 from ltr_features.text.analyzer import Analyzer
@@ -42,15 +42,6 @@ def small(monkeypatch):
 @pytest.fixture
 def expected(small, tmp_path):
     return contents(make_workspace(collection(), tmp_path / "here", analyzer=ANALYZER))
-
-
-def contents(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-def index(*arguments):
-    given = ["index", *map(str, arguments)]
-    assert CliRunner().invoke(app, given, catch_exceptions=False).exit_code == 0
 
 
 def times(folder):
@@ -105,8 +96,10 @@ def test_the_command_writes_the_same(n_workers, tmp_path):
     data, here, there = (tmp_path / name for name in ("data", "here", "there"))
     data.mkdir()
     save_collection(collection(), data)
-    index("collection", f"folder={data}", "--out", here)
-    index("collection", f"folder={data}", "--out", there, "--scheduler", f"local:{n_workers}")
+    run("index", "collection", f"folder={data}", "--out", here)
+    run(
+        "index", "collection", f"folder={data}", "--out", there, "--scheduler", f"local:{n_workers}"
+    )
     assert contents(there) == contents(here)
     assert not (tmp_path / "there.parts").exists()
 
@@ -114,9 +107,9 @@ def test_the_command_writes_the_same(n_workers, tmp_path):
 def test_nothing_is_left_of_what_was_refused(tmp_path):
     given = ("beir", f"folder={tmp_path / 'none'}", "--out", tmp_path / "w", "--scheduler")
     with pytest.raises(InputError, match="--scheduler nowhere: no Dask scheduler answers there"):
-        index(*given, "nowhere")
+        run("index", *given, "nowhere")
     with pytest.raises(InputError, match="none"):
-        index(*given, "local:1")
+        run("index", *given, "local:1")
     assert not list(tmp_path.iterdir())
 
 

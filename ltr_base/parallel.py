@@ -6,13 +6,27 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from itertools import chain, islice
+from numbers import Integral
 from threading import Thread
 from typing import TypeVar
 
-from ssi_models.parallel import thread_count
+from ltr_base.machine import available_cores
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def thread_count(threads: int | None) -> int:
+    """``threads``, or the number of cores that this process may use.
+
+    Raises:
+        ValueError: fewer than one thread, or not a whole number.
+    """
+    if threads is None:
+        return available_cores()
+    if not isinstance(threads, Integral) or threads < 1:
+        raise ValueError(f"threads must be 1 or more, got {threads!r}")
+    return int(threads)
 
 
 def map_blocks(work: Callable[[T], R], blocks: Iterable[T], threads: int | None) -> Iterator[R]:

@@ -7,7 +7,7 @@ import threading
 import pytest
 from toys import context_of, toy
 
-from ltr_features.parallel import side_by_side
+from ltr_base.parallel import side_by_side
 
 WAIT = 60  # seconds, of tests that have failed
 

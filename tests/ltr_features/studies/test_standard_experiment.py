@@ -1,0 +1,121 @@
+"""The standard experiment on a workspace is a valid file that says what was indexed; it never
+replaces another one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from toys import done, refused, topics
+
+from letor.errors import InputError
+from ltr_features.columns.context import make_workspace
+from ltr_features.studies import run
+from ltr_features.studies.kinds.ranking_checks import load_config
+from ltr_features.studies.standard_experiment import keep, standard_experiment
+from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Judgements
+
+N_QUERIES = 24
+
+
+@pytest.fixture(scope="module")
+def collection():
+    return topics()
+
+
+@pytest.fixture(scope="module")
+def workspace(collection, tmp_path_factory):
+    return make_workspace(collection, tmp_path_factory.mktemp("standard") / "workspace")
+
+
+def config_of(workspace, out):
+    return load_config(keep(standard_experiment(workspace), out))
+
+
+@pytest.mark.parametrize(
+    "analyzer",
+    [
+        Analyzer(),
+        Analyzer(stopwords="english", stemmer="english", min_length=1),
+        Analyzer(stopwords=('the "', "\\n", "é"), lowercase=False, cjk_bigrams=True),
+    ],
+)
+def test_it_reads_the_collection_and_analyses_texts_as_they_were_indexed(
+    collection, analyzer, tmp_path
+):
+    named = replace(collection, name='A "name" \\ of mine')
+    workspace = make_workspace(named, tmp_path / "workspace", analyzer=analyzer)
+    config = config_of(workspace, tmp_path / "out")
+    assert Analyzer(**config.text.model_dump()) == Analyzer(**asdict(analyzer))
+    assert config.collection.options == {"folder": str(workspace / "collection")}
+    assert config.title == 'Do matching columns help on A "name" \\ of mine?'
+    assert [split.by for split in config.splits] == ["query"]
+
+
+def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
+    few, many = (
+        replace(
+            collection,
+            query_groups=[str(i % n) for i in range(N_QUERIES)],
+            query_times=np.arange(N_QUERIES) % n * 1.0,
+        )
+        for n in (3, 6)
+    )
+    for name, known, expected in (
+        ("few", few, ["query"]),
+        ("many", many, ["query", "group", "time"]),
+    ):
+        workspace = make_workspace(known, tmp_path / name)
+        splits = config_of(workspace, tmp_path / f"{name}-out").splits
+        assert [split.by for split in splits] == expected
+
+
+def test_too_few_judgements_are_told_before_anything_is_written(collection, tmp_path):
+    judged = collection.judgements
+    few = judged.query < 4
+    judged = Judgements(judged.query[few], judged.document[few], judged.grade[few])
+    make_workspace(replace(collection, judgements=judged), tmp_path / "workspace")
+    message = refused("run", tmp_path / "workspace", "--out", tmp_path / "out")
+    assert "has judgements of 4 queries; an experiment needs 5 or more" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_folds_that_rankers_cannot_use_are_told_before_models_are_trained(collection, tmp_path):
+    """Queries without a word of the documents have no candidates."""
+    texts = [text if i < 3 else f"unheard{i}" for i, text in enumerate(collection.query_texts)]
+    make_workspace(replace(collection, query_texts=texts), tmp_path / "workspace")
+    message = refused("run", tmp_path / "workspace", "--out", tmp_path / "out")
+    assert "queries has candidates of two different grades, as rankers need; of all 24" in message
+    assert not (tmp_path / "out" / "models" / "by-query").exists()
+
+
+def test_it_never_replaces_another_experiment(workspace, tmp_path):
+    file = keep(standard_experiment(workspace), tmp_path)
+    before = file.stat().st_mtime_ns
+    assert keep(standard_experiment(workspace), tmp_path) == file
+    assert file.stat().st_mtime_ns == before
+    file.write_text(file.read_text() + "# mine\n")
+    with pytest.raises(InputError, match="is another experiment, or was changed: run it by its"):
+        keep(standard_experiment(workspace), tmp_path)
+    assert file.read_text().endswith("# mine\n")
+
+
+def test_a_folder_that_is_no_workspace_is_told(tmp_path):
+    assert "is no workspace; make one by ltr-features index" in refused("run", tmp_path)
+
+
+def test_a_dry_run_writes_nothing_and_a_run_answers(workspace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "Do matching columns help on topics?" in done("run", workspace, "--dry-run")
+    assert not list(tmp_path.iterdir())
+    quick = standard_experiment(workspace).replace("repeats = 3", "repeats = 1")
+    for model in ("ssi", "s2net"):
+        own = f'model = "{model}"\n'
+        quick = quick.replace(own, f"{own}params = {{ rank = 4, max_epochs = 1 }}\n")
+    monkeypatch.setattr(run, "standard_experiment", lambda workspace: quick)
+    said = done("run", workspace, "--out", "out")
+    assert "the word columns" in said
+    assert "out/experiment.toml" in said
+    assert "0 to do" in done("run", "out/experiment.toml", "--out", "out", "--dry-run")
