@@ -223,11 +223,12 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
     text, whose files may have any unknown suffix."""
-    other = sorted(set(Path(path).suffixes) & _OTHER_FORMATS)
-    if other:
+    path = Path(path)
+    suffix = Path(path.stem).suffix if path.suffix in _TEXT_SUFFIXES else path.suffix
+    if suffix in _OTHER_FORMATS:
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
-            f"(.txt, .txt.gz, .txt.zst, ...), not as {other[0]}; change the suffix"
+            f"(.txt, .txt.gz, .txt.zst, ...), not as {suffix}; change the suffix"
         )
 
 

@@ -25,6 +25,8 @@ _FORMATS = (
     ("bz2", rb"BZh[1-9]1AY&SY", "end its name in .bz2"),
     ("zstd", rb"\x28\xb5\x2f\xfd", "end its name in .zst"),
     ("Parquet", rb"PAR1", "end its name in .parquet"),
+    ("Arrow (Feather)", rb"ARROW1", "save the table as .parquet"),
+    ("a pickle", rb"\x80[\x02-\x05]", "it may run code: save the table as .parquet or .csv"),
     ("xz", rb"\xfd7zXZ\0", "decompress it (xz -d), or compress it as .gz, .bz2 or .zst"),
     ("a zip file", rb"PK\x03\x04", "unpack it; of a spreadsheet, save a sheet as .csv"),
     ("a NumPy array", rb"\x93NUMPY", "write its values as text, by numpy.savetxt for example"),

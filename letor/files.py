@@ -118,6 +118,30 @@ def atomic_path(
         _remove(temporary)
 
 
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder in ``target``, whose files move into ``target``, over their
+    namesakes, if the block succeeds; else they are removed. Other files there stay.
+
+    For files that belong together, in a folder that has more than these. The caller holds the
+    folder, see :func:`letor.lock.locked`: what a killed process left there is removed.
+    """
+    for left in target.glob(".new.*.partial"):
+        _remove(left)
+    staged, _ = temporary_paths(target / "new")
+    staged.mkdir(parents=True)
+    try:
+        yield staged
+        for path in sorted(staged.rglob("*")):
+            moved = target / path.relative_to(staged)
+            if path.is_dir():
+                moved.mkdir(exist_ok=True)
+            else:
+                os.replace(path, moved)
+    finally:
+        _remove(staged)
+
+
 def check_output(
     target: str | os.PathLike[str],
     *,

@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 from letor.column_names import read_rows
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
+from letor.files import LOCK
 from letor.folds import Fold, letor_rotation
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.rankers.rows import changed_settings, settings_of
 from letor.string_array import StringArray
 
 _ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
 _S, _FOLD = rf"S(\d+){_ENDING}", r"Fold(\d+)"
-# Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo and Istella.
-_PARTS = {"train": "train(?:ing)?(?:set)?", "validation": "vali(?:d(?:ation)?)?(?:set)?",
-          "test": "test(?:set)?"}  # fmt: skip
+# Names used by LETOR 4.0, LETOR 3.0 and MSLR, Yahoo (set1.train.txt) and Istella.
+_SET = r"(?:set\d+\.)?"
+_PARTS = {"train": f"{_SET}train(?:ing)?(?:set)?",
+          "validation": f"{_SET}vali(?:d(?:ation)?)?(?:set)?",
+          "test": f"{_SET}test(?:set)?"}  # fmt: skip
 
 
 class RowsDifferError(InputError):
@@ -53,7 +57,7 @@ def read_folds(folder: str | os.PathLike[str], **options: Any) -> tuple[RankingD
     Raises:
         InputError: the folder has neither layout, a part or fold is missing between others, files
             differ in their number of columns, a query is in two parts or in the test rows of two
-            folds, or two files give a query different rows.
+            folds, two files give a query different rows, or the folder is being written.
     """
     with reading(folder, "all files must have the same columns"):
         return _read(Path(folder), options)
@@ -68,12 +72,14 @@ def read_fold(
         options: for ``letor.svmlight.read_letor``.
 
     Raises:
-        InputError: a file is missing, the files differ in their columns, or share a query.
+        InputError: a file is missing, the files differ in their columns or in how these were made,
+            or share a query.
     """
     with reading(home, "all files must have the same columns"):
         paths = [_needed_file(Path(home), part) for part in _PARTS]
         train, validation, test = parts = [read_rows(path, **options) for path in paths]
         _check_widths(paths, parts)
+        _check_made_alike(paths, parts)
         lists = (part.all_query_ids for part in parts)
         return Fold(Path(home).name, *lists), (train, validation, test)
 
@@ -130,6 +136,11 @@ def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
+    if (folder / LOCK).exists():
+        raise InputError(
+            f"{folder}: a build is going on there, or ended without finishing: wait, or run it "
+            f"again; if another program made the folds since, remove {folder / LOCK}"
+        )
     found = layout(folder)
     if found == "parts":
         return _read_parts(_without_gap(_numbered(folder, _S)), options)
@@ -139,7 +150,7 @@ def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold
         return _read_fold_folders([folder], options)
     raise InputError(
         f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, ... "
-        "with train.txt, vali.txt and test.txt"
+        "with train.txt, vali.txt and test.txt; of tables, `ltr-features convert` makes rows"
     )
 
 
@@ -208,6 +219,7 @@ def _joined(values: Iterable[Any]) -> Any:
 def _read_parts(paths: list[Path], options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     parts = [read_rows(path, **options) for path in paths]
     _check_widths(paths, parts)
+    _check_made_alike(paths, parts)
     seen: dict[str, Path] = {}
     for path, part in zip(paths, parts, strict=True):
         for query in part.all_query_ids:
@@ -289,8 +301,17 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
             widths = sorted({part.X.shape[1], parts[0].X.shape[1]})
             raise InputError(
                 f"{path} has {part.X.shape[1]} columns, {paths[0]} has {parts[0].X.shape[1]}; if "
-                f"trailing columns are left out where they are 0, give n_columns={widths[-1]}"
+                f"trailing columns are left out where they are 0, give n_columns={widths[-1]} "
+                f"(--columns {widths[-1]})"
             )
+
+
+def _check_made_alike(paths: list[Path], parts: Sequence[RankingData]) -> None:
+    """Raise InputError if columns of a part have other settings than those of the first."""
+    for path, part in zip(paths, parts, strict=True):
+        remark = changed_settings(settings_of(parts[0]), settings_of(part))
+        if remark is not None:
+            raise InputError(f"{path}, against {paths[0]}: {remark}")
 
 
 def _homes(folder: Path) -> dict[int, Path]:
@@ -326,5 +347,8 @@ def _part_file(home: Path, part: str) -> Path | None:
     pattern = _PARTS[part] + _ENDING
     found = [p for p in sorted(home.iterdir()) if re.fullmatch(pattern, p.name, re.IGNORECASE)]
     if len(found) > 1:
-        raise InputError(f"{home} has several {part} files: {', '.join(p.name for p in found)}")
+        raise InputError(
+            f"{home} has several {part} files: {', '.join(p.name for p in found)}; give each data "
+            "set a folder of its own"
+        )
     return found[0] if found else None

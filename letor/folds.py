@@ -144,10 +144,11 @@ def k_fold(
             )
     stratum = _codes(strata) if strata is not None else np.zeros(m, dtype=np.int64)
     group = _codes(groups) if groups is not None else np.arange(m)
-    if k < 3 or group.max(initial=-1) + 1 < k:
+    n_groups = int(group.max(initial=-1)) + 1
+    if k < 3 or n_groups < k:
         raise InputError(
-            f"k={k}: give at least 3 parts and no more than there are groups of queries "
-            f"({group.max(initial=-1) + 1})"
+            f"{counted(m, 'query')} in {counted(n_groups, 'group')} cannot be dealt into {k} "
+            "parts: give at least 3, and no more than there are groups"
         )
     part = _deal(stratum, group, k, np.random.default_rng(seed))
     return letor_rotation(

@@ -23,6 +23,7 @@ _SHOWN = 160
 
 _LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with their square
 OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
+_SIZED = "if another file has the sizes of queries, name it NAME.query: `ltr-features convert`"
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
 
 
@@ -84,7 +85,7 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
     label = _parse_label(words[0])
     if len(words) == 1 or not words[1].startswith(b"qid:"):
         found = f"found '{shown(words[1])}'" if len(words) > 1 else "the line ends there"
-        raise LineError(f"no qid after the label, {found}: {EXPECTED}")
+        raise LineError(f"no qid after the label, {found}: {EXPECTED}; {_SIZED}")
     if words[1] == b"qid:" or min(words[1]) < 32:
         raise LineError(f"the query id in '{shown(words[1])}' is empty or has control characters")
     columns: list[int] = []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from letor.lint_labels import (
     query_blocks,
 )
 from letor.lint_rules import LEVELS, RULES, Finding
+from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 from ltr_base.names import counted
@@ -47,7 +49,7 @@ def _finding(
 
 @dataclass(frozen=True)
 class Validation:
-    """Summary of a LETOR file, and the findings of its validation.
+    """Summary of a file of rows, and the findings of its validation.
 
     Attributes:
         path: the file.
@@ -68,7 +70,7 @@ class Validation:
     labels: dict[float, int]
     rows_per_query: tuple[int, float, int]
     queries_without_relevant: int
-    bad_lines: list[BadLine]
+    bad_lines: Sequence[BadLine]
     findings: list[Finding]
 
     @property
@@ -81,28 +83,19 @@ def validate(
     path: str | os.PathLike[str], *, max_columns: int = MAX_COLUMNS, threads: int | None = None
 ) -> Validation:
     """Check a LETOR file, and the names and remarks of its columns in its side file, if there is
-    one.
+    one; or a Parquet file of rows.
 
     Raises:
         InputError: no such file, damaged compression, not a single good line, as
-            :func:`~letor.parser.bad_lines`, or a damaged side file.
+            :func:`~letor.parser.bad_lines`, or a damaged side file; or as
+            :func:`~letor.parquet.read_parquet`.
     """
-    with reading(path):
-        buffer, stored = read_buffer(path), os.stat(path).st_size
-        rows = parse(buffer, max_columns=max_columns, stored=stored, threads=threads)
-        bad = bad_lines(rows)
-    good = rows.flags & layout.BAD == 0
-    if not good.any():
-        raise InputError(f"{path}: no rows{f'; {bad[0]}' if bad else ''}")
-    kinds = _count_kinds(rows, good)
-    line_start = rows.spans[good, layout.LINE_START]
-    data = assemble(rows, use_minimum=False, comments=True)
-    side_file = names_path(path)
-    columns = read_names(side_file) if side_file.is_file() else []
-    file = Inspected(
-        data, bad, rows.buffer, line_start, kinds, *_ranges(data), columns, side_file.name
-    )
-    findings = [finding for check in _CHECKS for finding in check(file)]
+    if Path(path).suffix == ".parquet":
+        file, checks = _inspected_parquet(Path(path), threads), _CHECKS_OF_PARQUET
+    else:
+        file, checks = _inspected_text(Path(path), max_columns, threads), _CHECKS
+    data = file.data
+    findings = [finding for check in checks for finding in check(file)]
     labels, counts = np.unique(data.y, return_counts=True)
     relevant = np.bincount(data.query_index, weights=data.y > 0, minlength=data.n_queries)
     sizes = data.group_sizes
@@ -115,9 +108,36 @@ def validate(
         labels=dict(zip(labels.tolist(), counts.tolist(), strict=True)),
         rows_per_query=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
         queries_without_relevant=int((relevant == 0).sum()),
-        bad_lines=bad,
+        bad_lines=file.bad,
         findings=sorted(findings, key=lambda finding: LEVELS.index(finding.level)),
     )
+
+
+def _inspected_text(path: Path, max_columns: int, threads: int | None) -> Inspected:
+    with reading(path):
+        buffer, stored = read_buffer(path), os.stat(path).st_size
+        rows = parse(buffer, max_columns=max_columns, stored=stored, threads=threads)
+        bad = bad_lines(rows)
+    good = rows.flags & layout.BAD == 0
+    if not good.any():
+        raise InputError(f"{path}: no rows{f'; {bad[0]}' if bad else ''}")
+    kinds = _count_kinds(rows, good)
+    line_start = rows.spans[good, layout.LINE_START]
+    data = assemble(rows, use_minimum=False, comments=True)
+    side_file = names_path(path)
+    columns = read_names(side_file) if side_file.is_file() else []
+    return Inspected(
+        data, kinds, *_ranges(data), columns, bad, rows.buffer, line_start, side_file.name
+    )
+
+
+def _inspected_parquet(path: Path, threads: int | None) -> Inspected:
+    data = read_parquet(path, threads=threads)
+    kinds = np.zeros((len(MARK_BITS), data.X.shape[1]), np.int64)
+    for start in range(0, len(data), _BLOCK):
+        kinds[0] += np.isnan(data.X[start : start + _BLOCK]).sum(axis=0)
+    columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
+    return Inspected(data, kinds, *_ranges(data), columns)
 
 
 def render(validation: Validation) -> str:
@@ -173,23 +193,28 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
 
 @dataclass
 class Inspected:
-    """Input of the checks: the good rows of a file as data, its bad lines, and statistics."""
+    """Input of the checks: the good rows of a file as data, statistics, and, of LETOR text, its
+    bad lines and where the others are."""
 
     data: RankingData
-    bad: list[BadLine]
-    buffer: NDArray[np.uint8]
-    line_start: NDArray[np.int64]  # [n], byte position of each row
-    kinds: NDArray[np.int64]  # [5, p], values absent, NULL, nan, infinite, huge
+    kinds: NDArray[
+        np.int64
+    ]  # [5, p], values absent (in Parquet missing), NULL, nan, infinite, huge
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
-    columns: list[dict[str, Any]]  # names and provenance from the side file, if there is one
-    side_file: str  # its name
+    columns: list[dict[str, Any]]  # names and provenance, of LETOR text if there is a side file
+    bad: Sequence[BadLine] = ()
+    buffer: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    line_start: NDArray[np.int64] | None = None  # [n], byte position of each row
+    side_file: str = ""  # its name
 
     def lines(self, rows: NDArray[np.int64]) -> tuple[int, ...]:
-        """Line numbers of the first of the given rows."""
-        starts = self.line_start[np.sort(rows)[:_LISTED]].tolist()
+        """Line numbers of the first of the given rows; of Parquet, their own numbers from 1."""
+        first = np.sort(rows)[:_LISTED]
+        if self.line_start is None:
+            return tuple((first + 1).tolist())
         feed = ord("\n")
-        pieces = pairwise([0, *starts])
+        pieces = pairwise([0, *self.line_start[first].tolist()])
         counts = [int(np.count_nonzero(self.buffer[a:b] == feed)) for a, b in pieces]
         return tuple(np.cumsum([1, *counts])[1:].tolist())
 
@@ -202,6 +227,7 @@ def _check_lines(file: Inspected) -> Iterator[Finding]:
 
 def _check_end(file: Inspected) -> Iterator[Finding]:
     """Whether the last line is cut off: it has no line end, and lacks what all others have."""
+    assert file.line_start is not None
     data, last = file.data, file.buffer[file.line_start[-1] :].tobytes()
     if len(data) == 1 or b"\n" in last:
         return
@@ -228,6 +254,16 @@ def _check_absent(file: Inspected) -> Iterator[Finding]:
     sometimes = int(absent[~never].sum())
     if sometimes:
         yield _finding("sparse", share=sometimes / (n * max(1, int((~never).sum()))))
+
+
+def _check_missing(file: Inspected) -> Iterator[Finding]:
+    """Missing values of Parquet."""
+    missing, n = file.kinds[0], len(file.data)
+    if (missing == n).any():
+        yield _finding("no-values", missing == n)
+    some = (missing > 0) & (missing < n)
+    if some.any():
+        yield _finding("missing-values", some, n=int(missing[some].sum()))
 
 
 def _check_labels(file: Inspected) -> Iterator[Finding]:
@@ -321,10 +357,13 @@ def _check_documents(file: Inspected) -> Iterator[Finding]:
         yield _finding("unnamed-documents", n=unnamed)
 
 
-_CHECKS = (
-    _check_lines, _check_end, _check_values, _check_absent, _check_labels, _check_order,
-    _check_groups, _check_columns, _check_names, _check_remarks, _check_documents,
+_Checks = tuple[Callable[[Inspected], Iterator[Finding]], ...]
+_CHECKS_OF_ROWS: _Checks = (
+    _check_labels, _check_order, _check_groups, _check_columns, _check_names, _check_remarks,
+    _check_documents,
 )  # fmt: skip
+_CHECKS: _Checks = (_check_lines, _check_end, _check_values, _check_absent, *_CHECKS_OF_ROWS)
+_CHECKS_OF_PARQUET: _Checks = (_check_missing, *_CHECKS_OF_ROWS)
 
 
 def _ids(found: NDArray[np.bool_]) -> tuple[int, ...]:

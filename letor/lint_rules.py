@@ -47,6 +47,13 @@ RULES = {
         "note", "sparse: {share:.1%} of the values are not given",
         "they are read as 0; in Python, read_letor(..., missing=nan) keeps them missing",
     ),
+    "no-values": Rule(
+        "warning", "without a single value: {columns}", "they carry no information: drop them"
+    ),
+    "missing-values": Rule(
+        "note", "missing values: {n:,}, in {columns}",
+        "lambdamart and xgboost learn from them as such; LETOR text would give them 0",
+    ),
     "fractional-labels": Rule(
         "warning", "labels that are not whole numbers: {n:,}",
         "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",
@@ -149,7 +156,7 @@ class Finding:
         message: what was found and where.
         advice: what to do about it.
         columns: ids of the columns concerned.
-        lines: 1-based numbers of the lines concerned, at most 20.
+        lines: 1-based numbers of the lines concerned (of Parquet, rows), at most 20.
     """
 
     level: Level

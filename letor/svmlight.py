@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from letor.parser import (
     parse,
     settle_doubtful_rows,
 )
+from letor.query_sizes import with_query_ids
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted
@@ -46,6 +48,7 @@ def read_letor(
     n_columns: int | None = None,
     max_columns: int = MAX_COLUMNS,
     comments: bool = True,
+    query_sizes: Sequence[int] | None = None,
     threads: int | None = None,
 ) -> RankingData:
     """Read a LETOR / SVMlight file, plain or compressed (.gz, .bz2, .zst).
@@ -68,6 +71,8 @@ def read_letor(
         max_columns: ids above this are errors (so that a typo cannot allocate terabytes).
         comments: whether to keep comments and the document ids in them (``#docid = ID`` of
             LETOR, ``docno = ID`` of Terrier, which wins).
+        query_sizes: number of rows of each query, for lines without ``qid:ID``, see
+            :mod:`letor.query_sizes`; ids are then 1, 2, ...
         threads: number of threads; default: all cores. The result does not depend on it.
 
     Returns:
@@ -82,8 +87,11 @@ def read_letor(
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns
     with reading(path):
+        buffer = read_buffer(path)
+        if query_sizes is not None:
+            buffer = with_query_ids(buffer, query_sizes)
         rows = parse(
-            read_buffer(path),
+            buffer,
             missing=missing,
             width=n_columns,
             max_columns=limit,

@@ -170,7 +170,9 @@ def _check_words(words: StringArray, what: str) -> None:
     if np.any((used <= 32) | (used == ord("#"))) or np.any(words.start == words.stop):
         for word in words:
             if not word or any(c <= " " or c == "#" for c in word):
-                raise InputError(f"{what} {word!r}: LETOR text needs one without blanks or '#'")
+                raise InputError(
+                    f"{what} {word!r}: LETOR text needs one without blanks or '#', unlike .parquet"
+                )
 
 
 def _comments(data: RankingData) -> StringArray:

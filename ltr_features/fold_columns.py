@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,16 +14,17 @@ from numpy.typing import NDArray
 
 from letor.column_names import append_named, read_rows, write_rows
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.fold_files import RowsDifferError, layout, part_files, read_folds
 from letor.folds import Fold, k_fold, training_parts
 from letor.rankers.rows import check_whole_labels
+from ltr_base.names import counted
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import check_folds
+from ltr_features.columns.out_of_fold import check_folds, separated
 from ltr_features.feature_table import learned_columns
-from ltr_features.row_columns import RowColumns, columns_of_rows
+from ltr_features.row_columns import RowColumns, columns_of_rows, context_of_ids
 from ltr_features.sources.letor_join import LetorJoin, join_letor
 from ltr_features.stored_folds import PARTS
 from ltr_features.text.collection import Judgements
@@ -57,7 +59,7 @@ class FoldRows:
     def read(
         cls,
         path: Path,
-        context: ColumnContext,
+        context: ColumnContext | Sequence[ColumnFamily],
         *,
         n_folds: int = 5,
         on_missing: Literal["raise", "zero"] = "raise",
@@ -67,7 +69,8 @@ class FoldRows:
         """Read a folder, or a file, whose queries are dealt into folds.
 
         Args:
-            context: the texts; judgements that it has are not used.
+            context: the texts; judgements that it has are not used. Without texts, the families
+                whose columns are to be made, which read none.
             n_folds: number of folds of a file, 4 or more; queries of one text stay together.
             on_missing: see :func:`~.letor_join.join_letor`.
             options: of :func:`letor.svmlight.read_letor`.
@@ -89,6 +92,8 @@ class FoldRows:
             check_folds(n_folds)
             rows = read_rows(path, **options)
         check_whole_labels([rows], "a trained column")
+        if not isinstance(context, ColumnContext):
+            context = context_of_ids(rows, context)
         join = join_letor(rows, context.collection, on_missing=on_missing)
         labels = Judgements(*_strongest(join, rows.y[join.rows].astype(np.int64)))
         labelled = replace(context, collection=replace(context.collection, judgements=labels))
@@ -133,9 +138,7 @@ class FoldRows:
         """
         names = [name for family in families for name in family.column_names]
         check_distinct([*self.rows.column_names, *names, *(model.name for model in models)])
-        same = RowColumns(
-            np.empty((len(self.rows), 0), np.float32), {}, self.join.n_without_text, []
-        )
+        same = RowColumns(np.empty((len(self.rows), 0), np.float32), {}, self.join, [])
         if families:
             same = columns_of_rows(self.rows, families, self.context, on_missing="zero")
         table = replace(self.rows, missing=None).select_columns([]).select_rows(self.join.rows)
@@ -151,7 +154,12 @@ class FoldRows:
         )
         for fold in made:
             values = np.hstack([same.values, self.join.spread(fold.values)])
-            yield replace(same, values=values, provenance={**same.provenance, **fold.provenance})
+            twins = separated(self.context.collection, [fold.fold])
+            own = {
+                name: {**notes, "remarks": [*notes.get("remarks", ()), *twins]} if twins else notes
+                for name, notes in fold.provenance.items()
+            }
+            yield replace(same, values=values, provenance={**same.provenance, **own})
 
     def write(self, fold: Fold, columns: RowColumns, out: Path) -> list[Path]:
         """Write a fold's files with the columns appended to their rows, and return their paths.
@@ -192,9 +200,10 @@ class FoldRows:
         return places
 
     def _with_parts(self, folds: Sequence[Fold], fold: Fold) -> Fold:
-        """The fold; if others do not test all of its training queries, with parts of its own."""
-        tested = chain.from_iterable(training_parts(folds, fold))
-        if set(tested) == set(fold.train):
+        """The fold; if no two or more others test all of its training queries, with parts of its
+        own."""
+        tested = training_parts(folds, fold)
+        if len(tested) > 1 and set(chain.from_iterable(tested)) == set(fold.train):
             return fold
         return replace(fold, parts=[part.test for part in self._dealt(fold.train, N_PARTS)])
 
@@ -212,9 +221,17 @@ class FoldRows:
 def _strongest(
     join: LetorJoin, grade: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Query, document and grade of each distinct pair; of several rows the largest grade."""
+    """Query, document and grade of each distinct pair; of several rows the largest grade, with a
+    warning if they differ."""
     query, document = join.pairs.query, join.pairs.document
     order = np.lexsort((-grade, document, query))
     query, document, grade = query[order], document[order], grade[order]
     first = np.append(True, (np.diff(query) != 0) | (np.diff(document) != 0))
+    if n := int(np.count_nonzero(~first[1:] & (np.diff(grade) != 0))):
+        warnings.warn(
+            f"{counted(n, 'row')} with another label than other rows of the same query and "
+            "document: models learn from the largest",
+            LetorWarning,
+            stacklevel=3,
+        )
     return query[first], document[first], grade[first]

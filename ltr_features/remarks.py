@@ -68,7 +68,9 @@ def given_remark(provenance: Mapping[str, Mapping[str, Any]], used: Collection[s
         provenance: of the columns. used: names of columns.
     """
     given = [
-        name for name in provenance if name in used and provenance[name]["trained on"] == GIVEN
+        name
+        for name, notes in provenance.items()
+        if name in used and notes.get("trained on") == GIVEN
     ]
     if not given:
         return []

@@ -15,7 +15,7 @@ from ltr_features.columns.base import ColumnFamily, check_distinct, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import family_provenance, missing_values
 from ltr_features.remarks import family_remarks
-from ltr_features.sources.letor_join import join_letor
+from ltr_features.sources.letor_join import LetorJoin, join_letor
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.index import TermIndex
 
@@ -27,13 +27,13 @@ class RowColumns:
     Attributes:
         values: float32 [n rows, k]; 0 in rows without text.
         provenance: of the columns, by name.
-        n_without_text: number of rows whose query or document has no text.
+        join: the rows that have texts.
         remarks: for the user, sentences without a full stop.
     """
 
     values: NDArray[np.float32]
     provenance: Mapping[str, Mapping[str, Any]]
-    n_without_text: int
+    join: LetorJoin
     remarks: Sequence[str]
 
 
@@ -58,7 +58,7 @@ def columns_of_rows(
     check_distinct(name for family in families for name in family.column_names)
     remarks: list[str] = []
     if context is None:
-        context = _context_of_ids(rows, families)
+        context = context_of_ids(rows, families)
     else:
         remarks = context.remarks
     for family in families:
@@ -70,13 +70,17 @@ def columns_of_rows(
     return RowColumns(
         join.spread(values),
         provenance,
-        join.n_without_text,
+        join,
         [*remarks, *family_remarks(provenance)],
     )
 
 
-def _context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> ColumnContext:
-    """The rows' queries and documents as a collection whose texts are not known."""
+def context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> ColumnContext:
+    """The rows' queries and documents as a collection whose texts are not known.
+
+    Raises:
+        InputError: a family reads texts, or the rows have no document ids.
+    """
     if readers := [family.name for family in families if family.reads_texts]:
         raise InputError(
             f"the columns of {', '.join(readers)} are computed from texts: name the workspace with "

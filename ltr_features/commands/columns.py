@@ -244,7 +244,9 @@ def families_of(
     from ltr_features.columns.registry import get_family
 
     if needed and not names:
-        raise InputError("name at least one --family; see: ltr-features columns list")
+        raise InputError(
+            "name at least one --family or --model; see: ltr-features columns list, models list"
+        )
     by_family = settings_by_owner(options, "option", names, "--family")
     return [get_family(name, **by_family.get(name, {})) for name in names]
 

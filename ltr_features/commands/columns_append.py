@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.sources.letor_join import LetorJoin
 
 
 def columns_append(
@@ -98,8 +99,8 @@ def columns_append(
     recipes = recipes_of(model or [], param or [], recipe or [], seed)
     families = families_of(family or [], option or [], needed=not (model_file or model))
     in_folds = bool(recipes) or file.is_dir()
-    if in_folds and workspace is None:
-        raise InputError("the rows are joined with their texts: name their --workspace")
+    if recipes and workspace is None:
+        raise InputError("models learn from the texts of the rows: name their --workspace")
     if in_folds and model_file:
         raise InputError("--model-file: it would score queries that it learned from; use --model")
     if folds is not None and (file.is_dir() or not recipes):
@@ -110,7 +111,7 @@ def columns_append(
         )
     context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {"n_columns": columns, "non_finite": non_finite, "threads": threads}
-    if in_folds and context is not None:
+    if in_folds:
         reading = {**options, "on_missing": on_missing, "seed": seed, "n_folds": folds or 5}
         _append_to_folds(file, out, context, families, recipes, reading, progress)
     else:
@@ -138,7 +139,7 @@ def _append_to_file(
     new = columns_of_rows(rows, families, context, on_missing=on_missing)
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)
-    _tell_without_text(new.n_without_text, len(rows))
+    _tell_without_text(new.join)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(rows), 'row')}: {out}")
     for remark in new.remarks:
@@ -148,7 +149,7 @@ def _append_to_file(
 def _append_to_folds(
     path: Path,
     out: Path,
-    context: ColumnContext,
+    context: ColumnContext | None,
     families: Sequence[ColumnFamily],
     recipes: Sequence[LearnedColumn],
     reading: Mapping[str, Any],
@@ -159,37 +160,41 @@ def _append_to_folds(
     Args:
         reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
     """
+    from letor.files import staged_folder
+    from letor.fold_files import layout
     from letor.lock import locked
-    from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands.columns_files import check_target
     from ltr_features.fold_columns import FoldRows
     from ltr_features.remarks import family_remarks, grouped_remarks
     from ltr_features.studies.progress import Reporter
 
-    if out.resolve() == path.resolve():
-        raise InputError(f"{out} holds the rows, which stay as they are: name another folder")
-    data = FoldRows.read(path, context, **reading)
+    if path.resolve() in (out.resolve(), *out.resolve().parents):
+        raise InputError(f"{out} is in {path}, whose rows stay as they are: name another folder")
+    replaced = check_outputs(out, inputs=[path], kind="folder")
+    replaced = [folder for folder in replaced if layout(folder)]
+    data = FoldRows.read(path, families if context is None else context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
-    replaced = check_outputs(out, inputs=[], kind="folder")
     out.mkdir(parents=True, exist_ok=True)
     reporter, notes = Reporter(shown=progress), {}
-    with locked(out), reporter.running([fold.name for fold in data.folds]):
+    running = reporter.running([fold.name for fold in data.folds])
+    # Folds belong together: none appears beside those of an earlier run, or without the others.
+    with locked(out), staged_folder(out) as staged, running:
         made = data.columns(
             recipes, families, models_folder=out / "models", on_progress=reporter.epoch
         )
         for fold in data.folds:
             with reporter.stage(fold.name):
                 new = next(made)
-                data.write(fold, new, out)
+                data.write(fold, new, staged)
                 notes[fold.name] = {recipe.name: new.provenance[recipe.name] for recipe in recipes}
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
-    _tell_without_text(new.n_without_text, len(data.rows))
+    _tell_without_text(new.join)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
-    of_queries = [*data.context.remarks, *separated(data.context.collection, data.folds)]
-    for remark in [*of_queries, *family_remarks(of_families), *grouped_remarks(notes)]:
+    of_texts = [] if context is None else data.context.remarks
+    for remark in [*of_texts, *family_remarks(of_families), *grouped_remarks(notes)]:
         typer.echo(remark, err=True)
 
 
@@ -198,6 +203,10 @@ def _tell_numbers(numbers: Sequence[int], names: Mapping[str, Any]) -> None:
         typer.echo(f"{number}: {name}")
 
 
-def _tell_without_text(n: int, n_rows: int) -> None:
-    if n:
-        typer.echo(f"{n:,} of {n_rows:,} rows have no text: 0", err=True)
+def _tell_without_text(join: LetorJoin) -> None:
+    if n := join.n_without_text:
+        typer.echo(
+            f"{n:,} of {join.n_rows:,} rows have no text in the workspace and get 0 in the new "
+            f"columns: {join.lost}",
+            err=True,
+        )

@@ -175,6 +175,7 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     """Keep other builds out of the folder of the folds, whose files belong together, and away from
     the blocks that workers make for a single file; the file itself appears at once, whole."""
     from letor.lock import locked
+    from ltr_features.stored_folds import clear_incomplete
 
     if not build.split and not on_workers:
         yield
@@ -184,7 +185,11 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     with locked(build.out):
         if build.split:
             (build.out / SETTINGS).unlink(missing_ok=True)  # of an earlier build
-        yield
+        try:
+            yield
+        except BaseException:
+            clear_incomplete(build.out, build.split)
+            raise
 
 
 def write_table(

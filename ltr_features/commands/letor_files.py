@@ -45,8 +45,8 @@ def measure(
         ),
     ] = None,
     column: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of a column to rank by instead."),
+        str | None,
+        typer.Option(help="Name or number of a column to rank by instead."),
     ] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
@@ -96,14 +96,16 @@ def measure(
         )
         for line in rejected:
             typer.echo(f"left out: {data}, {line}", err=True)
-        rows, values, remarks = _ranked(rows, data, scores, column or 0)
+        rows, values, remarks = _ranked(rows, data, scores, column)
     for remark in remarks:
         typer.echo(f"{scores}: {remark}", err=True)
+    if not (rows.y > 0).any():
+        typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
 
 
 def _ranked(
-    rows: RankingData, data: Path, scores: Path | None, column: int
+    rows: RankingData, data: Path, scores: Path | None, column: str | None
 ) -> tuple[RankingData, NDArray[np.float64], list[str]]:
     """Rows, the values to rank them by, and remarks on a ranking."""
     import numpy as np
@@ -123,9 +125,18 @@ def _ranked(
         values = read_row_scores(scores, rows)
         run = pd.DataFrame({"qid": rows.query_index, "score": values})
         return rows, values, score_remarks(run)
-    if column > rows.X.shape[1]:
-        raise InputError(f"{data} has {rows.X.shape[1]} columns; there is no column {column}")
-    return rows, rows.X[:, column - 1].astype(np.float64), []
+    names, number = rows.column_names, str(column)
+    if number not in names and number.isdecimal() and 0 < int(number) <= len(names):
+        number = names[int(number) - 1]
+    if number not in names:
+        raise InputError(f"{data} has {len(names)} columns, and no column {number!r}")
+    values = rows.column(number).astype(np.float64)
+    if n := int(np.isnan(values).sum()):
+        raise InputError(
+            f"{data}: column {number} has no value in {counted(n, 'row')}, which cannot be ranked: "
+            "leave them out, or write a value for them"
+        )
+    return rows, values, []
 
 
 def _print_measures(table: pd.DataFrame, coverage: str) -> None:
@@ -147,14 +158,15 @@ def validate(
     file: Annotated[
         Path,
         typer.Argument(
-            help="LETOR file (.gz, .bz2, .zst too), a folder of folds, or an output folder."
+            help="LETOR text (.gz, .bz2, .zst too) or .parquet; a folder of folds, or an output "
+            "folder."
         ),
     ],
     max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Check a LETOR file and advise on each finding; for a folder of folds (S1.txt, ... or Fold1,
-    ...), tell what is missing and where parts or folds disagree; for the folder of an index,
+    """Check the rows of a file and advise on each finding; for a folder of folds (S1.txt, ... or
+    Fold1, ...), tell what is missing and where parts or folds disagree; for the folder of an index,
     knowledge base, ranker or pipeline, list the files that were changed since they were written.
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
@@ -169,7 +181,13 @@ def validate(
     from letor.lint import validate as check
 
     if file.is_dir():
-        if not (file / DIGESTS).exists() and layout(file):
+        if not (file / DIGESTS).exists():
+            if not layout(file):
+                raise InputError(
+                    f"{file} has neither folds of rows (Fold1, ...; S1.txt, ...; or train.txt, "
+                    f"vali.txt and test.txt) nor {DIGESTS}, which an index, knowledge base, ranker "
+                    "or pipeline has: name one of these, or a file"
+                )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
         changed = changed_files(file)
@@ -209,6 +227,9 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
             "the folds again, or add the files"
         )
         raise typer.Exit(EXIT_BAD_INPUT)
+    # Values that are not finite are for the validation of the files, which says what to do.
+    if not any(path.suffix == ".parquet" for home in (folder, *homes) for path in home.iterdir()):
+        options = {"non_finite": "nan", **options}
     folds = _read_folds(folder, homes, options)
     typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
 
@@ -259,8 +280,11 @@ def convert(
     max_columns: MaxColumns = 10_000,
     threads: Threads = None,
 ) -> None:
-    """Convert LETOR text to Parquet or back, rows to TREC files, or tables of features and logged
-    features to rows.
+    """Convert LETOR text to Parquet or back, rows to TREC files, or tables of features, logged
+    features, and text of LightGBM and XGBoost to rows.
+
+    Text without query ids takes them from the sizes of queries in the file NAME.query or NAME.group
+    beside it.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
     import numpy as np
@@ -302,10 +326,13 @@ def _rows_of_any(
 ) -> RankingData:
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
     from letor.column_names import read_rows
+    from letor.query_sizes import query_sizes
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
+    from ltr_features.sources.files import is_letor
     from ltr_features.sources.table_rows import (
         column_roles,
         is_table_of_rows,
+        like_labels,
         read_table_rows,
     )
     from ltr_features.sources.usual_names import columns_in_words
@@ -315,7 +342,7 @@ def _rows_of_any(
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:
         columns = column_roles(source, settings(column, "--column"))
-        rows = read_table_rows(source, qrels, columns=columns)
+        rows = read_table_rows(source, qrels, columns=columns, non_finite=letor["non_finite"])
         typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
         labels = "label" in columns or qrels is not None
     elif is_feature_log(source):
@@ -323,7 +350,12 @@ def _rows_of_any(
     elif qrels is not None:
         raise InputError(f"--qrels is for features without labels; {source} has labels")
     else:
-        rows, labels = read_rows(source, **letor), True
+        sizes = None if source.suffix == ".parquet" or is_letor(source) else query_sizes(source)
+        rows, labels = read_rows(source, **letor, query_sizes=sizes), True
     if not labels:
-        typer.echo("No judgements: every label is 0", err=True)
+        named = [
+            f"; if {name!r} is one: --column label={name!r}"
+            for name in like_labels(rows.column_names)
+        ]
+        typer.echo(f"No judgements: every label is 0{''.join(named[:1])}", err=True)
     return rows

@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.dataset import GIVEN, RankingData
 from letor.errors import InputError
-from ltr_features.sources.files import labelled
+from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.records import json_lines

@@ -23,7 +23,6 @@ from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
-from letor.missing import Missing
 from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
 from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
@@ -273,36 +272,6 @@ def judged_ranking(
         near = written_otherwise(unjudged[0], qrels["qid"].unique())
         remarks.append(f"{told}; for {unjudged[0]!r} {near}" if near else told)
     return data, scores, remarks
-
-
-def labelled(
-    data: RankingData, judgements: str | os.PathLike[str], path: str | os.PathLike[str]
-) -> RankingData:
-    """The rows of the file ``path`` with the labels of a file of judgements. Pairs without one get
-    0; relevant documents and judged queries without rows become ``missing``.
-
-    Raises:
-        InputError: none of the queries or documents is judged, or as :func:`read_judgements`.
-    """
-    queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
-    documents = [] if data.document_ids is None else list(data.document_ids)
-    rows = dict.fromkeys(zip(queries, documents, strict=True), 0)
-    judged: dict[str, dict[int, int]] = {}
-    qrels = read_judgements(judgements)
-    check_same_ids(path, pd.DataFrame(list(rows), columns=["qid", "docno"]), qrels)
-    for query, document, label in qrels[["qid", "docno", "label"]].itertuples(index=False):
-        lost = judged.setdefault(query, {})
-        if (query, document) in rows:
-            rows[query, document] = max(label, 0)
-        elif label >= 1:
-            lost[label] = lost.get(label, 0) + 1
-    logged = set(data.query_ids)
-    relevant = {q: lost for q, lost in judged.items() if lost or q not in logged}
-    return replace(
-        data,
-        y=np.array(list(rows.values()), dtype=np.float32),
-        missing=Missing(relevant, frozenset(logged - set(judged))),
-    )
 
 
 def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.DataFrame) -> None:

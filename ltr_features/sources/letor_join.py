@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from ltr_base.names import written_otherwise
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import examples, rows_of
 
@@ -23,11 +24,14 @@ class LetorJoin:
         rows: int64 [len(pairs)], the numbers of these rows in the file.
         n_rows: number of rows in the file.
         n_without_text: number of rows whose query or document the collection does not have.
+        lost: of the first of them, what it names, and what the collection has instead; "" if there
+            is none.
     """
 
     pairs: Pairs
     rows: NDArray[np.int64]
     n_rows: int
+    lost: str = ""
 
     @property
     def n_without_text(self) -> int:
@@ -72,23 +76,31 @@ def join_letor(
         side = "query" if (query < 0).all() else "document"
         ids = data.query_ids if side == "query" else list(dict.fromkeys(data.document_ids))
         wanted = collection.query_ids if side == "query" else collection.document_ids
+        near = written_otherwise(ids[0], wanted)
         raise InputError(
             f"none of the {len(data)} rows has text in collection {collection.name!r}: the rows' "
             f"{side} ids are {examples(ids)}, the collection's {examples(wanted)}"
+            + (f"; for {ids[0]!r} {near}" if near else "")
         )
+    lost = ""
     if not found.all():
-        lost = np.flatnonzero(~found)
-        row = int(lost[0])
-        what = (
-            f"query {data.query_ids[data.query_index[row]]!r}"
+        row = int(np.argmin(found))
+        side, id_, known = (
+            ("query", data.query_ids[data.query_index[row]], collection.query_ids)
             if query[row] < 0
-            else f"document {list(data.document_ids)[row]!r}"
+            else ("document", data.document_ids[row], collection.document_ids)
+        )
+        near = written_otherwise(id_, known)
+        if side == "query" and not near:
+            near = "it has queries without judgements only if indexed with keep_unjudged=true"
+        lost = (
+            f"row {row + 1} names {side} {id_!r}, which it does not have{'; ' * bool(near)}{near}"
         )
         if on_missing == "raise":
             raise InputError(
-                f"{len(lost)} of {len(data)} rows have no text in collection "
-                f"{collection.name!r}: row {row + 1} names {what}, which it does not have; add the "
-                "texts, or give such rows 0: --on-missing zero (on_missing='zero')"
+                f"{np.count_nonzero(~found)} of {len(data)} rows have no text in collection "
+                f"{collection.name!r}: {lost}; add the texts, or give such rows 0: --on-missing "
+                "zero (on_missing='zero')"
             )
     rows = np.flatnonzero(found)
-    return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data))
+    return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data), lost)

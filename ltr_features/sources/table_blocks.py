@@ -55,8 +55,9 @@ class Block:
     columns: Mapping[Any, pa.Array]
 
     def where(self, row: int) -> str:
-        """File and line of a row, for messages."""
-        return f"{self.path}, line {self.line[row]}"
+        """File and line of a row, or its number where there are no lines, for messages."""
+        is_text = isinstance(self.path, Path) and self.path.suffix != ".parquet"
+        return f"{self.path}, {'line' if is_text else 'row'} {self.line[row]}"
 
 
 @dataclass(frozen=True)

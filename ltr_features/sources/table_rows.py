@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +21,8 @@ from letor.frames import matrix
 from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.feature_log import is_feature_log
-from ltr_features.sources.files import is_letor, labelled
+from ltr_features.sources.files import is_letor
+from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import add_usual, plain_name
@@ -28,6 +32,9 @@ LABEL_NAMES = (
     "label", "grade", "relevance", "rel", "judgement", "judgment", "rating", "target", "y",
 )  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
+_NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))
+#: Headers of a data frame's index: in CSV, and of a frame that was read from that.
+_UNNAMED = r"\s*|Unnamed: \d+"
 #: Words for no value and for two numbers, in lower case.
 _WORDS = {("", "na", "n/a", "nan", "null", "none"): None, ("true",): "1", ("false",): "0"}
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
@@ -65,11 +72,17 @@ def column_roles(
     return columns
 
 
+def like_labels(names: Sequence[str]) -> list[str]:
+    """The columns whose names have a usual name of labels among their words: ``human label``."""
+    return [name for name in names if {*re.split(r"[\W_]+", name.lower())} & {*LABEL_NAMES}]
+
+
 def read_table_rows(
     path: str | os.PathLike[str],
     judgements: str | os.PathLike[str] | None = None,
     *,
     columns: Mapping[str, ColumnName] | None = None,
+    non_finite: Literal["raise", "nan"] = "raise",
 ) -> RankingData:
     """Read a table with a row per (query, document) pair.
 
@@ -79,18 +92,20 @@ def read_table_rows(
 
     Args:
         path: .csv, .tsv (also .gz, .bz2, .zst) or .parquet.
-        judgements: labels, see :func:`~ltr_features.sources.files.labelled`, for a table without.
+        judgements: labels, see :func:`~.labelled_rows.labelled`, for a table without.
             Without both all labels are 0.
         columns: the columns of ``query``, ``document`` and ``label`` that do not have usual names;
             their numbers, from 1, in CSV and TSV without a header line, whose features are named by
             their numbers.
+        non_finite: infinite features, and those beyond float32: an error, or missing values.
 
     Returns:
         Queries in order of first appearance, their rows in the order of the table.
 
     Warns:
-        LetorWarning: columns are left out, since they hold no numbers or have another usual name of
-            labels; or as :meth:`letor.dataset.RankingData.from_frame`.
+        LetorWarning: columns are left out, since they hold no numbers, have another usual name of
+            ids or labels, or none; rows have another order than in the table; or as
+            :meth:`letor.dataset.RankingData.from_frame`.
 
     Raises:
         InputError: no such file, a missing column, id or label, a value that is no number, or no
@@ -107,13 +122,20 @@ def read_table_rows(
     if not are_names(list(roles.values())):
         names = list(range(1, len(names) + 1))
     others = [name for name in names if name not in roles.values()]
-    labels = [name for name in others if plain_name(str(name)) in LABEL_NAMES]
-    table = _Table(path, roles, [name for name in others if name not in labels])
-    for block in blocks(path, [*roles.values(), *table.features]):
+    known = [name for name in others if plain_name(str(name)) in _NO_FEATURES]
+    unnamed = [name for name in others if re.fullmatch(_UNNAMED, str(name))]
+    features = [name for name in others if name not in (*known, *unnamed)]
+    table = _Table(path, roles, features, non_finite)
+    for block in blocks(path, [*roles.values(), *features]):
         table.add(block)
-    if labels:
-        shown = [str(name) for name in labels]
-        _left_out(path, "as they have usual names of labels, too", shown)
+    if known:
+        _left_out(
+            path,
+            "as they have usual names of ids or labels, too (a feature needs another name)",
+            known,
+        )
+    if unnamed:
+        _left_out(path, "as they have no names, such as the index of a data frame", unnamed)
     rows = table.rows()
     return rows if judgements is None else labelled(rows, judgements, path)
 
@@ -128,9 +150,13 @@ class _Table:
     """
 
     def __init__(
-        self, path: Path, roles: Mapping[str, ColumnName], features: Sequence[ColumnName]
+        self,
+        path: Path,
+        roles: Mapping[str, ColumnName],
+        features: Sequence[ColumnName],
+        non_finite: str,
     ) -> None:
-        self.path, self.roles, self.features = path, roles, features
+        self.path, self.roles, self.features, self.non_finite = path, roles, features, non_finite
         self.holds_numbers: dict[ColumnName, bool] = {}
         self.first_word: dict[ColumnName, str] = {}
         self._of_roles: dict[str, list[pa.Array]] = {role: [] for role in roles}
@@ -142,7 +168,7 @@ class _Table:
             take = self._labels if role == "label" else self._ids
             self._of_roles[role].append(take(block, column))
         for name in self.features:
-            self._of_features[name].append(self._numbers(block, name))
+            self._of_features[name].append(self._finite(block, name))
 
     def rows(self) -> RankingData:
         """All rows, those of a query together."""
@@ -151,15 +177,19 @@ class _Table:
             raise InputError(f"{self.path}: no {'rows' if features else 'column of numbers'}")
         if self.first_word:
             shown = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
-            _left_out(self.path, "as the first value is not a number", shown)
+            _left_out(self.path, "as the first value is not a number, such as 7.25", shown)
         whole = {role: pa.chunked_array(parts) for role, parts in self._of_roles.items()}
         table = pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
         ids, query = distinct(whole["query"].to_pylist())
         order = np.argsort(query, kind="stable")
-        try:
-            X, names = matrix(table)
-        except InputError as error:
-            raise InputError(f"{self.path}: {error}") from None
+        if (np.diff(query) < 0).any():
+            warnings.warn(
+                f"{self.path}: rows of a query are apart, and were brought together: rows, and "
+                "scores of rows, are in another order than in the table",
+                LetorWarning,
+                stacklevel=3,
+            )
+        X, names = matrix(table)
         labels = whole["label"].to_numpy() if "label" in whole else np.zeros(len(order))
         documents = whole["document"].to_pylist() if "document" in whole else None
         return RankingData(
@@ -195,6 +225,22 @@ class _Table:
                 "that were not judged, or give them 0"
             )
         return labels
+
+    def _finite(self, block: Block, column: ColumnName) -> pa.Array:
+        """As :meth:`_numbers`; none is infinite in float32."""
+        numbers = self._numbers(block, column)
+        values = numbers.to_numpy(zero_copy_only=False)
+        with np.errstate(over="ignore"):
+            beyond = np.isinf(values.astype(np.float32))
+        if not beyond.any():
+            return numbers
+        if self.non_finite == "raise":
+            row = int(np.argmax(beyond))
+            raise InputError(
+                f"{block.where(row)}: {column!r} is {values[row]:g}: infinite, or beyond float32 "
+                "(3.4e38); where it marks missing values: --non-finite nan (non_finite='nan')"
+            )
+        return pa.array(np.where(beyond, np.nan, values))
 
     def _numbers(self, block: Block, column: ColumnName) -> pa.Array:
         """float64 [n], null where there is no value, and all null in a column of other values."""
@@ -238,6 +284,7 @@ def _is_number(word: pa.Scalar) -> bool:
     return True
 
 
-def _left_out(path: Path, reason: str, columns: Sequence[str]) -> None:
-    left = f"{path}: left out, {reason}: {listed(columns, 20)}"
+def _left_out(path: Path, reason: str, columns: Sequence[ColumnName]) -> None:
+    shown = [str(name).strip() or "''" for name in columns]
+    left = f"{path}: left out, {reason}: {listed(shown, 20)}"
     warnings.warn(left, LetorWarning, stacklevel=4)

@@ -62,7 +62,7 @@ class Contents:
     def write(self, folder: Path) -> None:
         """Write all files into an existing folder."""
         page = self.document
-        ending = rows_ending(page.verdict, page.means, page.measure)
+        ending = rows_ending(page.verdict, page.means, page.measure, page.remarks)
         page_files = {
             "report.html": page.html(),
             "tables.txt": page.text(),

@@ -312,8 +312,8 @@ class Collection:
         labels = self.kept_together()
         if labels is not None:
             found.append(
-                f"{same_text_remark(labels)}: folds keep such queries together, except folds by "
-                "time"
+                f"{same_text_remark(labels)}: new folds keep such queries together, except folds "
+                "by time"
             )
         return found
 

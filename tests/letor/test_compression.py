@@ -46,6 +46,8 @@ OTHER_FORMATS = {
         "is bz2, not text; end its name in .bz2": bz2.compress(b"1"),
         "is zstd, not text; end its name in .zst": zstandard.compress(b"1"),
         "is Parquet, not text; end its name in .parquet": b"PAR1",
+        r"is Arrow \(Feather\), not text; save the table as .parquet": b"ARROW1\0\0",
+        "is a pickle, not text; it may run code: save the table as": b"\x80\x05\x95",
         "is a zip file, not text; unpack it": b"PK\3\4",
         "is a NumPy array, not text; write its values as text": b"\x93NUMPY",
     },
@@ -58,7 +60,8 @@ OTHER_FORMATS = {
 def test_files_of_other_formats_are_told(name, tmp_path):
     for said, content in OTHER_FORMATS[name].items():
         (tmp_path / name).write_bytes(content)
-        for read in (read_letor, validate, lambda path: list(text_lines(path))):
+        readers = [read_letor, lambda path: list(text_lines(path))]
+        for read in readers if name == "a.parquet" else [*readers, validate]:
             with pytest.raises(InputError, match=f"{name} is .*{said.removeprefix('is ')}"):
                 read(tmp_path / name)
     (tmp_path / "b.txt").write_text("BZh\n")

@@ -5,9 +5,10 @@ import gzip
 import numpy as np
 import pytest
 
+from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.fold_files import concatenate, read_folds
+from letor.fold_files import concatenate, read_folds, read_tested
 
 ROWS = {
     "1": "2 qid:1 1:0.5 2:1 #docid = a\n0 qid:1 1:0.25 2:0 #docid = b\n",
@@ -62,6 +63,16 @@ def test_one_fold(tmp_path):
     assert len(data) == 4
 
 
+def test_names_of_yahoo(tmp_path):
+    names = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
+    fold_folder(tmp_path / "set1", ["1"], ["2"], ["3"], names)
+    _, (fold,) = read_folds(tmp_path / "set1")
+    assert (fold.train, fold.validation, fold.test) == (["1"], ["2"], ["3"])
+    (tmp_path / "set1/set2.train.txt").write_text(ROWS["1"])
+    with pytest.raises(InputError, match=r"set1.train.txt, set2.train.txt; give each data set"):
+        read_folds(tmp_path / "set1")
+
+
 def test_options_reach_the_reader(tmp_path):
     fold_folder(tmp_path / "mine", ["1"], ["2"], ["3"])
     data, _ = read_folds(tmp_path / "mine", n_columns=3, comments=False)
@@ -88,6 +99,28 @@ def test_errors_name_file_and_query(tmp_path):
     (tmp_path / "Fold2" / "test.txt").unlink()
     with pytest.raises(InputError, match="Fold2 has no test file"):
         read_folds(tmp_path)
+
+
+def test_folds_that_are_being_written_are_refused(tmp_path):
+    fold_folder(tmp_path / "Fold1", ["1"], ["2"], ["3"])
+    (tmp_path / ".lock").write_text("")
+    with pytest.raises(InputError, match="ended without finishing"):
+        read_folds(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("S1.txt", "S2.txt", "S3.txt"), ("Fold1/train.txt", "Fold1/vali.txt", "Fold1/test.txt")],
+)
+def test_parts_whose_columns_were_made_in_other_ways_are_refused(tmp_path, names):
+    for number, name in enumerate(names, start=1):
+        rows = RankingData.from_rows(np.ones((1, 1)), [1], [str(number)])
+        notes = {"own": {"settings": {"fold": f"Fold{1 + number // 3}"}}}
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write_rows(rows.with_columns(["own"], np.ones((1, 1), np.float32), notes), tmp_path / name)
+    read = read_folds if names[0] == "S1.txt" else read_tested
+    with pytest.raises(InputError, match=r"with fold = 'Fold2' instead of 'Fold1'"):
+        read(tmp_path)
 
 
 def test_a_query_that_two_folds_test_is_refused(tmp_path):

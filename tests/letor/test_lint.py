@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.lint import Validation, render, validate
+from letor.parquet import write_parquet
 
 CLEAN = "".join(
     f"{label} qid:{q} 1:0.{q}{label} 2:{label} #docid = d{q}{label}\n"
@@ -25,6 +29,28 @@ def check(folder: Path, text: str) -> Validation:
 
 def codes(validation: Validation) -> set[str]:
     return {finding.code for finding in validation.findings}
+
+
+def test_rows_in_parquet(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "label": [0, 1, 2, 0],
+            "qid": ["a", "a", "a", "b"],
+            "docno": ["x", "y", "y", "z"],
+            "f": [1, 2, np.nan, 4],
+            "none": [np.nan] * 4,
+        }
+    )
+    write_parquet(RankingData.from_frame(frame), tmp_path / "rows.parquet")
+    found = {f.code: f for f in validate(tmp_path / "rows.parquet").findings}
+    assert found["no-values"].columns == (2,)
+    assert (found["missing-values"].level, found["missing-values"].columns) == ("note", (1,))
+    assert found["duplicate-documents"].lines == (3,)
+    assert found.keys() - {"single-document-queries"} == {
+        "no-values",
+        "missing-values",
+        "duplicate-documents",
+    }
 
 
 def test_counts_of_a_clean_file(tmp_path: Path) -> None:

@@ -182,12 +182,16 @@ def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_pa
     scores = tmp_path / "scores.txt"
     scores.write_text("1\n1\n1\n1\n")
     assert "all scores of a query are equal" in run("measure", letor, "--scores", scores).stderr
-    assert "'--column'" in run("measure", letor, "--column", 0).stderr
+    assert (
+        "data.txt has 2 columns, and no column '0'" in run("measure", letor, "--column", 0).stderr
+    )
 
 
 def test_warnings_are_lines(letor):
     letor.with_name("data.columns.json").write_text('[{"name": "a"}, {"name": "b"}, {"name": "c"}]')
-    said = run("measure", letor, "--column", 1).stderr.splitlines()
+    by_name = run("measure", letor, "--column", "a")
+    assert by_name.stdout == run("measure", letor, "--column", 1).stdout
+    said = by_name.stderr.splitlines()
     assert len(said) == 1
     assert said[0].startswith(f"{letor.with_name('data.columns.json')} names 3 columns, the rows")
     # A former name, a remark of a column, and another's, which keeps its place.

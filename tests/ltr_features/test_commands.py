@@ -211,7 +211,7 @@ def test_conversions_keep_everything(workspace, tmp_path):
 def test_bad_requests_are_named(workspace, tmp_path):
     build = ("columns", "build", "--out", tmp_path / "x", "--workspace")
     assert "is not a workspace; make one" in refused(*build, tmp_path, "--family", "vsm")
-    assert "name at least one --family" in refused(*build, workspace)
+    assert "name at least one --family or --model" in refused(*build, workspace)
     assert "no column family 'vms'; did you mean 'vsm'" in refused(
         *build, workspace, "--family", "vms"
     )
@@ -513,14 +513,22 @@ def test_rankers_are_checked_before_they_are_trained(tmp_path):
     assert "mine is not empty and holds no ranker" in said
 
 
-def test_parquet_is_measured_and_not_taken_for_text(tmp_path):
+def test_parquet_is_measured_and_validated_as_text_is(tmp_path):
     text, table = tmp_path / "a.txt", tmp_path / "a.parquet"
     text.write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n")
     done("convert", text, table)
     assert done("measure", table, "--column", 1) == done("measure", text, "--column", 1)
-    said = refused("validate", table)
-    assert "is Parquet, not text" in said
-    assert f"ltr-features convert {table} {text}" in said
+    missing = tmp_path / "b.csv"
+    missing.write_text("qid,label,bm25\n1,1,\n1,0,2\n")
+    done("convert", missing, tmp_path / "b.parquet")
+    said = refused("measure", tmp_path / "b.parquet", "--column", "bm25")
+    assert "column bm25 has no value in 1 row" in said
+    missing.write_text("qid,bm25\n1,1\n1,2\n")
+    done("convert", missing, tmp_path / "b.parquet")
+    told = CliRunner().invoke(app, ["measure", str(tmp_path / "b.parquet"), "--column", "bm25"])
+    assert "b.parquet: no row has a label above 0" in told.output
+    (_, *said), (_, *same) = (done("validate", path).splitlines() for path in (text, table))
+    assert same == said
 
 
 def test_more_columns_are_read_where_they_are_asked_for(tmp_path):

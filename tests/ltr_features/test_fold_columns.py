@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from letor.column_names import read_rows, write_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.fold_files import read_folds
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext, make_workspace
@@ -151,6 +152,42 @@ def test_a_single_fold_is_scored_out_of_fold_too(collection, tmp_path):
     assert changed
 
 
+def test_three_parts_train_on_one_each(collection, tmp_path):
+    """One other fold alone tests a fold's training queries, which are divided anew."""
+
+    def three(name, flipped=None):
+        folder = write_parts(tmp_path / name, flipped)
+        (folder / "S4.txt").unlink()
+        append(collection, folder, tmp_path / f"{name}-out")
+        return values_of(tmp_path / f"{name}-out")
+
+    before, after = three("a"), three("b", flipped=0)
+    changed = {key for key in before if before[key] != after[key]}
+    assert {key[0] for key in changed} == {"Fold1"}  # trains on S1, which has q0
+    assert "q0" not in {key[2] for key in changed}
+
+
+def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
+    collection, tmp_path
+):
+    """Q0 is in S1 and q3, of the same text here, in S4, which Fold1 tests."""
+    texts = [*collection.query_texts]
+    texts[3] = texts[0]
+    append(replace(collection, query_texts=texts), write_parts(tmp_path / "a"), tmp_path / "b")
+    provenance = read_rows(tmp_path / "b/Fold1/test.txt").provenance
+    assert "1 test queries have the same text as a training" in provenance["opca"]["remarks"][-1]
+    assert "remarks" not in provenance["vsm"]
+
+
+def test_two_labels_of_a_pair_are_told(collection, tmp_path):
+    parts = write_parts(tmp_path / "a")
+    again = next(lines_of(0))
+    with (parts / "S1.txt").open("a", newline="") as file:
+        file.write(again + str(1 - int(again[0])) + again[1:])
+    with pytest.warns(LetorWarning, match="1 row with another label .* learn from the largest"):
+        FoldRows.read(parts, ColumnContext.of(collection))
+
+
 def test_a_file_is_dealt_into_folds(collection, tmp_path):
     """Each query is tested once, in a fold whose models saw nothing of it."""
     rows = [line for query in range(N_QUERIES) for line in lines_of(query)]
@@ -254,12 +291,60 @@ def test_the_command_tells_what_it_made(workspace, tmp_path):
     assert "out of fold" in provenance["trained on"]
 
 
+def test_rows_are_never_overwritten(workspace, tmp_path):
+    source = write_folds(tmp_path / "a")
+    options = ["--model", "opca", "--workspace", workspace, "--quiet", "--out"]
+    before = {path: path.read_bytes() for path in source.rglob("*.txt")}
+    for rows, out, message in (
+        (source / "Fold1/train.txt", source, "holds the input"),
+        (source / "Fold1", source, "holds the input"),
+        (source, source / "Fold5", "stay as they are"),
+    ):
+        result = run(rows, *options, out)
+        assert result.exit_code != 0
+        assert message in str(result.exception)
+    assert {path: path.read_bytes() for path in source.rglob("*.txt")} == before
+
+
+def test_folds_of_two_runs_do_not_mix(workspace, tmp_path, monkeypatch):
+    source, out = write_folds(tmp_path / "a"), tmp_path / "b"
+    options = ["--workspace", workspace, "--param", "opca.rank=6", "--quiet", "--out", out]
+    assert run(source, "--model", "opca", *options).exit_code == 0
+    before = {path: path.read_bytes() for path in out.glob("Fold*/*")}
+    write = FoldRows.write
+
+    def write_two(self, fold, *arguments):
+        if fold.name == "Fold3":
+            raise KeyboardInterrupt
+        return write(self, fold, *arguments)
+
+    monkeypatch.setattr(FoldRows, "write", write_two)
+    assert run(source, "--model", "opca", "--seed", 1, *options).exit_code != 0
+    assert {path: path.read_bytes() for path in out.glob("Fold*/*")} == before
+    left = {path.name for path in out.iterdir()}
+    assert left == {"Fold1", "Fold2", "Fold3", "Fold4", "models", ".locked"}
+
+
 def test_families_alone_serve_all_folds(workspace, tmp_path):
     source, out = write_folds(tmp_path / "a"), tmp_path / "b"
     result = run(source, "--family", "vsm", "--workspace", workspace, "--quiet", "--out", out)
     assert result.exit_code == 0, result.output
     rows, folds = read_folds(out)  # the same in all folds
     assert (rows.column_names[-1], len(folds)) == ("vsm", N_FOLDS)
+
+
+def test_scores_for_folds_need_no_texts(tmp_path):
+    source, out = write_folds(tmp_path / "a"), tmp_path / "b"
+    lines = [f"q{q} d{d} {q + d / 100}" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
+    (tmp_path / "mine.tsv").write_text("\n".join(["qid docno mine", *lines]).replace(" ", "\t"))
+    scores = ["--family", "scores", "--option", f"scores.files.mine={tmp_path / 'mine.tsv'}"]
+    result = run(source, *scores, "--quiet", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "words in queries" not in result.output
+    for (_, _, query, document), value in values_of(out, "mine").items():
+        assert value == pytest.approx(int(query[1:]) + int(document[1:]) / 100)
+    result = run(source, *scores, "--family", "vsm", "--quiet", "--out", tmp_path / "c")
+    assert "the columns of vsm are computed from texts" in str(result.exception)
 
 
 def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
@@ -269,13 +354,16 @@ def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
     for arguments, message in (
         ([source, "--model", "opca", "--folds", 5, *with_texts], "has its folds"),
         ([tmp_path / "test.txt", "--family", "vsm", "--folds", 5, *with_texts], "for --model"),
-        ([source, "--model", "opca", "--out", tmp_path / "b"], "name their --workspace"),
+        (
+            [source, "--model", "opca", "--out", tmp_path / "b"],
+            "of the rows: name their --workspace",
+        ),
         ([source, "--model-file", source, *with_texts], "queries that it learned from"),
         (
             [source, "--model", "opca", "--workspace", workspace, "--out", source],
             "stay as they are",
         ),
-        ([tmp_path, "--model", "opca", *with_texts], "has no LETOR folds"),
+        ([workspace, "--model", "opca", *with_texts], "has no LETOR folds"),
     ):
         result = run(*arguments)
         assert result.exit_code != 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -19,21 +19,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
 from letor.folds import Fold, has_relevant, k_fold
+from letor.lint_labels import ordered_as_labels
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_base.source_code import packages_of
 from ltr_features.columns.registry import family_class, get_family
-from ltr_features.remarks import family_remarks, grouped_remarks
+from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
@@ -66,12 +69,15 @@ class LetorStudy(Study):
         """The rows, the official folds, and the groups of the queries. Where folds have columns of
         their own models, the rows are the test rows of all folds."""
         config, groups = self.config, self.config.groups
+        path, options = self.data / config.folder, self._options
         try:
-            rows, official = read_folds(self.data / config.folder, **self._options)
+            rows, official = (
+                self._rows_of_file(path) if path.is_file() else read_folds(path, **options)
+            )
         except RowsDifferError:
             if not all(scheme.official for scheme in config.schemes):
                 raise
-            apart = read_tested(self.data / config.folder, **self._options)
+            apart = read_tested(path, **options)
             rows, official = concatenate([rows for *_, rows in apart]), [f for _, f, _ in apart]
             self._homes = {fold.name: home for home, fold, _ in apart}
             self._notes = {fold.name: rows.provenance for _, fold, rows in apart}
@@ -81,6 +87,14 @@ class LetorStudy(Study):
         if groups is None:
             return rows, official, None
         return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
+
+    def _rows_of_file(self, path: Path) -> tuple[RankingData, list[Fold]]:
+        if any(scheme.official for scheme in self.config.schemes):
+            raise InputError(
+                f"{path} is a file, without folds of its own: name the folder of a data set, or "
+                "deal its queries into folds by [[schemes]] with a name and k = 5, say"
+            )
+        return read_rows(path, **self._options), []
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -197,12 +211,30 @@ class LetorStudy(Study):
         rows, _, groups = self._data
         in_folds = set().union(*self._notes.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
-        remarks = [*grouped_remarks(self._notes), *family_remarks(others)]
+        used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
+        remarks = [
+            *_giveaways(rows, used),
+            *given_remark(rows.provenance, used),
+            *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
+            *(f"Column {remark}" for remark in family_remarks(others)),
+        ]
         results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
         tables = make_tables(self.config, results)
         page = document(self.config, results, tables)
         texts = {"results.json": summary(self.config, results, tables)}
         return Contents(page, tables.frames(results), texts)
+
+
+def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
+    """A remark on columns that may have been made from the labels, if any of those used may."""
+    found = np.array(rows.column_names)[ordered_as_labels(rows)].tolist()
+    names = [name for name in found if name in used]
+    if not names:
+        return []
+    return [
+        f"columns ({listed(names, 3)}) order the rows of every query exactly as the labels do: if "
+        "they were made from the labels, a gain is worth nothing; leave them out"
+    ]
 
 
 def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:

@@ -99,7 +99,8 @@ class StudyConfig(Section):
     """A file of the kind "letor".
 
     Attributes:
-        folder: LETOR files, see :func:`letor.fold_files.read_folds`. n_columns: of these files.
+        folder: LETOR files, see :func:`letor.fold_files.read_folds`; or one file, with schemes that
+            deal its queries into folds. n_columns: of these files.
         non_finite: "nan" reads values that are not finite as missing; by default they are errors.
         columns: further columns, of families that need no texts (scores, vectors), joined by query
             id and ``#docid``; a ranker that should not see them names them in ``without``.

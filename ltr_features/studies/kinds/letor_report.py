@@ -20,7 +20,7 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import p_value, signed, tie_remark, value
 from ltr_features.studies.statistics.refits import mean_values
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 
 _KEYS = ["scheme", "fold", "ranker"]
 _NAMED = 3
@@ -37,7 +37,7 @@ class Results:
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
         groups: group of each query, if the study names a file of them.
-        remarks: on columns that were joined.
+        remarks: on columns.
     """
 
     trained: list[dict[str, Any]]
@@ -105,6 +105,7 @@ def summary(config: StudyConfig, results: Results, tables: Tables) -> str:
             {k: r[k] for k in ("fit", *_KEYS, "chosen", "validation")} for r in results.trained
         ],
         "checks": [{"held": held, "text": text} for held, text in tables.checks],
+        "remarks": list(results.remarks),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
@@ -181,9 +182,6 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
         )
         for scheme in config.schemes
     ]
-    if results.remarks:
-        columns = [("Column", remark) for remark in results.remarks]
-        sections.append(Section("columns", "Columns", remarks=columns))
     if tables.checks:
         checks = [("✓" if held else "✗", text) for held, text in tables.checks]
         sections.append(Section("expected", "Expectations", checks=checks))
@@ -196,12 +194,26 @@ def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
     }
     return Document(
         config.title, config.introduction, sections, means, measure, config.baseline,
-        notes=config.notes, definitions=definitions, answer=_answer(config, tables.comparisons),
+        notes=config.notes, definitions=definitions, answer=_answer(config, tables),
+        remarks=[*results.remarks, *_learned_nothing(results.trained)],
     )  # fmt: skip
 
 
-def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
-    """Which rankers differ significantly from the baseline, by the first tested measure."""
+def _learned_nothing(trained: list[dict[str, Any]]) -> list[str]:
+    """What rankers say of their fits, with the number of fits that it is about."""
+    n_fits = Counter(str(r["ranker"]) for r in trained)
+    told = alike((str(r["ranker"]), remark) for r in trained for remark in r["remarks"])
+    return [
+        ", ".join(f"{name} ({n} of {counted(n_fits[name], 'fit')})" for name, n in found.items())
+        + f": {remark}"
+        for found, remark in ((Counter(owners), remark) for owners, remark in told)
+    ]
+
+
+def _answer(config: StudyConfig, tables: Tables) -> str:
+    """Which rankers differ significantly from the baseline, by the first tested measure; if none
+    does, whether one could."""
+    comparisons, test = tables.comparisons, tables.settings
     if not len(comparisons):
         return ""
     measure = config.compare_measures[0]
@@ -219,6 +231,11 @@ def _answer(config: StudyConfig, comparisons: pd.DataFrame) -> str:
             if len(rows)
         ]
         found = f"no ranker differs significantly from {config.baseline}"
+        tested = comparisons[comparisons["scheme"] == scheme]
+        if (corrected(tested["smallest_p"].to_numpy(), test.correction) >= test.alpha).all():
+            alone = (tested["n_groups"] == tested["n_queries"]).all()
+            differing = counted(int(table["differing"].max()), "query" if alone else "group")
+            found += f", and none could, as they differ in {differing}"
         if parts:
             found = f"{' and '.join(parts)} than {config.baseline}"
         sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")

@@ -32,11 +32,17 @@ def report_ending(report: Report) -> str:
     return "\n".join(parts) + "\n"
 
 
-def rows_ending(verdict: str, means: Mapping[str, Mapping[str, float]], measure: str) -> str:
-    """Summary of a report on tables: the verdict and the first table's means."""
+def rows_ending(
+    verdict: str,
+    means: Mapping[str, Mapping[str, float]],
+    measure: str,
+    remarks: Sequence[str] = (),
+) -> str:
+    """Summary of a report on tables: the verdict, the first table's means and the remarks."""
     name, rows = next(iter(means.items()))
     table = _table([measure, clipped(name, 40)], [[label, value(x)] for label, x in rows.items()])
-    return "\n".join([*([textwrap.fill(verdict, WIDTH)] if verdict else []), table]) + "\n"
+    said = [textwrap.fill(verdict, WIDTH)] if verdict else []
+    return "\n".join([*said, table, *_first(remarks)]) + "\n"
 
 
 def _compared(study: Study) -> list[str]:
@@ -79,16 +85,21 @@ def _marked(row: Sequence[str]) -> list[bool]:
 
 
 def _remarks(studies: Sequence[Study]) -> list[str]:
-    """The first remarks, uncut since each ends with what helps. A remark that does not concern all
-    studies names those that it does."""
+    """The first remarks. One that does not concern all studies names those that it does."""
     by_remark: dict[str, list[str]] = {}
     for study in studies:
         for remark in study.remarks:
             by_remark.setdefault(remark, []).append(study.name)
-    remarks = [
-        remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
-        for remark, names in by_remark.items()
-    ]
+    return _first(
+        [
+            remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
+            for remark, names in by_remark.items()
+        ]
+    )
+
+
+def _first(remarks: Sequence[str]) -> list[str]:
+    """The first remarks, uncut since each ends with what helps."""
     shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
     hidden = len(remarks) - len(shown)
     return [*shown, f"! {hidden} more in the report"] if hidden > 0 else shown

@@ -50,6 +50,7 @@ class Document:
             marks the row ``baseline``.
         notes: findings. definitions: of the content of the tables, by name.
         answer: one-sentence answer to the study's question, if not implied by the expectations.
+        remarks: what a reader must know before relying on the answer.
     """
 
     title: str
@@ -61,6 +62,7 @@ class Document:
     notes: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
     answer: str = ""
+    remarks: Sequence[str] = ()
 
     @cached_property
     def overview(self) -> Drawing:
@@ -95,6 +97,7 @@ class Document:
     def text(self) -> str:
         """Tables, checks and notes as plain text."""
         parts = [self.title, *map(wrapped, (self.introduction, *self.notes))]
+        parts += [wrapped(f"! {remark}") for remark in self.remarks]
         parts += [_section_text(section) for section in self.sections]
         parts.append("\n".join(wrapped(f"{n}: {text}") for n, text in self.definitions.items()))
         return "\n\n".join(part for part in parts if part) + "\n"

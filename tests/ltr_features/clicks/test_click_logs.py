@@ -225,10 +225,11 @@ def test_bad_rows_are_left_out_and_counted_by_reason(tmp_path, suffix):
     rows += [("s", "q", "a", None, 0), ("s", "q", "a", None, 0)]
     path = write_rows(tmp_path / f"x{suffix}", rows)
     header = int(suffix in (".tsv", ".csv"))
+    word = "row" if suffix == ".parquet" else "line"
     reasons = {
-        "query is missing": f"1, the first in {path}, line {4 + header}",
-        "session is missing": f"1, the first in {path}, line {122 + header}",
-        "position is missing": f"2, the first in {path}, line {123 + header}",
+        "query is missing": f"1, the first in {path}, {word} {4 + header}",
+        "session is missing": f"1, the first in {path}, {word} {122 + header}",
+        "position is missing": f"2, the first in {path}, {word} {123 + header}",
     }
     if suffix != ".parquet":  # a line that was cut off, and the last one
         lines = path.read_text().splitlines()

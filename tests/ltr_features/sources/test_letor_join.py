@@ -74,6 +74,9 @@ def test_what_cannot_be_joined_is_named(rows, tmp_path):
         join_letor(rows, texts(queries=("10",)))
     with pytest.raises(InputError, match=r"none of the 3 rows .* query ids are .10., .20., the"):
         join_letor(rows, texts(queries=("99",)), on_missing="zero")
+    with pytest.raises(InputError, match=r"for '10' there is '0010': write ids alike"):
+        join_letor(rows, texts(queries=("0010",)))
+    assert "there is 'gx1'" in join_letor(rows, texts(("gx1", "GX2")), on_missing="zero").lost
     (tmp_path / "bare.txt").write_text("1 qid:1 1:2\n")
     with pytest.raises(InputError, match="no document ids; each line needs a comment"):
         join_letor(read_letor(tmp_path / "bare.txt"), texts())

@@ -20,7 +20,7 @@ FRAME = pd.DataFrame(
         "query_id": ["b", "a", "b", "a"],
         "doc_id": ["007", "d2", "d3", "d4"],
         "relevance": [2, 0, 1, 0],
-        "query": [1.5, 2.5, 3.5, 4.5],  # a feature, though its name is usual for ids
+        "position": [1.5, 2.5, 3.5, 4.5],
         "bm25": [0.25, np.nan, -3.0, 1e-3],
         "in_stock": [True, False, True, True],
     }
@@ -45,9 +45,10 @@ def csv(folder, *lines):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
 def test_formats_give_the_same_rows(name, tmp_path):
-    rows = read_table_rows(write(FRAME, tmp_path / name))
+    with pytest.warns(LetorWarning, match="scores of rows, are in another order than in the table"):
+        rows = read_table_rows(write(FRAME, tmp_path / name))
     np.testing.assert_array_equal(rows.X, np.array(EXPECTED, np.float32))
-    assert rows.column_names == ["query", "bm25", "in_stock"]
+    assert rows.column_names == ["position", "bm25", "in_stock"]
     assert (rows.query_ids, list(rows.query_index)) == (["b", "a"], [0, 0, 1, 1])
     assert (list(rows.document_ids), list(rows.y)) == (["007", "d3", "d2", "d4"], [2, 1, 0, 0])
 
@@ -73,11 +74,28 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
         rows = read_table_rows(path)
     assert rows.column_names == ["f"]
     said = " ".join(str(w.message) for w in told)
-    assert "usual names of labels, too: grade" in said
-    assert """not a number: title ('Red'), price ("'1")""" in said
+    assert "usual names of ids or labels, too (a feature needs another name): grade" in said
+    assert """not a number, such as 7.25: title ('Red'), price ("'1")""" in said
     frame = FRAME.assign(seen=pd.Timestamp("2026-01-01"))
     with pytest.warns(LetorWarning, match="seen"):
         assert "seen" not in read_table_rows(write(frame, tmp_path / "t.parquet")).column_names
+
+
+def test_numbers_that_are_no_features_are_left_out(tmp_path):
+    """Ids of documents recur in other queries with their labels; an index tells the order."""
+    path = csv(tmp_path, ",qid,docno,label,sku,query,Unnamed: 0,f", "0,1,a,0,7,1,0,2")
+    with pytest.warns(LetorWarning) as told:
+        rows = read_table_rows(path)
+    assert rows.column_names == ["f"]
+    said = " ".join(str(w.message) for w in told)
+    assert "sku, query" in said
+    assert "no names, such as the index of a data frame: '', Unnamed: 0" in said
+
+
+def test_infinite_features_are_missing_if_asked(tmp_path):
+    path = csv(tmp_path, "qid,label,f,g", "1,0,inf,1", "1,0,2,1e39")
+    rows = read_table_rows(path, non_finite="nan")
+    np.testing.assert_array_equal(rows.X, np.array([[np.nan, 1], [2, np.nan]], np.float32))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +105,8 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
         (["qid,label,f", "1,0,1", "1,,1"], "line 3: the label 'label' is ''"),
         (["qid,label,f", "1,0,1", "1,NaN,1"], "line 3: the label 'label' is 'NaN'"),
         (["qid,label,f", "1,0,1", ",1,1"], "line 3: the id 'qid' is empty"),
-        (["qid,label,f", "1,0,1", "1,0,inf"], "t.csv: column 'f'"),
+        (["qid,label,f", "1,0,1", "1,0,inf"], "line 3: 'f' is inf: .* --non-finite nan"),
+        (["qid,label,f", "1,0,-1e39"], "line 2: 'f' is -1e\\+39"),
         (["qid,label,title", "1,0,red"], "no column of numbers"),
         (["qid,label,f"], "no rows"),
         (["id,label,f", "1,0,1"], "none has a usual name for query ids"),
@@ -96,6 +115,12 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
 def test_bad_tables_are_refused(lines, message, tmp_path):
     with pytest.raises(InputError, match=message):
         read_table_rows(csv(tmp_path, *lines))
+
+
+def test_rows_of_parquet_have_numbers_instead_of_lines(tmp_path):
+    path = write(FRAME.assign(relevance=[2, 0, np.nan, 0]), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t.parquet, row 3: the label 'relevance'"):
+        read_table_rows(path)
 
 
 def test_a_word_far_down_is_found_in_its_line(tmp_path):
@@ -108,11 +133,26 @@ def test_a_word_far_down_is_found_in_its_line(tmp_path):
 def test_judgements_give_labels(tmp_path):
     path = csv(tmp_path, "qid,docno,f", "1,a,1", "1,b,2", "2,a,3")
     (tmp_path / "qrels").write_text("1 0 b 2\n1 0 gone 1\n", encoding="utf-8")
-    rows = read_table_rows(path, tmp_path / "qrels")
+    with pytest.warns(LetorWarning, match="1 of 3 rows have no judgement.*query '1' and .*'a'"):
+        rows = read_table_rows(path, tmp_path / "qrels")
     assert list(rows.y) == [0, 2, 0]
     assert rows.missing == Missing({"1": {1: 1}}, frozenset({"2"}))
     with pytest.raises(InputError, match="has labels, column 'relevance'"):
         read_table_rows(write(FRAME, tmp_path / "t.parquet"), tmp_path / "qrels")
+
+
+def test_judgements_that_cannot_be_joined_are_told(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n2 0 b 1\n", encoding="utf-8")
+    rows = read_table_rows(
+        csv(tmp_path, "qid,docno,f", "1,a,1", "1,a,2", "3,b,1"), tmp_path / "qrels"
+    )
+    assert list(rows.y) == [2, 2, 0]  # a pair in two rows; validate tells of it
+    for lines, message in (
+        (["qid,f", "1,1"], "no document ids, by which rows and judgements are joined"),
+        (["qid,docno,f", "1,b,1", "3,a,1"], "none of its rows is judged .*query '1' and .*'b'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table_rows(csv(tmp_path, *lines), tmp_path / "qrels")
 
 
 @pytest.fixture
@@ -132,12 +172,22 @@ def test_convert_tells_columns_and_missing_values(convert, tmp_path):
     result = convert("t.csv", "rows.txt")
     assert result.exit_code == 0, result.output
     assert "query 'query_id', document 'doc_id', label 'relevance'" in result.output
-    assert "features: query, bm25, in_stock" in result.output
+    assert "features: position, bm25, in_stock" in result.output
     assert "1 missing value will be read as 0" in result.output
-    assert read_rows(tmp_path / "rows.txt").column_names == ["query", "bm25", "in_stock"]
+    assert read_rows(tmp_path / "rows.txt").column_names == ["position", "bm25", "in_stock"]
     result = convert("t.csv", "rows.parquet")
     assert "missing value" not in result.output
     assert np.isnan(read_rows(tmp_path / "rows.parquet").X).sum() == 1
+
+
+def test_convert_tells_of_features_that_may_be_labels(convert, tmp_path):
+    csv(tmp_path, "qid,Human Label,f", "1,2,3")
+    result = convert("t.csv", "rows.csv.parquet")  # a suffix counts at the end alone
+    assert (
+        "every label is 0; if 'Human Label' is one: --column label='Human Label'" in result.output
+    )
+    result = convert("t.csv", "rows.parquet", "--column", "label=Human Label")
+    assert read_rows(tmp_path / "rows.parquet").y.tolist() == [2]
 
 
 def test_convert_refuses_columns_that_do_nothing(convert, tmp_path):

@@ -212,6 +212,7 @@ def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
     assert means.loc["given", "NDCG@10"] < 0.98
     verdict = " ".join((folder / "verdict.txt").read_text().split())
     assert re.search(r"NDCG@10: given and mine \(\+0\.\d+\) significantly better", verdict)
+    assert "! given columns (mine): if their source saw judgements of the test queries" in verdict
     page = (folder / "tables.txt").read_text()
     assert "mine: 1 of 192 rows (0.5 %) have no score" in page
     stages = tmp_path / "out" / "rankers" / "official_folds"
@@ -241,6 +242,7 @@ def test_equal_scores_are_told(joined, tmp_path):
     assert "ties: gives equal scores to documents of different grades" in text
     assert "given: gives equal" not in text
     assert "ties, fold 1, 2, 3, 4: learned nothing" in text
+    assert "! ties (4 of 4 fits): learned nothing, it uses no column" in text
 
 
 @pytest.mark.parametrize(
@@ -301,6 +303,68 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert "2 fits: spread" in (folder / "report.html").read_text()
+
+
+def test_columns_that_give_the_labels_away_are_told_with_the_answer(tmp_path):
+    write_letor(tmp_path)
+    for part in (tmp_path / "toy").iterdir():
+        lines = part.read_text().splitlines()
+        part.write_text("".join(f"{line} 4:{line[0]}\n" for line in lines))
+    (tmp_path / "study.toml").write_text(
+        """kind = "letor"
+title = "Leak"
+folder = "toy"
+[[rankers]]
+label = "three"
+ranker = "coordinate-ascent"
+without = ["4"]
+grid = {}
+"""
+    )
+    told = "! columns (4) order the rows of every query exactly as the labels do"
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told not in (report / "verdict.txt").read_text()
+    with (tmp_path / "study.toml").open("a") as file:
+        file.write("[[rankers]]\nlabel = 'four'\nranker = 'coordinate-ascent'\ngrid = {}\n")
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told in " ".join((report / "verdict.txt").read_text().split())
+    assert told[2:] in " ".join((report / "report.html").read_text().split())
+
+
+def test_the_rows_of_a_file_are_dealt_into_folds(tmp_path):
+    write_letor(tmp_path)
+    rows, _ = read_folds(tmp_path / "toy")
+    write_rows(rows, tmp_path / "rows.parquet")
+    text = """kind = "letor"
+title = "One file"
+folder = "rows.parquet"
+[[rankers]]
+label = "all"
+ranker = "coordinate-ascent"
+grid = {}
+"""
+    (tmp_path / "one.toml").write_text(text)
+    with pytest.raises(InputError, match=r"rows.parquet is a file, without folds of its own"):
+        run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
+    (tmp_path / "one.toml").write_text(f"{text}[[schemes]]\nname = 'new'\nk = 3\n")
+    report = run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
+    values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
+    assert sorted(values["qid"]) == sorted(rows.query_ids)
+    assert values["fold"].nunique() == 3
+
+
+def test_too_few_queries_for_any_significance_are_told(tmp_path):
+    home = tmp_path / "one"
+    home.mkdir()
+    for part, queries in (("train", "abcdefgh"), ("vali", "ij"), ("test", "kl")):
+        lines = (f"{y} qid:{q} 1:{y} 2:{1 - y}\n" for q in queries for y in (0, 1))
+        (home / f"{part}.txt").write_text("".join(lines))
+    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
+    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
+    (tmp_path / "few.toml").write_text(f"kind = 'letor'\ntitle = 'Few'\nfolder = 'one'\n{text}")
+    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
+    verdict = " ".join((report / "verdict.txt").read_text().split())
+    assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
