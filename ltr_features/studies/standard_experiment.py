@@ -39,7 +39,8 @@ def standard_experiment(workspace: Path) -> str:
             f"{workspace} has judgements of {len(judged)} queries; an experiment needs {_N_PARTS} "
             "or more: index the collection with queries and their judgements"
         )
-    groups, times = collection.query_groups, collection.query_times
+    groups = collection.query_groups
+    times = None if collection.query_times is None else collection.query_times[judged]
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["toml"] = _toml
     source = resources.files("ltr_features.studies").joinpath(_TEMPLATE)
@@ -48,7 +49,7 @@ def standard_experiment(workspace: Path) -> str:
         folder=str((workspace / "collection").absolute()),
         text={k: v for k, v in analyzer.items() if k != "version" and v != getattr(Analyzer(), k)},
         groups=groups is not None and len({groups[q] for q in judged.tolist()}) >= _N_PARTS,
-        times=times is not None and len(np.unique(times[judged])) >= _N_PARTS,
+        times=times is not None and np.isfinite(times).all() and len(set(times)) >= _N_PARTS,
     )
 
 

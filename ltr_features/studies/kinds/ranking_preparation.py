@@ -239,8 +239,9 @@ class Preparation(Study):
             for fold in folds:
                 for what, queries in (("training", fold.train), ("validation", fold.validation)):
                     if self._orderable.isdisjoint(queries):
+                        name = split.name.partition(".")[0]  # without the number of the fit
                         raise InputError(
-                            f"split {split.name!r}, {fold.name}: none of the {len(queries)} {what} "
+                            f"split {name!r}, {fold.name}: none of the {len(queries)} {what} "
                             "queries has candidates of two different grades, as rankers need; of "
                             f"all {len(self.judged)} judged queries {len(self._orderable)} have: "
                             "judge more queries, or find more candidates"

@@ -63,9 +63,11 @@ def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
         )
         for n in (3, 6)
     )
+    some = replace(many, query_times=np.where(many.query_times > 0, many.query_times, np.nan))
     for name, known, expected in (
         ("few", few, ["query"]),
         ("many", many, ["query", "group", "time"]),
+        ("some", some, ["query", "group"]),
     ):
         workspace = make_workspace(known, tmp_path / name)
         splits = config_of(workspace, tmp_path / f"{name}-out").splits
