@@ -20,7 +20,6 @@ from letor.files import LOCK
 from letor.folds import Fold, letor_rotation
 from letor.mapped import empty_array
 from letor.missing import Missing
-from letor.rankers.rows import changed_settings, settings_of
 from letor.string_array import StringArray
 
 _ENDING = r"\.(?:(?:txt|letor|svmlight|svm|dat)(?:\.(?:gz|bz2|zst))?|parquet)"
@@ -308,6 +307,8 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
 
 def _check_made_alike(paths: list[Path], parts: Sequence[RankingData]) -> None:
     """Raise InputError if columns of a part have other settings than those of the first."""
+    from letor.rankers.rows import changed_settings, settings_of
+
     for path, part in zip(paths, parts, strict=True):
         remark = changed_settings(settings_of(parts[0]), settings_of(part))
         if remark is not None:

@@ -129,7 +129,7 @@ def test_parts_are_checked():
     pairs = Pairs(np.array([0]), np.array([0]))
     for parts, message in (
         ([np.array([0])], r"at least two .* give 4 or more folds \(one part tests,"),
-        ([np.array([0]), np.array([], dtype=np.int64)], "at least two"),
+        ([np.array([0]), np.array([], dtype=np.int64)], "1 of 2 parts of the training .* empty"),
         ([np.array([0, 1]), np.array([1])], "share a query"),
     ):
         with pytest.raises(InputError, match=message):
