@@ -52,6 +52,7 @@ def run(
 
     Example: ltr-features run workspace --out out --dry-run"""
     from ltr_features.blocks import memory_size
+    from ltr_features.columns.context import is_workspace
     from ltr_features.studies.progress import Reporter
     from ltr_features.studies.run import run_file
     from ltr_features.studies.standard_experiment import FILE
@@ -69,7 +70,7 @@ def run(
     )
     if not dry_run:
         _tell_verdict(report)
-        if (out / FILE).is_file():
+        if is_workspace(Path(experiment)):
             typer.echo(f"The experiment, to be changed in a copy and run again: {out / FILE}")
 
 
