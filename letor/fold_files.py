@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.column_names import read_rows
+from letor.column_settings import changed_settings, settings_of
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, reading
 from letor.files import LOCK
@@ -307,8 +308,6 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
 
 def _check_made_alike(paths: list[Path], parts: Sequence[RankingData]) -> None:
     """Raise InputError if columns of a part have other settings than those of the first."""
-    from letor.rankers.rows import changed_settings, settings_of
-
     for path, part in zip(paths, parts, strict=True):
         remark = changed_settings(settings_of(parts[0]), settings_of(part))
         if remark is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.column_settings import changed_settings
 from letor.dataset import GIVEN, RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
@@ -22,7 +23,6 @@ from letor.files import atomic_path, check_replaced
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
-from letor.rankers.rows import changed_settings
 from ltr_base.former import former_names
 from ltr_base.names import listed
 from ltr_features.columns.context import is_workspace

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from letor.column_settings import settings_of, warn_of_changed_settings
 from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
@@ -24,13 +25,7 @@ from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, read_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
-from letor.rankers.rows import (
-    labelled_rows,
-    rows_to_score,
-    settings_of,
-    training_rows,
-    warn_of_changed_settings,
-)
+from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 from ltr_base.names import counted, nearest
 
 FORMAT_VERSION = 1

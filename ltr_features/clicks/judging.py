@@ -59,16 +59,16 @@ class ClickJudgements:
             raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
         if self.scale is not None and not 0 < self.scale <= 1:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")
-        if self.enough.any() and self.scale is not None and self.scale <= self.average:
-            raise InputError(
-                f"scale must be above {self.average:.4g}, the average relevance, up to which the "
-                f"grade is 0; got {self.scale:g}"
-            )
         if not self.enough.any():
             best = float(self.model.evidence_.max())
             raise InputError(
                 f"no pair has {self.min_evidence:g} examinations, the most are {best:.1f}; lower "
                 "min_evidence, or get more clicks"
+            )
+        if self.scale is not None and self.scale <= self.average:
+            raise InputError(
+                f"scale must be above {self.average:.4g}, the average relevance, up to which the "
+                f"grade is 0; got {self.scale:g}"
             )
 
     @property

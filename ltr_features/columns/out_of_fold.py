@@ -163,8 +163,9 @@ def separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
     if not n:
         return []
     return [
-        f"{n:,} test queries have the same text as a training query of their fold, which gives "
-        "their judgements away: make folds with k_fold(..., groups=collection.kept_together())"
+        f"{n:,} test {'query has' if n == 1 else 'queries have'} the same text as a training query "
+        "of their fold, which gives their judgements away: make folds with k_fold(..., "
+        "groups=collection.kept_together())"
     ]
 
 

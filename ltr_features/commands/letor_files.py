@@ -125,15 +125,15 @@ def _ranked(
         values = read_row_scores(scores, rows)
         run = pd.DataFrame({"qid": rows.query_index, "score": values})
         return rows, values, score_remarks(run)
-    names, number = rows.column_names, str(column)
-    if number not in names and number.isdecimal() and 0 < int(number) <= len(names):
-        number = names[int(number) - 1]
-    if number not in names:
-        raise InputError(f"{data} has {len(names)} columns, and no column {number!r}")
-    values = rows.column(number).astype(np.float64)
+    names, name = rows.column_names, str(column)
+    if name not in names and name.isdecimal() and 0 < int(name) <= len(names):
+        name = names[int(name) - 1]
+    if name not in names:
+        raise InputError(f"{data} has {len(names)} columns, and no column {name!r}")
+    values = rows.column(name).astype(np.float64)
     if n := int(np.isnan(values).sum()):
         raise InputError(
-            f"{data}: column {number} has no value in {counted(n, 'row')}, which cannot be ranked: "
+            f"{data}: column {name} has no value in {counted(n, 'row')}, which cannot be ranked: "
             "leave them out, or write a value for them"
         )
     return rows, values, []

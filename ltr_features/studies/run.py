@@ -88,8 +88,11 @@ def _file_of(path: str | os.PathLike[str], out: Path, dry_run: bool) -> Iterator
         yield find_experiment(path)
         return
     experiment = standard_experiment(Path(path))
+    if not dry_run:
+        yield keep(experiment, out)
+        return
     with TemporaryDirectory() as folder:
-        yield keep(experiment, Path(folder) if dry_run else out)
+        yield keep(experiment, Path(folder))
 
 
 def kind_of(path: Path) -> str:

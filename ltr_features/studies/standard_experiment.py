@@ -32,7 +32,7 @@ def standard_experiment(workspace: Path) -> str:
         InputError: it is no workspace, or has fewer judged queries than an experiment needs.
     """
     context = open_workspace(workspace)
-    collection, analyzer = context.collection, asdict(context.index.analyzer)
+    collection, usual = context.collection, asdict(Analyzer())
     judged = np.unique(collection.judgements.query)
     if len(judged) < _N_PARTS:
         raise InputError(
@@ -47,7 +47,11 @@ def standard_experiment(workspace: Path) -> str:
     return environment.from_string(source.read_text(encoding="utf-8")).render(
         title=f"Do matching columns help on {collection.name}?",
         folder=str((workspace / "collection").absolute()),
-        text={k: v for k, v in analyzer.items() if k != "version" and v != getattr(Analyzer(), k)},
+        text={
+            key: value
+            for key, value in asdict(context.index.analyzer).items()
+            if key != "version" and value != usual[key]
+        },
         groups=groups is not None and len({groups[q] for q in judged.tolist()}) >= _N_PARTS,
         times=times is not None and np.isfinite(times).all() and len(set(times)) >= _N_PARTS,
     )

@@ -175,7 +175,7 @@ def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
     texts[3] = texts[0]
     append(replace(collection, query_texts=texts), write_parts(tmp_path / "a"), tmp_path / "b")
     provenance = read_rows(tmp_path / "b/Fold1/test.txt").provenance
-    assert "1 test queries have the same text as a training" in provenance["opca"]["remarks"][-1]
+    assert "1 test query has the same text as a training" in provenance["opca"]["remarks"][-1]
     assert "remarks" not in provenance["vsm"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -237,16 +238,21 @@ class Preparation(Study):
         folds = [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
         if any(system.columns for system in self.config.systems):
             for fold in folds:
-                for what, queries in (("training", fold.train), ("validation", fold.validation)):
-                    if self._orderable.isdisjoint(queries):
-                        name = split.name.partition(".")[0]  # without the number of the fit
-                        raise InputError(
-                            f"split {name!r}, {fold.name}: none of the {len(queries)} {what} "
-                            "queries has candidates of two different grades, as rankers need; of "
-                            f"all {len(self.judged)} judged queries {len(self._orderable)} have: "
-                            "judge more queries, or find more candidates"
-                        )
+                self._check_orderable(split, fold.name, "training", fold.train)
+                self._check_orderable(split, fold.name, "validation", fold.validation)
         return folds
+
+    def _check_orderable(
+        self, split: SplitConfig, fold: str, part: str, queries: Sequence[str]
+    ) -> None:
+        """Raise InputError if rankers find nothing to order in a part of a fold."""
+        if self._orderable.isdisjoint(queries):
+            name = split.name.partition(".")[0]  # without the number of the fit
+            raise InputError(
+                f"split {name!r}, {fold}: none of the {len(queries)} {part} queries has candidates "
+                f"of two different grades, as rankers need; of all {len(self.judged)} judged "
+                f"queries {len(self._orderable)} have: judge more queries, or find more candidates"
+            )
 
     @cached_property
     def _orderable(self) -> set[str]:
