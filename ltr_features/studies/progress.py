@@ -177,17 +177,21 @@ class Reporter:
 
     @contextmanager
     def stage(self, name: str, title: str = "") -> Iterator[list[str]]:
-        """Time a stage; the block appends its outcome to the list. A thread has one stage at a
-        time, and all calls of the reporter from that thread are about it."""
+        """Time a stage; the block appends its outcome to the list. All calls of the reporter from
+        a thread are about the stage that it began last."""
         outcome: list[str] = []
         start = self._clock()
         work = self._coming.pop(name, None)
+        around = self._running.get(get_ident())  # a stage that needs this one first
         self._running[get_ident()] = _Stage(title or name, start, work)
         try:
             yield outcome
         finally:
             n_running = len(self._running)
-            del self._running[get_ident()]
+            if around is None:
+                del self._running[get_ident()]
+            else:
+                self._running[get_ident()] = around
         seconds = self._clock() - start
         with self._finishing:
             self._n_done += 1

@@ -191,6 +191,14 @@ def test_logs_get_a_line_for_each_stage_and_one_a_minute(clock):
     assert lines[2].split() == ["1/1", "a", "140.0", "s", "not", "made", "yet"]
 
 
+def test_a_stage_that_needs_another_one_first_goes_on_with_its_own_line_and_error(clock):
+    shown = reporter(clock)
+    with pytest.raises(ValueError, match="its own"), shown.stage("columns"):  # noqa: PT012
+        with shown.stage("index"):
+            pass
+        raise ValueError("its own")
+
+
 def test_quiet_says_nothing(clock):
     for terminal in (False, True):
         shown = reporter(clock, shown=False, terminal=terminal)
