@@ -84,7 +84,8 @@ def bm25_retriever(context: ColumnContext) -> BM25Retriever:
 
 @dataclass(frozen=True)
 class JudgedCandidates(CandidateSource):
-    """The judged pairs, relevant or not, in the order of the judgements.
+    """The judged pairs, relevant or not, shuffled within queries: judgements often begin with the
+    relevant ones, and where scores tie, measures keep the order of the rows.
 
     Attributes:
         path: a file to use in place of the collection's, see :func:`~.files.judgement_rows`.
@@ -95,7 +96,8 @@ class JudgedCandidates(CandidateSource):
     def find(self, context: ColumnContext, extra: int) -> Found:
         collection = context.collection
         if self.path is None:
-            return Found(Pairs(collection.judgements.query, collection.judgements.document))
+            judged = collection.judgements
+            return Found(_shuffled(judged.query, judged.document))
         rows = [row for _, row in judgement_rows(self.path)]
         found = []
         for side, wanted in (
@@ -103,10 +105,11 @@ class JudgedCandidates(CandidateSource):
             ("document", collection.document_ids),
         ):
             ids = list(dict.fromkeys(row[side] for row in rows))
-            known = known_rows(ids, wanted, self.path, side)
-            of_id = dict(zip(ids, known.tolist(), strict=True))
+            rows_of = known_rows(ids, wanted, self.path, side)
+            of_id = dict(zip(ids, rows_of.tolist(), strict=True))
             found.append(np.array([of_id[row[side]] for row in rows], dtype=np.int64))
-        return _in_collection(*found)
+        known = _in_collection(*found)
+        return known._replace(pairs=_shuffled(known.pairs.query, known.pairs.document))
 
 
 @dataclass(frozen=True)
@@ -266,6 +269,12 @@ def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Fou
     """The pairs whose query and document are both known (not -1), with the number of others."""
     known = (query >= 0) & (document >= 0)
     return Found(Pairs(query[known], document[known]), int((~known).sum()))
+
+
+def _shuffled(query: NDArray[np.int64], document: NDArray[np.int64]) -> Pairs:
+    """The pairs ordered by query, and within a query at random (the same for the same pairs)."""
+    order = np.lexsort((np.random.default_rng(0).permutation(len(query)), query))
+    return Pairs(query[order], document[order])
 
 
 def best(pairs: Pairs, depth: int) -> Pairs:

@@ -66,6 +66,23 @@ def test_one_source_gives_its_own_order(context):
     assert N_QUERIES - 1 in judged.query  # a query that BM25 finds nothing for
 
 
+@pytest.mark.parametrize("from_file", [False, True])
+def test_the_order_of_judged_pairs_says_nothing_of_their_grades(tmp_path, from_file):
+    """Where scores tie, measures keep the order of the rows."""
+    collection = make_collection()
+    query, document = np.divmod(np.arange(N_QUERIES * 10), 10)
+    grade = (document < 3).astype(np.int64)
+    context = context_of(replace(collection, judgements=Judgements(query, document, grade)), 1)
+    (tmp_path / "judged.csv").write_text(
+        "qid,docno,grade\n"
+        + "".join(f"q{q},d{d},{g}\n" for q, d, g in zip(query, document, grade, strict=True))
+    )
+    found = find(context, judged={"path": str(tmp_path / "judged.csv")} if from_file else {}).pairs
+    assert sorted(listed(found)) == sorted(zip(query.tolist(), document.tolist(), strict=True))
+    places = np.arange(len(found)) % 10
+    assert places[found.document < 3].mean() == pytest.approx(4.5, abs=1.5)
+
+
 @pytest.mark.parametrize("terms", ["words", "letter-trigrams"])
 def test_a_model_gives_the_best_of_all_documents(context, terms):
     found = find(context, letters={"source": "model", "model": "vsm", "depth": 5, "terms": terms})
