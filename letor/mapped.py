@@ -15,7 +15,7 @@ from ltr_base.machine import temporary_folder_named
 from ltr_base.slices import slices
 
 #: Number of rows copied at a time.
-_BLOCK = 2**16
+ROWS_AT_ONCE = 2**16
 #: Size in bytes up to which arrays are kept in memory by default.
 HELD = 2**26
 
@@ -107,6 +107,6 @@ def filled_like(
     if not isinstance(X, np.memmap):
         return rows(slice(None))
     filled = empty_array(shape, memory=0)
-    for block in slices(shape[0], _BLOCK):
+    for block in slices(shape[0], ROWS_AT_ONCE):
         filled[block] = rows(block)
     return filled

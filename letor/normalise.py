@@ -7,8 +7,9 @@ The per-query kinds need no statistics of the training rows; ``StandardScore`` d
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.normalise import query_minmax, query_zscore
+from letor.mapped import ROWS_AT_ONCE, empty_array
 from ltr_base.names import listed
 
 
@@ -59,7 +61,7 @@ class QueryMinMax(Normaliser):
     by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
-        return replace(data, X=query_minmax(_float32(data.X), data.order, data.offsets))
+        return replace(data, X=_by_query(query_minmax, data))
 
 
 class QueryZScore(Normaliser):
@@ -73,7 +75,7 @@ class QueryZScore(Normaliser):
     by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
-        return replace(data, X=query_zscore(_float32(data.X), data.order, data.offsets))
+        return replace(data, X=_by_query(query_zscore, data))
 
 
 class StandardScore(Normaliser):
@@ -161,5 +163,15 @@ def normaliser_from_state(state: Mapping[str, Any]) -> Normaliser:
     return get_normaliser(state["name"])
 
 
-def _float32(X: NDArray[Any]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(X, dtype=np.float32)
+def _by_query(kernel: Callable[..., NDArray[np.float32]], data: RankingData) -> NDArray[np.float32]:
+    """The kernel's values of all rows; memory-mapped, from a new file, if X is."""
+    if not isinstance(data.X, np.memmap):
+        return kernel(np.ascontiguousarray(data.X, dtype=np.float32), data.order, data.offsets)
+    result = empty_array(data.X.shape, memory=0)
+    # Whole queries, those whose first row is in the same block of rows.
+    ends = np.flatnonzero(np.diff(data.offsets[:-1] // ROWS_AT_ONCE)) + 1
+    for first, end in pairwise([0, *ends, data.n_queries]):
+        rows = data.order[data.offsets[first] : data.offsets[end]]
+        offsets = data.offsets[first : end + 1] - data.offsets[first]
+        result[rows] = kernel(data.X[rows], np.arange(len(rows)), offsets)
+    return result

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from letor import normalise
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.mapped import empty_array
 from letor.normalise import NORMALISERS, get_normaliser, normaliser_from_state
 
 
@@ -43,6 +46,18 @@ def test_per_query_kinds_equal_their_twins(name, X, query):
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("name", ["minmax", "zscore"])
+def test_memory_mapped_rows_stay_mapped_with_the_same_values(name, monkeypatch):
+    monkeypatch.setattr(normalise, "ROWS_AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    X, query = rng.random((60, 3), np.float32), rng.integers(0, 9, 60).astype(str)
+    mapped = empty_array(X.shape, memory=0)
+    mapped[:] = X
+    found = get_normaliser(name).transform(replace(data_of(X, query), X=mapped)).X
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, get_normaliser(name).transform(data_of(X, query)).X)
 
 
 def test_minmax_by_hand():
