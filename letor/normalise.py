@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.normalise import query_minmax, query_zscore
-from letor.mapped import ROWS_AT_ONCE, empty_array
+from letor.mapped import ROWS_AT_ONCE, empty_array, filled_like
 from ltr_base.names import listed
 
 
 class Normaliser(ABC):
-    """Maps feature rows to feature rows of the same shape and order."""
+    """Maps feature rows to feature rows in the same order."""
 
     name: ClassVar[str]
     by_query: ClassVar[bool] = False  # whether a row's values depend on the others of its query
+    copies: ClassVar[int] = 1  # number of values that a column becomes
 
     def fit(self, data: RankingData) -> Self:
         """Learn what the normaliser needs from the training rows (most kinds need nothing)."""
@@ -34,7 +35,8 @@ class Normaliser(ABC):
 
     @abstractmethod
     def transform(self, data: RankingData) -> RankingData:
-        """The same rows with normalised X; ``data`` is not modified."""
+        """The same rows with normalised X, of ``copies`` times as many columns; ``data`` is not
+        modified."""
 
     def state(self) -> dict[str, Any]:
         """JSON-compatible state from which ``normaliser_from_state`` restores the normaliser."""
@@ -76,6 +78,32 @@ class QueryZScore(Normaliser):
 
     def transform(self, data: RankingData) -> RankingData:
         return replace(data, X=_by_query(query_zscore, data))
+
+
+class RawAndZScore(Normaliser):
+    """The columns as they are, followed by their z-scores within the query, see
+    :class:`QueryZScore`.
+
+    For trees, which split by the one or the other. Some columns mean the same for every query
+    (PageRank), others only in comparison with the query's other documents (BM25, whose size
+    depends on the number of words in the query).
+    """
+
+    name = "raw+zscore"
+    by_query = True
+    copies = 2
+
+    def transform(self, data: RankingData) -> RankingData:
+        zscore = _by_query(query_zscore, data)
+        return replace(
+            data,
+            X=filled_like(
+                data.X,
+                (len(data), 2 * data.X.shape[1]),
+                lambda rows: np.hstack([data.X[rows], zscore[rows]]),
+            ),
+            column_names=[*data.column_names, *(f"z-score of {x}" for x in data.column_names)],
+        )
 
 
 class StandardScore(Normaliser):
@@ -141,12 +169,13 @@ class StandardScore(Normaliser):
 
 
 NORMALISERS: dict[str, type[Normaliser]] = {
-    kind.name: kind for kind in (NoNormaliser, QueryMinMax, QueryZScore, StandardScore)
+    kind.name: kind
+    for kind in (NoNormaliser, QueryMinMax, QueryZScore, RawAndZScore, StandardScore)
 }
 
 
 def get_normaliser(name: str) -> Normaliser:
-    """A new, unfitted normaliser by name: none, minmax, zscore or standard.
+    """A new, unfitted normaliser by name: none, minmax, zscore, raw+zscore or standard.
 
     Raises:
         InputError: there is no normaliser of that name.

@@ -34,8 +34,8 @@ class AdaRank(LinearRanker):
         max_repeats: how often a column may be chosen, so that others get their turn.
         descending: whether columns may count negatively, too; otherwise larger values are better.
         early_stopping_rounds: rounds without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``. Sums of columns need a common
-            scale within each query.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``. Sums of
+            columns need a common scale within each query.
 
     Source: Xu, Li, "AdaRank: a boosting algorithm for information retrieval", SIGIR 2007, fig. 1.
     """

@@ -67,8 +67,8 @@ class ArrayRanker(Ranker):
         return self._score(finite(data.X[:, self._columns]))
 
     def _importance(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        gain = np.zeros(len(self.feature_names_))
-        splits = np.zeros(len(self.feature_names_), dtype=np.int64)
+        gain = np.zeros(self._n_inputs)
+        splits = np.zeros(self._n_inputs, dtype=np.int64)
         gain[self._columns], splits[self._columns] = self._importance_of_learned()
         return gain, splits
 
@@ -88,7 +88,7 @@ class ArrayRanker(Ranker):
             self._model = dict(load(path.read_bytes()))
         try:
             columns = self._model.pop("columns")
-            last = len(self.feature_names_) - 1
+            last = self._n_inputs - 1
             check_array(f"{path}: columns", columns, np.int64, (None,), least=0, most=last)
             self._columns = columns
             self._check_model(path, len(columns))

@@ -240,8 +240,8 @@ class Ranker(BaseEstimator, ABC):
             ranker = cls(**description["parameters"])
             ranker._check()
             ranker.feature_names_ = _strings(description["feature_names"])
-            ranker._load(folder, description["fitted"])
             ranker.normaliser_ = normaliser_from_state(description["normaliser"])
+            ranker._load(folder, description["fitted"])
             settings = description.get("column_settings", {})  # absent until version 0.2
             ranker.column_settings_ = {name: dict(of) for name, of in settings.items()}
         return ranker
@@ -253,7 +253,11 @@ class Ranker(BaseEstimator, ABC):
             NotFittedError: the ranker is not fitted.
         """
         self._check_fitted()
-        gain, splits = self._importance()
+        # Of all copies of a column that the normaliser makes.
+        gain, splits = (
+            np.reshape(values, (self.normaliser_.copies, -1)).sum(axis=0)
+            for values in self._importance()
+        )
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
@@ -283,7 +287,7 @@ class Ranker(BaseEstimator, ABC):
     def _predict(self, data: RankingData) -> NDArray[Any]: ...
 
     def _importance(self) -> tuple[Any, Any]:
-        """Gain and splits of each column, [p] each, in the order of ``feature_names_``."""
+        """Gain and splits of each of the ``_n_inputs`` columns that ``_fit`` got."""
         raise NotImplementedError(f"{type(self).__name__} does not define _importance")
 
     @abstractmethod
@@ -295,11 +299,16 @@ class Ranker(BaseEstimator, ABC):
 
     def _check_width(self, path: Path, n_columns: int) -> None:
         """Raise InputError if a model file has another number of columns than ``ranker.json``."""
-        named = len(self.feature_names_)
-        if n_columns != named:
+        if n_columns != self._n_inputs:
             raise InputError(
-                f"{path} has {n_columns} columns, ranker.json names {named}; one is damaged"
+                f"{path} has {n_columns} columns, ranker.json means {self._n_inputs}; one is "
+                "damaged"
             )
+
+    @property
+    def _n_inputs(self) -> int:
+        """Number of the normalised columns that ``_fit`` and ``_predict`` get."""
+        return len(self.feature_names_) * self.normaliser_.copies
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_"):

@@ -30,7 +30,7 @@ class CoordinateAscent(LinearRanker):
         n_sweeps: maximum number of sweeps per start.
         tolerance: a start ends when a sweep improves the measure by less than this.
         measure: the measure to optimise, a name that ``letor.measures.parse_measure`` knows.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
         seed: seed of the order of columns and of the random starts.
 
     Source: Metzler, Croft, "Linear feature-based models for information retrieval", Information

@@ -40,8 +40,8 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     """Export a ranker as JSON for a search engine.
 
     Args:
-        ranker: a fitted LambdaMART with ``normalise="none"``; trees do not need normalising, and
-            engines cannot normalise by query.
+        ranker: a fitted LambdaMART with ``normalise="none"``, as engines score each document by
+            itself and cannot normalise by query.
         target: "opensearch" or "elasticsearch" (both for the learning-to-rank plug-in: the request
             body that creates a model from a feature set, ``model/xgboost+json``), "solr"
             (MultipleAdditiveTreesModel) or "vespa" (LightGBM's own JSON, read by the rank feature
@@ -67,7 +67,8 @@ def of_plain_trees(ranker: Ranker) -> LambdaMART:
     if ranker.normalise != "none":
         raise InputError(
             f"the ranker was trained with normalise={ranker.normalise!r}, which an engine cannot "
-            "do; train it with normalise='none' (trees rank alike without)"
+            "do, as it scores each document by itself; train one with normalise='none' and measure "
+            "what that costs (rank measure)"
         )
     return ranker
 

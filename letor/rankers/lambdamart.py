@@ -57,7 +57,7 @@ class LambdaMART(Ranker):
         position_bias_regularization: ridge penalty on these additions.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
         seed: seed of the shuffling and of LightGBM's sampling.
         num_threads: number of threads; does not change the result.
 
@@ -93,7 +93,7 @@ class LambdaMART(Ranker):
     objective: Literal["lambdarank", "rank_xendcg"] = "lambdarank"
     n_estimators: int = 1000
     learning_rate: float = 0.05
-    num_leaves: int = 15
+    num_leaves: int = 10
     min_data_in_leaf: int = 20
     feature_fraction: float = 1.0
     bagging_fraction: float = 1.0
@@ -102,7 +102,7 @@ class LambdaMART(Ranker):
     gain: Literal["exponential", "linear"] | Sequence[float] = "exponential"
     measure: str = "ndcg@10"
     early_stopping_rounds: int = 100
-    normalise: str = "none"
+    normalise: str = "raw+zscore"
     seed: int = 0
     num_threads: int = 1
     position_bias: bool = False

@@ -150,7 +150,7 @@ class ListNet(_NetworkRanker):
         n_networks: number of networks, trained with different seeds, whose scores are averaged.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: epochs without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
         seed: seed of the initial weights and the order of the queries.
 
     Source: Cao, Qin, Liu, Tsai, Li, "Learning to rank: from pairwise approach to listwise
@@ -185,7 +185,7 @@ class RankNet(_NetworkRanker):
         n_networks: number of networks, trained with different seeds, whose scores are averaged.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: epochs without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
         seed: seed of the initial weights and the order of the queries.
 
     Source: Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, "Learning to rank using

@@ -58,7 +58,7 @@ class XGBoostLambdaMART(Ranker):
         lambdarank_bias_norm: power p of the regularisation of these effects, above 0.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore`` or ``standard``.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
         seed: seed of the shuffling and of XGBoost's sampling.
 
     Attributes:
@@ -95,7 +95,7 @@ class XGBoostLambdaMART(Ranker):
     reg_lambda: float = 1.0
     measure: str = "ndcg@10"
     early_stopping_rounds: int = 100
-    normalise: str = "none"
+    normalise: str = "raw+zscore"
     seed: int = 0
     lambdarank_unbiased: bool = False
     lambdarank_bias_norm: float = 1.0
@@ -139,7 +139,7 @@ class XGBoostLambdaMART(Ranker):
         return np.asarray(self._booster.inplace_predict(_finite(data.X), predict_type="margin"))
 
     def _importance(self) -> tuple[Any, Any]:
-        names = [f"f{j}" for j in range(len(self.feature_names_))]
+        names = [f"f{j}" for j in range(self._n_inputs)]
         gain = self._booster.get_score(importance_type="total_gain")
         splits = self._booster.get_score(importance_type="weight")
         return (

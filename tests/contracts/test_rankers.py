@@ -73,7 +73,7 @@ def scores_of(ranker, data):
 
 def test_separable_toy_reaches_ndcg_1(learner):
     ranker = learner()
-    assert ranker.fit(toy(0, 60, gap=0.2), toy(1, gap=0.2)) is ranker
+    assert ranker.fit(toy(0, 60, gap=0.2), toy(1, 120, gap=0.2)) is ranker
     held_out = toy(2, gap=0.2)
     assert Evaluator(parse_measure("ndcg@10"), held_out).mean(scores_of(ranker, held_out)) == 1
 
@@ -246,10 +246,11 @@ DEFAULTS = {
     "early_stopping_rounds=100 normalise=minmax",
     "coordinate-ascent": "n_restarts=2 n_sweeps=10 tolerance=0.001 measure=ndcg@10 "
     "normalise=minmax seed=0",
-    "lambdamart": "objective=lambdarank n_estimators=1000 learning_rate=0.05 num_leaves=15 "
+    "lambdamart": "objective=lambdarank n_estimators=1000 learning_rate=0.05 num_leaves=10 "
     "min_data_in_leaf=20 feature_fraction=1.0 bagging_fraction=1.0 lambda_l2=0.0 "
     "truncation_level=30 gain=exponential measure=ndcg@10 early_stopping_rounds=100 "
-    "normalise=none seed=0 num_threads=1 position_bias=False position_bias_regularization=0.0",
+    "normalise=raw+zscore seed=0 num_threads=1 position_bias=False "
+    "position_bias_regularization=0.0",
     "listnet": "hidden=0 label_scale=1.0 n_epochs=200 learning_rate=0.01 batch_size=16 "
     "weight_decay=0.0 n_networks=1 measure=ndcg@10 early_stopping_rounds=30 normalise=zscore "
     "seed=0",
@@ -259,7 +260,7 @@ DEFAULTS = {
     "n_networks=1 measure=ndcg@10 early_stopping_rounds=20 normalise=zscore seed=0",
     "xgboost": "objective=rank:ndcg n_estimators=1000 learning_rate=0.05 max_depth=4 "
     "min_child_weight=0.1 subsample=1.0 colsample_bytree=1.0 reg_lambda=1.0 measure=ndcg@10 "
-    "early_stopping_rounds=100 normalise=none seed=0 lambdarank_unbiased=False "
+    "early_stopping_rounds=100 normalise=raw+zscore seed=0 lambdarank_unbiased=False "
     "lambdarank_bias_norm=1.0",
 }
 

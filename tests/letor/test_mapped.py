@@ -72,7 +72,7 @@ def test_xgboost_is_not_started_on_a_disk_without_room(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", [7, 10_000])
 def test_rows_are_taken_into_a_file_of_their_own(monkeypatch, block):
-    monkeypatch.setattr(mapped, "_BLOCK", block)
+    monkeypatch.setattr(mapped, "ROWS_AT_ONCE", block)
     X = empty_array((100, 3), memory=0)
     X[...] = np.arange(300).reshape(100, 3)
     wanted = np.random.default_rng(0).permutation(100)

@@ -48,7 +48,16 @@ def test_per_query_kinds_equal_their_twins(name, X, query):
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("name", ["minmax", "zscore"])
+def test_raw_and_zscore_are_both():
+    X, query = np.float32([[1, 5], [10, 0], [3, 5], [2, 4]]), ["a", "b", "a", "a"]
+    data = data_of(X, query)
+    found = get_normaliser("raw+zscore").transform(data)
+    zscore = get_normaliser("zscore").transform(data).X
+    np.testing.assert_array_equal(found.X, np.hstack([X, zscore]))
+    assert found.column_names == ["1", "2", "z-score of 1", "z-score of 2"]
+
+
+@pytest.mark.parametrize("name", ["minmax", "zscore", "raw+zscore"])
 def test_memory_mapped_rows_stay_mapped_with_the_same_values(name, monkeypatch):
     monkeypatch.setattr(normalise, "ROWS_AT_ONCE", 7)
     rng = np.random.default_rng(0)

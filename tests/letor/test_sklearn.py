@@ -101,7 +101,7 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         ranker.predict(X.to_numpy()[:, :2], qid=qid)
     of_array = quick().fit(X.to_numpy(), y, qid=qid)
     with pytest.raises(InputError, match=r"have names \(good, more noise, noise\): give an array"):
-        of_array.predict(X)
+        of_array.predict(X, qid=qid)
 
 
 def test_infinite_values_are_refused_by_column() -> None:
@@ -112,7 +112,7 @@ def test_infinite_values_are_refused_by_column() -> None:
         with pytest.raises(InputError, match=f"^{column}: infinite values"):
             quick().fit(given, y, qid=qid)
         with pytest.raises(InputError, match=f"^{column}: infinite values"):
-            ranker.predict(given)
+            ranker.predict(given, qid=qid)
 
 
 def test_pandas_objects_have_the_same_index() -> None:

@@ -55,6 +55,8 @@ def column_contributions(
         parts = np.zeros(rows.X.shape)
         for query_rows in queries:
             parts[query_rows] = _sampled(ranker, rows.select_rows(query_rows))
+    # A column's contribution is that of all copies that the normaliser makes of it.
+    parts = parts.reshape(len(parts), ranker.normaliser_.copies, -1).sum(axis=1)
     for query_rows in queries:
         parts[query_rows] -= parts[query_rows].mean(axis=0)
     return parts
@@ -94,7 +96,7 @@ def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
     values are replaced by those of the rows column by column; each column gets the change of the
     score at its turn. One order is enough if the ranker adds up functions of single columns."""
     plain = copy.copy(ranker)
-    plain.normaliser_ = NoNormaliser()
+    plain.normaliser_, plain.feature_names_ = NoNormaliser(), list(rows.column_names)
     X = rows.X
     middle = np.sort(X, axis=0)[(len(X) - 1) // 2]  # a value that some row has; NaN sorts last
     varying = np.flatnonzero((middle != X).any(axis=0))

@@ -36,7 +36,7 @@ LINEAR = [
 RANKERS = [
     *LINEAR,
     ListNet(hidden=5, n_epochs=20, n_networks=2, normalise="standard"),
-    RankNet(hidden=[4, 3], n_epochs=20),
+    RankNet(hidden=[4, 3], n_epochs=20, normalise="raw+zscore"),
     RankBoost(n_rounds=30),
     LambdaMART(n_estimators=20, normalise="minmax"),
     XGBoostLambdaMART(n_estimators=20),
