@@ -39,7 +39,8 @@ class ScoringPipeline:
     Args:
         features: a fitted builder that has the columns of the ranker.
         ranker: a fitted ranker. With a normaliser that looks at all candidates of a query
-            ("minmax"), scores depend on the set of candidates, as they do in training.
+            ("raw+zscore", the default of LambdaMART, or "minmax"), scores depend on the set of
+            candidates, as they do in training.
 
     Warns:
         LetorWarning: the ranker was trained on columns of other settings than the builder's.

@@ -59,7 +59,7 @@ class RankBoost(ArrayRanker):
     descending: bool = False
     measure: str = "ndcg@10"
     early_stopping_rounds: int = 150
-    normalise: str = "none"
+    normalise: str = "raw+zscore"
 
     def _learn(self, train: RankingData, valid: RankingData | None) -> None:
         grades, levels = np.unique(train.y, return_inverse=True)

@@ -255,7 +255,7 @@ DEFAULTS = {
     "weight_decay=0.0 n_networks=1 measure=ndcg@10 early_stopping_rounds=30 normalise=zscore "
     "seed=0",
     "rankboost": "n_rounds=500 n_thresholds=255 learning_rate=1.0 query_weights=queries "
-    "descending=False measure=ndcg@10 early_stopping_rounds=150 normalise=none",
+    "descending=False measure=ndcg@10 early_stopping_rounds=150 normalise=raw+zscore",
     "ranknet": "hidden=16 n_epochs=200 learning_rate=0.003 batch_size=16 weight_decay=0.0 "
     "n_networks=1 measure=ndcg@10 early_stopping_rounds=20 normalise=zscore seed=0",
     "xgboost": "objective=rank:ndcg n_estimators=1000 learning_rate=0.05 max_depth=4 "
