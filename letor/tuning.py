@@ -26,7 +26,7 @@ Grid = Mapping[str, Sequence[Any]]
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "adarank": {"measure": ["map", "ndcg@10"]},
     "coordinate-ascent": {"measure": ["ndcg@10", "map"]},
-    "lambdamart": {"num_leaves": [5, 10], "min_data_in_leaf": [20, 100]},
+    "lambdamart": {"num_leaves": [4, 8], "min_data_in_leaf": [20, 100]},
     "listnet": {"label_scale": [1.0, 3.0], "learning_rate": [0.003, 0.01]},
     "rankboost": {"n_thresholds": [10, 50, 255]},
     "ranknet": {"hidden": [0, 16], "normalise": ["minmax", "zscore"]},
