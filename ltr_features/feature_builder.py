@@ -23,10 +23,12 @@ from letor.frames import check_whole, id_texts, pandas_frame
 from ltr_base.former import former_names
 from ltr_base.names import counted, listed
 from ltr_features.added_documents import AddedDocuments, Documents
+from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext, make_workspace
+from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
 from ltr_features.columns.registry import get_families
@@ -47,9 +49,9 @@ class FeatureBuilder:
         families: column families, as objects or names; or a mapping from names to parameters. By
             default ``letor46``.
         models: columns of models to train; they come after the families' columns.
-        depth: number of candidates per query in :meth:`folds`, the best by BM25.
-        candidates: other sources of candidates, ``{"bm25": {"depth": 100}, "judged": {}}``, see
-            :func:`ltr_features.candidates.candidate_sources`.
+        depth: number of candidates per query, the best by BM25.
+        candidates: sources of candidates for :meth:`folds`, ``{"bm25": {"depth": 100}, "judged":
+            {}}``, see :func:`ltr_features.candidates.candidate_sources`; BM25's depth there wins.
         models_folder: folder where trained models are kept and reused; by default none is kept.
         threads: worker threads; None for one per core. Numbers do not depend on it.
         scheduler: address of a Dask cluster whose workers fit the models of folds,
@@ -90,7 +92,6 @@ class FeatureBuilder:
             isinstance(column, LearnedColumn) for column in self.models
         ):
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
-        self.depth = depth
         self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
@@ -108,7 +109,8 @@ class FeatureBuilder:
         check_distinct(self.column_names)
         if not (isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1):
             raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
-        candidate_sources(self.candidates)
+        sources = candidate_sources(self.candidates).values()
+        self.depth: int = next((s.depth for s in sources if isinstance(s, BM25Candidates)), depth)
 
     def fit(
         self,
@@ -147,12 +149,12 @@ class FeatureBuilder:
         if unknown:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
-        parts = None
+        parts, of_fold = None, NO_FOLD
         if folds:
             fold = next((fold for fold in folds if set(fold.train) == set(wanted)), None)
             if fold is None:
                 raise InputError("folds: train_queries are not the training queries of one of them")
-            parts = train_parts(context.collection, folds, fold)
+            parts, of_fold = train_parts(context.collection, folds, fold), fold.name
         listed = any(recipe.learns_from_lists for recipe in self.models)
         pairs = choose_candidates(context, self.candidates).pairs if listed else None
         by_group = keep_groups(context.collection, folds)
@@ -168,6 +170,8 @@ class FeatureBuilder:
                 fit(columns, [parts])
             made = tracked(columns, len(columns), "models", self.progress)
             fitted = [column.fitted(rows, parts) for column in made]
+        for column in fitted:
+            column.fold = of_fold
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of an earlier fit
         remarks = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from letor.digests import check_files, folder_digest, named_files, write_digests
+from letor.digests import (
+    check_content,
+    check_files,
+    folder_digest,
+    named_files,
+    write_digests,
+    written_digests,
+)
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced, read_json
+from letor.files import atomic_path, check_replaced, parse_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
@@ -73,6 +80,7 @@ def save_features(
             "version": _VERSION,
             **described,
             **settings,
+            "fold": fitted[0].fold if fitted else None,
         }
         text = json.dumps(description, indent=1, ensure_ascii=False)
         (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
@@ -98,16 +106,19 @@ def read_features(
             file that a family reads has changed.
         OSError, KeyError, TypeError, ValueError: the folder holds no features, or is damaged.
     """
-    description = read_json(folder / FEATURES)
+    # Before the description: what adding documents changes in it, it changes before the digests.
+    written = written_digests(folder)
+    with (folder / FEATURES).open("rb") as file:
+        description = parse_json(file.read())
+        if not description.get("added") and FEATURES in written:
+            file.seek(0)
+            check_content(file, written[FEATURES])
     version = description["version"]
     if version > VERSION_ADDED:
         raise InputError(f"{folder} was made by a newer version; update this program")
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
-    # What adding documents changes can be told from damage only where none were added.
-    if not description.get("added"):
-        check_files(folder, FEATURES)
     check_files(folder, "models/*")
     restored, recipes = columns_from_json(description, folder, families, models)
     for notes in description["families"]:
@@ -120,7 +131,10 @@ def read_features(
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
-        [_fitted(recipe, path) for recipe, path in zip(recipes, paths, strict=True)],
+        [
+            _fitted(recipe, path, description.get("fold"))
+            for recipe, path in zip(recipes, paths, strict=True)
+        ],
         {"depth": description["depth"], "candidates": description.get("candidates")},
         open_workspace(folder / "workspace", threads=threads),
         bool(description.get("added")),
@@ -166,9 +180,9 @@ def columns_from_json(
     )
 
 
-def _fitted(recipe: LearnedColumn, path: Path) -> FittedColumn:
+def _fitted(recipe: LearnedColumn, path: Path, fold: str | None) -> FittedColumn:
     try:
-        return FittedColumn(recipe, recipe.kind.load(path))
+        return FittedColumn(recipe, recipe.kind.load(path), fold=fold)
     except (ValueError, FileNotFoundError) as error:  # names the file and says what to do
         raise InputError(str(error)) from None
 

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from letor.column_settings import changed_settings
 from letor.dataset import GIVEN, RankingData
-from letor.digests import write_digests
+from letor.digests import check_files, check_part, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
-from letor.files import atomic_path, check_replaced
+from letor.files import atomic_path, check_replaced, read_at_once
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
+from ltr_features.candidate_kinds import BM25Candidates
+from ltr_features.candidates import source_kind
 from ltr_features.columns.context import is_workspace
 from ltr_features.feature_builder import FeatureBuilder
 
@@ -42,7 +44,8 @@ class ScoringPipeline:
             ("minmax"), scores depend on the set of candidates, as they do in training.
 
     Warns:
-        LetorWarning: the ranker was trained on columns of other settings than the builder's.
+        LetorWarning: the ranker was trained on columns of other settings than the builder's, of
+            models of another fold, or on candidates of other sources than BM25.
 
     Raises:
         NotFittedError: the ranker is not fitted.
@@ -53,6 +56,15 @@ class ScoringPipeline:
         self.check(features, ranker)
         if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
             warnings.warn(f"the pipeline: {remark}", LetorWarning, stacklevel=2)
+        kinds = {name: source_kind(name, of) for name, of in features.candidates.items()}
+        if others := [name for name, kind in kinds.items() if kind is not BM25Candidates]:
+            warnings.warn(
+                f"the pipeline: rank takes BM25's best {features.depth} documents, not the "
+                f"candidates of {listed(others, 5)}, on which it was trained: name the documents "
+                "to rank (docnos), or train on candidates of bm25 alone",
+                LetorWarning,
+                stacklevel=2,
+            )
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
     @staticmethod
@@ -175,9 +187,20 @@ class ScoringPipeline:
             given: ``families`` and ``models`` of :meth:`FeatureBuilder.load`.
 
         Raises:
-            InputError: the folder holds no pipeline, or its ranker must be given and is not.
+            InputError: the folder holds no pipeline, or its ranker must be given and is not; or
+                features and ranker were not saved together.
         """
         folder = Path(folder)
+        return read_at_once(folder, lambda: cls._load(folder, ranker, threads, given))
+
+    @classmethod
+    def _load(
+        cls,
+        folder: Path,
+        ranker: type[Ranker] | None,
+        threads: int | None,
+        given: Mapping[str, Any],
+    ) -> Self:
         if not (folder / "features").is_dir():
             what = "is a workspace, not a" if is_workspace(folder) else "holds no"
             raise InputError(
@@ -185,6 +208,8 @@ class ScoringPipeline:
                 "`ltr-features pipeline build`, or in Python by ScoringPipeline(features, "
                 "ranker).save(FOLDER)"
             )
+        check_part(folder, "features")
+        check_files(folder, "ranker/*")
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
         load = load_ranker if ranker is None else ranker.load
         with reading(folder):

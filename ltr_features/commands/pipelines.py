@@ -67,7 +67,6 @@ def pipeline_build(
     builder = FeatureBuilder(
         build.families,
         build.recipes,
-        depth=build.candidates.get("bm25", {}).get("depth", 100),  # type: ignore[arg-type]
         candidates=build.candidates,
         models_folder=folds / "models",
         threads=threads,

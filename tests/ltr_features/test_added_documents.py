@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from toys import done, refused, run, topics
 
-from letor.digests import changed_files
+from letor.digests import changed_files, written_digests
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.lock import locked
@@ -222,6 +222,19 @@ def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
     again.save_added(tmp_path / "p")
     assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 3
     assert ScoringPipeline.load(tmp_path / "elsewhere").features.n_documents == N + 3
+
+
+def test_a_pipeline_is_loaded_while_documents_are_added(pipeline, more, tmp_path, monkeypatch):
+    pipeline.save(tmp_path / "p")
+
+    def read_then_added(folder):
+        found = written_digests(folder)
+        monkeypatch.undo()
+        more.save_added(tmp_path / "p")
+        return found
+
+    monkeypatch.setattr("ltr_features.feature_files.written_digests", read_then_added)
+    assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 2
 
 
 def test_a_held_pipeline_is_not_written(pipeline, more, tmp_path):
