@@ -30,6 +30,8 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family, is_registered
 
 _VERSION = 2
+#: The folder of what families trained on the documents' texts.
+_LEARNED = "learned"
 N = TypeVar("N", ColumnFamily, LearnedColumn)
 
 
@@ -76,6 +78,8 @@ def save_features(
         (partial / "models").mkdir()
         for column in fitted:
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
+        for family in families:
+            family.save_learned(context, partial / _LEARNED)
         description = {
             "version": _VERSION,
             **described,
@@ -119,7 +123,8 @@ def read_features(
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
-    check_files(folder, "models/*")
+    for part in ("models", _LEARNED):
+        check_files(folder, f"{part}/*")
     restored, recipes = columns_from_json(description, folder, families, models)
     for notes in description["families"]:
         for path, digest in notes.get("files", {}).items():
@@ -128,6 +133,9 @@ def read_features(
                     f"{path} is not what it was when family {notes['name']!r} was saved; restore "
                     "it, or save the features again"
                 )
+    context = open_workspace(folder / "workspace", threads=threads)
+    for family in restored:
+        family.load_learned(context, folder / _LEARNED)
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
@@ -136,7 +144,7 @@ def read_features(
             for recipe, path in zip(recipes, paths, strict=True)
         ],
         {"depth": description["depth"], "candidates": description.get("candidates")},
-        open_workspace(folder / "workspace", threads=threads),
+        context,
         bool(description.get("added")),
     )
 
