@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_base.machine import temporary_paths
+from ltr_base.machine import is_temporary, temporary_paths
 
 #: Note in a folder that names the run that holds it, removed when the run ends, see
 #: :mod:`letor.lock`. The lock itself is on a second file, which stays in a folder, because a locked
@@ -135,8 +135,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
     For files that belong together, in a folder that has more than these. The caller holds the
     folder, see :func:`letor.lock.locked`: what a killed process left there is removed.
     """
-    for left in target.glob(".new.*.partial"):
-        _remove(left)
+    remove_temporary(target, "new")
     staged, _ = temporary_paths(target / "new")
     staged.mkdir(parents=True)
     try:
@@ -231,6 +230,14 @@ def _version(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def remove_temporary(folder: Path, target: str = "*") -> None:
+    """Remove the temporary files and folders that were to become ``target`` in a folder. Whoever
+    calls it holds the folder, so that no running process still writes them."""
+    for path in folder.glob(f".{target}.*"):
+        if is_temporary(path.name):
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

@@ -128,10 +128,12 @@ def read_features(
     restored, recipes = columns_from_json(description, folder, families, models)
     for notes in description["families"]:
         for path, digest in notes.get("files", {}).items():
-            if folder_digest(path) != digest:
+            found = folder_digest(path)
+            if found != digest:
+                absent = f" (there is none, seen from {Path.cwd()})" if found == "missing" else ""
                 raise InputError(
-                    f"{path} is not what it was when family {notes['name']!r} was saved; restore "
-                    "it, or save the features again"
+                    f"{path} is not what it was when family {notes['name']!r} was saved{absent}; "
+                    "restore it, or save the features again"
                 )
     context = open_workspace(folder / "workspace", threads=threads)
     for family in restored:

@@ -19,7 +19,7 @@ from letor.column_settings import changed_settings
 from letor.dataset import GIVEN, RankingData
 from letor.digests import check_files, check_part, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
-from letor.files import atomic_path, check_replaced, read_at_once
+from letor.files import atomic_path, check_replaced, read_at_once, remove_temporary
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
@@ -167,6 +167,8 @@ class ScoringPipeline:
         if not folder.is_dir():
             raise InputError(f"{folder}: it holds no saved pipeline")
         with locked(folder):
+            for part in (folder / "features", folder):
+                remove_temporary(part)  # what a killed process left, for the folder is ours
             added.save(folder / "features")
             for part in (folder / "features", folder):
                 write_digests(part)
@@ -201,7 +203,9 @@ class ScoringPipeline:
         threads: int | None,
         given: Mapping[str, Any],
     ) -> Self:
-        if not (folder / "features").is_dir():
+        with reading(folder):
+            found = (folder / "features").is_dir()
+        if not found:
             what = "is a workspace, not a" if is_workspace(folder) else "holds no"
             raise InputError(
                 f"{folder} {what} saved pipeline; make one of folds and a trained ranker by "

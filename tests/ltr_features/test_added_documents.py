@@ -17,6 +17,7 @@ from letor.errors import InputError
 from letor.folds import k_fold
 from letor.lock import locked
 from letor.rankers import LambdaMART
+from ltr_base.machine import temporary_paths
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import Letor46
 from ssi_models.registry import MODELS
@@ -273,6 +274,17 @@ def test_an_interrupt_leaves_what_was_there_before(
     more.save_added(tmp_path / "p")
     again = ScoringPipeline.load(tmp_path / "p")
     np.testing.assert_array_equal(again.score(text, ["d4"]), more.score(text, ["d4"]))
+
+
+def test_what_a_killed_process_left_is_no_part_of_the_pipeline(pipeline, more, tmp_path):
+    pipeline.save(tmp_path / "p")
+    for target in (tmp_path / "p" / "digests.json", tmp_path / "p" / "features" / "added"):
+        left, _ = temporary_paths(target)
+        left.mkdir()
+        (left / "corpus.jsonl").touch()
+    more.save_added(tmp_path / "p")
+    assert changed_files(tmp_path / "p") == []
+    assert [path for path in (tmp_path / "p").rglob(".*") if path.name != ".locked"] == []
 
 
 def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
