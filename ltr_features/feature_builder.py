@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
-from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,15 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError, NotFittedError, reading
+from letor.errors import InputError, reading
 from letor.folds import Fold
-from letor.frames import check_whole, id_texts, pandas_frame
-from ltr_base.former import former_names
 from ltr_base.names import counted, listed
-from ltr_features.added_documents import AddedDocuments, Documents
+from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
@@ -35,6 +30,7 @@ from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_files import read_features, save_features
 from ltr_features.feature_table import FitAll, build_columns, learned_columns
+from ltr_features.fitted_builder import FittedBuilder
 from ltr_features.part_store import part_store
 from ltr_features.progress import tracked
 from ltr_features.remarks import family_remarks, grouped_remarks, warn_of
@@ -42,7 +38,7 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 
 
-class FeatureBuilder:
+class FeatureBuilder(FittedBuilder):
     """Computes columns of (query, document) rows of one collection, from families and models.
 
     Args:
@@ -70,8 +66,6 @@ class FeatureBuilder:
     Raises:
         InputError: an unknown family, an unknown parameter of one, or wrong arguments.
     """
-
-    added_: AddedDocuments | None = None
 
     def __init__(
         self,
@@ -215,116 +209,6 @@ class FeatureBuilder:
         warn_of([*of_queries, *of_candidates, *of_families, *grouped_remarks(notes)])
         return result
 
-    def transform(self, frame: Any) -> pd.DataFrame:
-        """Add the columns to the rows of a frame.
-
-        Args:
-            frame: a pandas, polars or Arrow frame with columns ``qid``, ``query`` (the text) and
-                ``docno``; other columns are kept.
-
-        Returns:
-            A new pandas frame, in the order of ``frame``, with a float32 column per feature.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: a column is missing, an unknown document, or a query id with two texts.
-        """
-        frame = pandas_frame(frame)
-        values = self.matrix(frame)
-        features = pd.DataFrame(values, columns=self.column_names, index=frame.index)
-        clash = sorted(set(features) & set(frame))
-        if clash:
-            raise InputError(f"the frame has columns {', '.join(clash)} already; rename them")
-        return pd.concat([frame, features], axis=1)
-
-    def matrix(self, frame: Any) -> NDArray[np.float32]:
-        """float32 [len(frame), n_columns]: the features alone; see :meth:`transform`."""
-        frame = check_whole(pandas_frame(frame), ["qid", "query", "docno"])
-        texts = frame[["qid", "query"]].drop_duplicates()
-        if texts["qid"].duplicated().any():
-            twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]
-            raise InputError(f"query id {twice!r} has two different texts")
-        ids = id_texts(texts["qid"], "qid")
-        query = pd.Index(texts["qid"]).get_indexer(frame["qid"])
-        return self.compute(texts["query"].tolist(), query, frame["docno"].tolist(), ids=ids)
-
-    def compute(
-        self,
-        queries: Sequence[str],
-        query: NDArray[np.integer],
-        docnos: Sequence[str],
-        *,
-        ids: Sequence[str] | None = None,
-    ) -> NDArray[np.float32]:
-        """float32 [n, n_columns]: features of the rows (queries[query[i]], docnos[i]).
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: an unknown document.
-        """
-        documents = self._documents
-        columns: list[ColumnFamily] = [*self.families, *self.fitted_]
-        rows = documents.rows(docnos)
-        return documents.compute(columns, queries, ids, np.asarray(query, np.int64), rows)
-
-    @former_names(streams="fields")
-    def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
-        """A new builder with documents added, or replaced if their ids exist already.
-
-        Everything learned from documents stays as it is, see :mod:`ltr_features.added_documents`.
-        This builder is not changed; the new one shares its data.
-
-        Args:
-            ids: distinct ids of documents.
-            fields: their texts by field, as in a collection; fields not given are empty.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: a family cannot compute added documents, or the documents are invalid.
-        """
-        return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
-
-    def _having(self, added: AddedDocuments) -> Self:
-        added.check([*self.families, *self.fitted_])
-        other = copy(self)
-        other.added_ = added
-        other.__dict__.pop("_documents", None)
-        other._prepare()
-        return other
-
-    def _prepare(self) -> None:
-        """Prepare the documents, and fail early if columns and documents do not fit together."""
-        self.compute([], np.zeros(0, np.int64), [])
-
-    def best_documents(self, query: str) -> list[str]:
-        """Ids of BM25's best ``depth`` documents for a query, best first.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-        """
-        return self._documents.best(query, self.depth)
-
-    @property
-    def n_documents(self) -> int:
-        """Number of documents, including added ones."""
-        return len(self._documents)
-
-    def unknown_documents(self, docnos: Sequence[str]) -> list[str]:
-        """Those of the ids that no document has, in the order given.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-        """
-        return [docno for docno in docnos if docno not in self._documents]
-
-    def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [n]: rows of documents by id; added documents come after all others.
-
-        Raises:
-            InputError: an unknown id.
-        """
-        return self._documents.rows(docnos)
-
     def __repr__(self) -> str:
         names, state = self.column_names, "fitted" if hasattr(self, "context_") else "not fitted"
         return f"<FeatureBuilder: {counted(len(names), 'column')} ({listed(names, 5)}), {state}>"
@@ -338,12 +222,6 @@ class FeatureBuilder:
             columns=["column", "family", "unit", "definition"],
         )
         return str(table.to_html(index=False))
-
-    @property
-    def column_names(self) -> list[str]:
-        """The features' names, in order."""
-        families = [name for family in self.families for name in family.column_names]
-        return [*families, *(recipe.name for recipe in self.models)]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the collection and its index, the fitted models and the recipes to a new folder.
@@ -395,12 +273,3 @@ class FeatureBuilder:
         )
         store = None if self.parts is None else part_store(self.parts, self.models_folder)
         return fits_on(self.scheduler, workspace, store)
-
-    def _fitted_context(self) -> ColumnContext:
-        if not hasattr(self, "context_"):
-            raise NotFittedError("this FeatureBuilder is not fitted: call fit or load")
-        return self.context_
-
-    @cached_property
-    def _documents(self) -> Documents:
-        return Documents(self._fitted_context(), self.added_)

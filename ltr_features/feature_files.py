@@ -22,7 +22,7 @@ from letor.digests import (
 from letor.errors import InputError
 from letor.files import atomic_path, check_replaced, parse_json
 from ltr_base.names import repeated
-from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
+from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -118,7 +118,7 @@ def read_features(
             file.seek(0)
             check_content(file, written[FEATURES])
     version = description["version"]
-    if version > VERSION_ADDED:
+    if version > VERSION_REMOVED:
         raise InputError(f"{folder} was made by a newer version; update this program")
     if version == 1:
         named = description["families"].items()

@@ -138,6 +138,11 @@ class ScoringPipeline:
         :meth:`FeatureBuilder.with_documents`. All other documents keep their scores to the bit."""
         return type(self)(self.features.with_documents(ids, fields), self.ranker)
 
+    def without_documents(self, ids: Sequence[str]) -> Self:
+        """A new pipeline without some documents, see :meth:`FeatureBuilder.without_documents`. All
+        other documents keep their scores to the bit."""
+        return type(self)(self.features.without_documents(ids), self.ranker)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the pipeline to a new folder: ``features`` and ``ranker``; it contains no code.
 
@@ -155,15 +160,19 @@ class ScoringPipeline:
             write_digests(partial)
 
     def save_added(self, folder: str | os.PathLike[str]) -> None:
-        """Write only the added documents, into the folder where the pipeline was saved.
+        """Write only the added documents, and which were removed, into the folder where the
+        pipeline was saved.
 
         Raises:
-            InputError: no documents were added, the folder does not hold this pipeline, or another
-                program is adding documents there or has done so since this one was loaded.
+            InputError: no documents were added or removed, the folder does not hold this pipeline,
+                or another program is adding documents there or has done so since this one was
+                loaded.
         """
         folder, added = Path(folder), self.features.added_
         if added is None:
-            raise InputError("no documents were added to this pipeline; see with_documents")
+            raise InputError(
+                "no documents were added to this pipeline or removed; see with_documents"
+            )
         if not folder.is_dir():
             raise InputError(f"{folder}: it holds no saved pipeline")
         with locked(folder):

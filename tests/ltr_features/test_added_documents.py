@@ -204,6 +204,52 @@ def test_saved_pipelines_have_their_added_documents(pipeline, more, collection, 
         ScoringPipeline.load(tmp_path / "p")
 
 
+def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, collection, tmp_path):
+    text = collection.query_texts[3]
+    gone = [*pipeline.features.best_documents(text)[:2], "copy"]
+    left = [name for name in more.features.document_ids if name not in gone]
+    fewer = more.without_documents(gone)
+    fewer.save(tmp_path / "whole")
+    more.save(tmp_path / "p")
+    (tmp_path / "gone.txt").write_text("\n".join([*gone, "nobody", gone[0]]))
+    remove = ("pipeline", "remove", tmp_path / "p", tmp_path / "gone.txt")
+    said = run(*remove)
+    assert "3 documents of" in said.stdout
+    assert "60 documents of the build, 1 of them" in said.stdout
+    assert "2 removed, 1 new" in said.stdout
+    assert "has no document 'nobody'" in said.stderr
+    assert "gone.txt names no document of" in refused(*remove)
+    assert changed_files(tmp_path / "p") == []
+    ranked = more.rank(text, 100, docnos=more.features.document_ids)["docno"]
+    for made in (fewer, *(ScoringPipeline.load(tmp_path / name) for name in ("whole", "p"))):
+        assert (made.features.document_ids, made.features.n_documents) == (left, len(left))
+        np.testing.assert_array_equal(made.score(text, left), more.score(text, left))
+        assert made.features.unknown_documents(gone) == gone
+        with pytest.raises(InputError, match=f"has no document '{gone[0]}'"):
+            made.score(text, gone)
+        found = made.features.best_documents(text)
+        assert len(found) == 12
+        assert not set(found) & set(gone)
+        again = made.rank(text, 100, docnos=left)["docno"]
+        assert list(again) == [name for name in ranked if name not in gone]
+        texts = {field: texts[:1] for field, texts in news(collection)[1].items()}
+        back = made.with_documents(["copy"], texts)
+        np.testing.assert_array_equal(back.score(text, ["copy"]), more.score(text, ["copy"]))
+        assert back.features.unknown_documents(gone) == gone[:2]
+        assert str(made.features.added_.drift()) in said.stdout
+    path = tmp_path / "p" / "features" / "features.json"
+    assert json.loads(path.read_text())["version"] == 4  # earlier programs refuse it
+    with pytest.raises(InputError, match=r"documents were added there since"):
+        more.save_added(tmp_path / "p")
+    (tmp_path / "p" / "features" / "added" / "removed.json").write_text('["nobody"]')
+    with pytest.raises(InputError, match=r"removed\.json: .*; it is damaged"):
+        ScoringPipeline.load(tmp_path / "p")
+    with pytest.raises(InputError, match="no document would be left; make a new build"):
+        fewer.without_documents(left)
+    with pytest.raises(InputError, match="has no document 'copy'"):
+        fewer.without_documents(["copy"])
+
+
 def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
     pipeline.save(tmp_path / "p")
     first, second = (ScoringPipeline.load(tmp_path / "p") for _ in range(2))
