@@ -250,6 +250,16 @@ def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, colle
         fewer.without_documents(["copy"])
 
 
+def test_candidates_are_found_below_many_that_were_removed(collection):
+    everything = FeatureBuilder(["vsm"], depth=N).fit(collection)
+    few = FeatureBuilder(["vsm"], depth=3).fit(collection)
+    order = everything.best_documents(collection.query_texts[3])
+    assert len(order) > 20
+    for n in (1, 7, 19, len(order) - 1, len(order)):
+        found = few.without_documents(order[:n]).best_documents(collection.query_texts[3])
+        assert found == order[n : n + 3]
+
+
 def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
     pipeline.save(tmp_path / "p")
     first, second = (ScoringPipeline.load(tmp_path / "p") for _ in range(2))
