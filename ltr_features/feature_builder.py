@@ -45,9 +45,9 @@ class FeatureBuilder(FittedBuilder):
         families: column families, as objects or names; or a mapping from names to parameters. By
             default ``letor46``.
         models: columns of models to train; they come after the families' columns.
-        depth: number of candidates per query, the best by BM25.
-        candidates: sources of candidates for :meth:`folds`, ``{"bm25": {"depth": 100}, "judged":
-            {}}``, see :func:`ltr_features.candidates.candidate_sources`; BM25's depth there wins.
+        depth: number of candidates per query, the best by BM25; 100 by default.
+        candidates: other sources of candidates for :meth:`folds`, ``{"bm25": {"depth": 100},
+            "judged": {}}``, see :func:`ltr_features.candidates.candidate_sources`.
         models_folder: folder where trained models are kept and reused; by default none is kept.
         threads: worker threads; None for one per core. Numbers do not depend on it.
         scheduler: address of a Dask cluster whose workers fit the models of folds,
@@ -72,7 +72,7 @@ class FeatureBuilder(FittedBuilder):
         families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]] | None = None,
         models: Sequence[LearnedColumn] = (),
         *,
-        depth: int = 100,
+        depth: int | None = None,
         candidates: Mapping[str, Mapping[str, Any]] | None = None,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
@@ -86,7 +86,19 @@ class FeatureBuilder(FittedBuilder):
             isinstance(column, LearnedColumn) for column in self.models
         ):
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
-        self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
+        if depth is not None and not (
+            isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1
+        ):
+            raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
+        alone = {"bm25": {"depth": 100 if depth is None else depth}}
+        self.candidates = alone if candidates is None else dict(candidates)
+        sources = candidate_sources(self.candidates).values()
+        known = next((s.depth for s in sources if isinstance(s, BM25Candidates)), depth)
+        if depth is not None and known != depth:
+            raise InputError(
+                f"depth={depth}: candidates give BM25 the depth {known}; leave depth out"
+            )
+        self.depth: int = 100 if known is None else known
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.scheduler = scheduler
@@ -101,10 +113,6 @@ class FeatureBuilder(FittedBuilder):
         if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
         check_distinct(self.column_names)
-        if not (isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1):
-            raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
-        sources = candidate_sources(self.candidates).values()
-        self.depth: int = next((s.depth for s in sources if isinstance(s, BM25Candidates)), depth)
 
     def fit(
         self,

@@ -135,6 +135,7 @@ def read_features(
                     f"{path} is not what it was when family {notes['name']!r} was saved{absent}; "
                     "restore it, or save the features again"
                 )
+    sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)
     for family in restored:
         family.load_learned(context, folder / _LEARNED)
@@ -145,7 +146,10 @@ def read_features(
             _fitted(recipe, path, description.get("fold"))
             for recipe, path in zip(recipes, paths, strict=True)
         ],
-        {"depth": description["depth"], "candidates": description.get("candidates")},
+        {
+            "depth": None if "bm25" in sources else description["depth"],
+            "candidates": sources or None,
+        },
         context,
         bool(description.get("added")),
     )
