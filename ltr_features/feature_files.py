@@ -71,7 +71,7 @@ def save_features(
     described = columns_to_json(families, [column.recipe for column in fitted])
     for notes in described["families"]:
         if files := _digests_of(notes):
-            notes["files"] = files
+            notes |= {"params": _absolute(notes["params"]), "files": files}
     check_replaced(folder, FEATURES, "features")
     with atomic_path(folder, kind="folder") as partial:
         make_workspace(context.collection, partial / "workspace", index=context.index)
@@ -128,12 +128,10 @@ def read_features(
     restored, recipes = columns_from_json(description, folder, families, models)
     for notes in description["families"]:
         for path, digest in notes.get("files", {}).items():
-            found = folder_digest(path)
-            if found != digest:
-                absent = f" (there is none, seen from {Path.cwd()})" if found == "missing" else ""
+            if folder_digest(path) != digest:
                 raise InputError(
-                    f"{path} is not what it was when family {notes['name']!r} was saved{absent}; "
-                    "restore it, or save the features again"
+                    f"{path} is not what it was when family {notes['name']!r} was saved; restore "
+                    "it, or save the features again"
                 )
     sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)
@@ -217,7 +215,16 @@ def _digests_of(notes: Mapping[str, Any]) -> dict[str, str]:
     """Digests of the files that a family's parameters name, but for annotations, which grow with
     new queries."""
     params = {k: v for k, v in notes.get("params", {}).items() if k != "annotations"}
-    return {path: folder_digest(path) for path in sorted(named_files(params))}
+    return {path: folder_digest(path) for path in sorted(named_files(_absolute(params)))}
+
+
+def _absolute(value: Any) -> Any:
+    """Settings with absolute paths of the files that they name: a service may start elsewhere."""
+    if isinstance(value, Mapping):
+        return {key: _absolute(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_absolute(item) for item in value]
+    return os.path.abspath(value) if named_files(value) else value
 
 
 def _plain(value: Any) -> Any:

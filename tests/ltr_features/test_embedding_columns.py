@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import gensim
 import numpy as np
 import pytest
@@ -182,6 +185,20 @@ def test_saved_builders_keep_trained_vectors(random_context, tmp_path, monkeypat
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match=rf"{path.name} is damaged: it is not the file that"):
         FeatureBuilder.load(tmp_path / "b")
+
+
+def test_saved_builders_find_files_from_other_folders(
+    random_context, vectors, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    builder = FeatureBuilder({"w2v-word": {"vectors": "tiny.vec"}}).fit(random_context)
+    builder.save("b")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    FeatureBuilder.load("../b").compute(["fox red"], np.zeros(1, int), ["d0"])
+    Path(vectors).unlink()
+    with pytest.raises(InputError, match=f"no file {re.escape(vectors)}"):
+        FeatureBuilder.load("../b")
 
 
 def test_training_reads_all_text_fields_but_no_url():
