@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
+    from letor.column_names import read_rows as read_rows
+    from letor.column_names import write_rows as write_rows
     from letor.dataset import RankingData as RankingData
     from letor.errors import InputError as InputError
     from letor.evaluation import evaluate as evaluate

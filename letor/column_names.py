@@ -19,23 +19,13 @@ from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, check_output, read_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
-from letor.svmlight import read_letor
+from letor.svmlight import COMPRESSED, names_path, read_letor
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted, nearest, repeated
 
-_TEXT_SUFFIXES = (".gz", ".bz2", ".zst")
 _OTHER_FORMATS = frozenset(
     {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
 )
-
-
-def names_path(path: str | os.PathLike[str]) -> Path:
-    """Path of a LETOR file's side file: ``train.columns.json`` for ``train.txt.zst``."""
-    path = Path(path)
-    stem = path.name
-    for suffix in _TEXT_SUFFIXES:
-        stem = stem.removesuffix(suffix)
-    return path.with_name(stem.removesuffix(".txt") + ".columns.json")
 
 
 def append_named(
@@ -200,7 +190,7 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
         return read_letor(path, **options)
     columns, missing = _read_side_file(side_file)
     _check_number(options.get("n_columns"), len(columns), side_file)
-    rows = read_letor(path, **options)
+    rows = read_letor(path, side_file=True, **options)
     named, found = counted(len(columns), "column"), rows.X.shape[1]
     if len(columns) < found:
         raise InputError(
@@ -215,7 +205,8 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
             LetorWarning,
             stacklevel=2,
         )
-        rows = read_letor(path, **{**options, "n_columns": len(columns)})
+        options["n_columns"] = len(columns)
+        rows = read_letor(path, side_file=True, **options)
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
     return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
 
@@ -224,7 +215,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
     text, whose files may have any unknown suffix."""
     path = Path(path)
-    suffix = Path(path.stem).suffix if path.suffix in _TEXT_SUFFIXES else path.suffix
+    suffix = Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
     if suffix in _OTHER_FORMATS:
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "

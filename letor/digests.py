@@ -6,11 +6,12 @@ import fnmatch
 import hashlib
 import json
 from collections.abc import Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError, reading
-from letor.files import LOCK, LOCKED, read_json
+from letor.files import LOCK, LOCKED, atomic_path, read_json
 
 #: Holds the SHA-256 of every other file of its folder, by relative path, except its lock.
 DIGESTS = "digests.json"
@@ -19,7 +20,8 @@ DIGESTS = "digests.json"
 def write_digests(folder: Path) -> None:
     """Write the digests of all files of a folder into it."""
     text = json.dumps(_digests(folder), indent=1, ensure_ascii=False)
-    (folder / DIGESTS).write_text(text + "\n", encoding="utf-8")
+    with atomic_path(folder / DIGESTS) as path:
+        path.write_text(text + "\n", encoding="utf-8")
 
 
 def changed_files(folder: Path) -> list[str]:
@@ -50,19 +52,55 @@ def check_files(folder: Path, pattern: str) -> None:
     Raises:
         InputError: a file is missing or is not as it was written.
     """
+    written = written_digests(folder)
+    for name in fnmatch.filter(written, pattern):
+        path = folder / name
+        with reading(path, "restore it, or save the whole again"), path.open("rb") as file:
+            check_content(file, written[name])
+
+
+def check_content(file: BufferedReader, digest: str) -> None:
+    """Raise InputError if an open file has another digest."""
+    if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+        raise InputError(
+            f"{file.name} is damaged: it is not the file that was saved; restore it, or save the "
+            "whole again"
+        )
+
+
+def written_digests(folder: Path) -> dict[str, str]:
+    """The digests that were written into a folder, by relative path; none in the folder of an
+    earlier version.
+
+    Raises:
+        InputError: they cannot be read.
+    """
     path = folder / DIGESTS
     if not path.is_file():
-        return
+        return {}
     with reading(path, "the digests are damaged"):
-        written = {name: str(digest) for name, digest in read_json(path).items()}
-    for name in fnmatch.filter(written, pattern):
-        file = folder / name
-        with reading(file, "restore it, or save the whole again"):
-            if file_digest(file) != written[name]:
-                raise InputError(
-                    f"{file} is damaged: it is not the file that was saved; restore it, or save "
-                    "the whole again"
-                )
+        return {name: str(digest) for name, digest in read_json(path).items()}
+
+
+def check_part(folder: Path, part: str) -> None:
+    """Check that a folder and one within it, which has digests of its own, were saved together.
+    Files that only one of them knows, and those in the part's own folder, may change later.
+
+    Raises:
+        InputError: the part is that of another folder.
+    """
+    digests = [folder / DIGESTS, folder / part / DIGESTS]
+    if not all(path.is_file() for path in digests):
+        return
+    with reading(folder, "the digests are damaged"):
+        whole, own = map(read_json, digests)
+        deep = [name for name in own if "/" in name and f"{part}/{name}" in whole]
+        other = [name for name in deep if own[name] != whole[f"{part}/{name}"]]
+    if other:
+        raise InputError(
+            f"{folder / part} is not what was saved with the rest of {folder}: {other[0]} is that "
+            "of another; restore it, or save the whole again"
+        )
 
 
 def folder_digest(folder: str) -> str:

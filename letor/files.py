@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_base.machine import temporary_paths
+from ltr_base.machine import is_temporary, temporary_paths
 
 #: Note in a folder that names the run that holds it, removed when the run ends, see
 #: :mod:`letor.lock`. The lock itself is on a second file, which stays in a folder, because a locked
 #: file cannot be read on some systems.
 LOCK, LOCKED = ".lock", ".locked"
+T = TypeVar("T")
 
 
 def read_json(path: Path) -> Any:
@@ -30,8 +33,13 @@ def read_json(path: Path) -> Any:
         OSError: the file cannot be read.
         ValueError: it is not JSON in UTF-8, or is nested too deeply for Python.
     """
+    return parse_json(path.read_bytes())
+
+
+def parse_json(content: bytes) -> Any:
+    """Parse the content of a JSON file, see :func:`read_json`."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(content.decode("utf-8"))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -82,8 +90,9 @@ def atomic_path(
 
     The caller creates a file (or, by ``kind``, a folder) at the yielded path. On any exception
     (Ctrl-C included) whatever was written there is removed and ``target`` keeps its former
-    content. An existing file is replaced in one step; an existing folder is moved aside first,
-    then removed. If ``target`` is a symbolic link, what it names is replaced, not the link.
+    content. What exists is replaced in one step, then removed; where the system cannot exchange
+    folders, an existing folder is moved aside first. If ``target`` is a symbolic link, what it
+    names is replaced, not the link.
 
     Raises:
         InputError: see :func:`check_output`.
@@ -97,17 +106,17 @@ def atomic_path(
     temporary, aside = temporary_paths(target)
     try:
         yield temporary
-        if target.is_dir():
-            os.replace(target, aside)
-            os.replace(temporary, target)
-        else:
+        if not (target.is_dir() and _exchanged(temporary, target)):
+            if target.is_dir():
+                os.replace(target, aside)
             os.replace(temporary, target)
     except OSError as error:  # a full disk names no file, and the temporary name is no help
         named = [str(name) for name in (error.filename, error.filename2) if name is not None]
         if error.errno is not None and (
             not named or any(name.startswith(str(temporary)) for name in named)
         ):
-            error.filename, error.filename2 = str(target), None
+            error.filename = str(target)
+            del error.filename2  # None would be printed
             if str(temporary) in str(error.strerror):  # Arrow's reason names it, too
                 error.strerror = os.strerror(error.errno)
         raise
@@ -126,8 +135,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
     For files that belong together, in a folder that has more than these. The caller holds the
     folder, see :func:`letor.lock.locked`: what a killed process left there is removed.
     """
-    for left in target.glob(".new.*.partial"):
-        _remove(left)
+    remove_temporary(target, "new")
     staged, _ = temporary_paths(target / "new")
     staged.mkdir(parents=True)
     try:
@@ -186,6 +194,50 @@ def check_replaced(folder: Path, mark: str, what: str) -> None:
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / mark).exists():
         raise InputError(f"{folder} is not empty and holds no {what}; name another folder")
+
+
+def _exchanged(path: Path, other: Path) -> bool:
+    """Exchange two folders in one step, if the system can (Linux); return whether it did. Whoever
+    reads meanwhile finds one of them, and so does who comes after a killed process."""
+    if sys.platform != "linux":
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return rename is not None and (
+        rename(here, os.fsencode(path), here, os.fsencode(other), exchange) == 0
+    )
+
+
+def read_at_once(folder: Path, read: Callable[[], T]) -> T:
+    """What ``read`` makes of the files of a folder; it is called again if another version took the
+    folder's place meanwhile, so that files of two versions are never taken for one."""
+    while True:
+        before = _version(folder)
+        try:
+            found = read()
+        except (OSError, ValueError):
+            if _version(folder) == before:
+                raise
+        else:
+            if _version(folder) == before:
+                return found
+
+
+def _version(folder: Path) -> tuple[int, int] | None:
+    """Identifies a folder among those that have its path one after the other."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def remove_temporary(folder: Path, target: str = "*") -> None:
+    """Remove the temporary files and folders that were to become ``target`` in a folder. Whoever
+    calls it holds the folder, so that no running process still writes them."""
+    for path in folder.glob(f".{target}.*"):
+        if is_temporary(path.name):
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

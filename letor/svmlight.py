@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -33,8 +34,20 @@ __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_let
 
 MAX_COLUMNS = 10_000
 
+#: Suffixes of compressed LETOR text.
+COMPRESSED = (".gz", ".bz2", ".zst")
+
 #: ``docid = ID`` and ``docno = ID``, even if one of them is the ID of the other.
 _DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))")
+
+
+def names_path(path: str | os.PathLike[str]) -> Path:
+    """Path of a LETOR file's side file: ``train.columns.json`` for ``train.txt.zst``."""
+    path = Path(path)
+    stem = path.name
+    for suffix in COMPRESSED:
+        stem = stem.removesuffix(suffix)
+    return path.with_name(stem.removesuffix(".txt") + ".columns.json")
 
 
 def read_letor(
@@ -50,6 +63,7 @@ def read_letor(
     comments: bool = True,
     query_sizes: Sequence[int] | None = None,
     threads: int | None = None,
+    side_file: bool = False,
 ) -> RankingData:
     """Read a LETOR / SVMlight file, plain or compressed (.gz, .bz2, .zst).
 
@@ -74,15 +88,27 @@ def read_letor(
         query_sizes: number of rows of each query, for lines without ``qid:ID``, see
             :mod:`letor.query_sizes`; ids are then 1, 2, ...
         threads: number of threads; default: all cores. The result does not depend on it.
+        side_file: whether the caller reads the side file, if there is one.
 
     Returns:
         The rows in file order; ``comments`` and ``document_ids`` are ``StringArray``, or None if
         no line has any.
 
+    Warns:
+        LetorWarning: lines were left out; or a side file beside the file gives names of columns and
+            judged documents without a row, which :func:`letor.column_names.read_rows` reads.
+
     Raises:
         InputError: no such file, damaged compression, no rows, or a bad line (with its number,
             text and reason).
     """
+    if not side_file and names_path(path).is_file():
+        warnings.warn(
+            f"{path}: {names_path(path).name} is not read, so columns have only numbers, and "
+            "measures do not count judged documents without a row; letor.read_rows reads both",
+            LetorWarning,
+            stacklevel=2,
+        )
     _check_choices(null=null, non_finite=non_finite, on_error=on_error)
     _check_options(missing, n_columns, max_columns)
     limit = n_columns or max_columns

@@ -1,20 +1,23 @@
-"""Documents added to a fitted builder, or replacing some of its own, without rebuilding it.
+"""Documents added to a fitted builder, replacing some of its own or removed, without rebuilding it.
 
 Everything learned from documents stays as it was when the ranker was trained: vocabulary, idf,
 average lengths, background models, word vectors, links, and the models. So documents of the build
 keep their feature values to the bit, and the thresholds of the ranker's trees keep their meaning.
 A new document gets the values that it would have had in the build if it had not influenced any of
-these statistics; words outside the vocabulary count only towards its lengths. :class:`Drift`
-measures how far the documents have moved away from those of the build.
+these statistics; words outside the vocabulary count only towards its lengths. A document that was
+removed is one that an empty text replaces, and that is not there for those who ask for it.
+:class:`Drift` measures how far the documents have moved away from those of the build.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection as IdCollection
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +35,12 @@ from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import WHOLE
 from ltr_features.text.index_files import HEADER
 
-#: The file that describes a saved builder; its format version once documents were added, which
-#: makes older programs refuse it; and the folder of the added documents.
-FEATURES, VERSION_ADDED, _ADDED = "features.json", 3, "added"
+#: The file that describes a saved builder; the folder of the added documents, and in it the file
+#: with the ids of those that were removed.
+FEATURES, _ADDED, _REMOVED = "features.json", "added", "removed.json"
+#: Format version of a builder once documents were added, or removed, which makes older programs
+#: refuse it.
+VERSION_ADDED, VERSION_REMOVED = 3, 4
 #: The difference of the shares of documents with HTML from which drift tells of it.
 _MORE_HTML = 0.05
 
@@ -47,6 +53,7 @@ class Drift:
         n_built: number of documents in the build.
         n_new: number of documents added under new ids.
         n_replaced: number of documents of the build that were replaced.
+        n_removed: number of documents of the build that were removed.
         unknown: share of the words of added documents that the vocabulary lacks, 0 to 1.
         mean_length, mean_length_built: mean number of words in added documents, and in the build.
         html, html_built: share of the added documents, and of the build's, that contain HTML, 0 to
@@ -56,6 +63,7 @@ class Drift:
     n_built: int
     n_new: int
     n_replaced: int
+    n_removed: int
     unknown: float
     mean_length: float
     mean_length_built: float
@@ -65,15 +73,21 @@ class Drift:
     @property
     def share(self) -> float:
         """Share of the current documents that the builder has not learned from, 0 to 1."""
-        return (self.n_new + self.n_replaced) / (self.n_built + self.n_new)
+        n = self.n_built - self.n_removed + self.n_new
+        return (self.n_new + self.n_replaced) / n
 
     def __str__(self) -> str:
+        removed = f"{self.n_removed:,} removed, " if self.n_removed else ""
         told = (
             f"{self.n_built:,} documents of the build, {self.n_replaced:,} of them replaced, "
-            f"{self.n_new:,} new: {self.share:.1%} are unknown to statistics, models and ranker; "
-            f"of the added documents' words {self.unknown:.1%} are unknown, and they have "
-            f"{self.mean_length:.1f} words where the build's have {self.mean_length_built:.1f}"
+            f"{removed}{self.n_new:,} new: {self.share:.1%} are unknown to statistics, models and "
+            "ranker"
         )
+        if self.n_new + self.n_replaced:
+            told += (
+                f"; of the added documents' words {self.unknown:.1%} are unknown, and they have "
+                f"{self.mean_length:.1f} words where the build's have {self.mean_length_built:.1f}"
+            )
         if self.html > self.html_built + _MORE_HTML:
             told += (
                 f"; {self.html:.1%} of the added documents contain HTML, {self.html_built:.1%} of "
@@ -85,16 +99,20 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class AddedDocuments:
-    """All documents that were added to a build.
+    """All documents that were added to a build, or removed.
 
     Attributes:
-        context: the context of the added documents; its ``base`` is the context of the build.
+        context: the context of the added documents; its ``base`` is the context of the build. It
+            has removed documents, too, with empty texts.
+        removed: ids of the removed documents.
         saved: digests of saved documents that are all among these: those that they were loaded
             from or added to, and those that :meth:`save` wrote.
-        replaced: int64, rows of the build's documents that they replace, in increasing order.
+        replaced: int64, rows of the build's documents that they replace, or that were removed, in
+            increasing order.
     """
 
     context: ColumnContext
+    removed: frozenset[str] = frozenset()
     saved: set[str] = field(default_factory=set)
     replaced: NDArray[np.int64] = field(init=False)
 
@@ -110,6 +128,8 @@ class AddedDocuments:
         ids: Sequence[str],
         fields: Mapping[str, Sequence[str]],
         before: AddedDocuments | None = None,
+        *,
+        removed: IdCollection[str] = (),
     ) -> AddedDocuments:
         """Add documents to those of a build.
 
@@ -118,6 +138,7 @@ class AddedDocuments:
             ids: distinct ids; earlier documents with the same ids are replaced.
             fields: texts by field; fields of the build that are not given are empty.
             before: documents added before.
+            removed: those of the ids whose documents are removed; their texts must be empty.
 
         Raises:
             InputError: no documents, duplicate ids, no text, or a field that the build lacks.
@@ -140,7 +161,10 @@ class AddedDocuments:
                 [*(old.document_ids[row] for row in kept), *added.document_ids],
                 {s: [*(old.fields[s][r] for r in kept), *added.fields[s]] for s in known},
             )
-        return cls(built.of_added(added), set() if before is None else set(before.saved))
+        if before is None:
+            return cls(built.of_added(added), frozenset(removed))
+        gone = before.removed.difference(ids).union(removed)
+        return cls(built.of_added(added), gone, set(before.saved))
 
     def check(self, columns: Sequence[ColumnFamily]) -> None:
         """Raise InputError if a family cannot compute its columns for added documents."""
@@ -153,17 +177,20 @@ class AddedDocuments:
 
     def drift(self) -> Drift:
         """Measure how far the documents have moved away from those of the build."""
-        whole = self.context.index.field(WHOLE)
-        n, n_words = len(whole.lengths), int(whole.lengths.sum())
+        whole, built = self.context.index.field(WHOLE), self.context.learned_from.collection
+        n, n_words = len(whole.lengths) - len(self.removed), int(whole.lengths.sum())
+        n_removed = int((rows_of(sorted(self.removed), built.document_ids) >= 0).sum())
+        n_replaced = len(self.replaced) - n_removed
         return Drift(
             n_built=whole.n_documents,
-            n_new=n - len(self.replaced),
-            n_replaced=len(self.replaced),
+            n_new=n - n_replaced,
+            n_replaced=n_replaced,
+            n_removed=n_removed,
             unknown=1 - int(whole.counts.sum()) / n_words if n_words else 0.0,
-            mean_length=n_words / n,
+            mean_length=n_words / max(n, 1),
             mean_length_built=whole.mean_length,
             html=self.context.collection.html_share,
-            html_built=self.context.learned_from.collection.html_share,
+            html_built=built.html_share,
         )
 
     def save(self, folder: Path) -> None:
@@ -190,10 +217,12 @@ class AddedDocuments:
         with atomic_path(folder / _ADDED, kind="folder") as partial:
             partial.mkdir()
             save_collection(self.context.collection, partial)
-        description = read_json(folder / FEATURES) | {"version": VERSION_ADDED, "added": True}
-        text = json.dumps(description, indent=1, ensure_ascii=False)
+            if self.removed:
+                _write_json(partial / _REMOVED, sorted(self.removed))
+        version = VERSION_REMOVED if self.removed else VERSION_ADDED
+        description = read_json(folder / FEATURES) | {"version": version, "added": True}
         with atomic_path(folder / FEATURES) as path:
-            path.write_text(text + "\n", encoding="utf-8")
+            _write_json(path, description)
         self.saved.update(_saved(folder))
 
     @classmethod
@@ -204,7 +233,8 @@ class AddedDocuments:
             InputError: the files are damaged or belong to another build.
         """
         saved, added = _saved(folder), load_collection(folder / _ADDED)
-        found = cls.of(built, added.document_ids, added.fields)
+        removed = _removed(folder, added.document_ids)
+        found = cls.of(built, added.document_ids, added.fields, removed=removed)
         found.saved.update(saved)
         return found
 
@@ -213,9 +243,26 @@ def _saved(folder: Path) -> set[str]:
     """The digest of the documents that were added to the builder saved in a folder, if any."""
     if not read_json(folder / FEATURES).get("added"):
         return set()
-    path = folder / _ADDED / "corpus.jsonl"
-    with reading(path):
-        return {file_digest(path)}
+    paths = [folder / _ADDED / name for name in ("corpus.jsonl", _REMOVED)]
+    with reading(paths[0]):
+        return {"".join(file_digest(path) for path in paths if path.is_file() or path is paths[0])}
+
+
+def _removed(folder: Path, ids: Sequence[str]) -> list[str]:
+    """The ids of the removed documents among those that a saved builder has in its folder of added
+    ones."""
+    path = folder / _ADDED / _REMOVED
+    if not path.is_file():
+        return []
+    with reading(path, "it is damaged"):
+        removed = read_json(path)
+        if not isinstance(removed, list) or not set(removed) <= set(ids):
+            raise ValueError("it is no list of ids among the added documents")
+    return removed
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _collection(
@@ -242,12 +289,18 @@ class Documents:
     @cached_property
     def _rows(self) -> dict[str, int]:
         ids = [*self.built.collection.document_ids]
+        removed: IdCollection[str] = ()
         if self.added is not None:
             ids += self.added.context.collection.document_ids
-        return {document: row for row, document in enumerate(ids)}  # an added document wins
+            removed = self.added.removed
+        rows = {document: row for row, document in enumerate(ids)}  # an added document wins
+        return {document: row for document, row in rows.items() if document not in removed}
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
 
     def __contains__(self, docno: object) -> bool:
         return docno in self._rows
@@ -294,11 +347,9 @@ class Documents:
         """Ids of BM25's best documents for a query, best first; replaced documents are ranked by
         their new text."""
         ids = self.built.collection.document_ids
-        replaced = np.zeros(0, np.int64) if self.added is None else self.added.replaced
-        rows, scores = _best(self.built, query, depth + len(replaced))
         if self.added is None:
-            return [ids[row] for row in rows.tolist()]
-        kept = ~np.isin(rows, replaced)
+            return [ids[row] for row in _best(self.built, query, depth)[0].tolist()]
+        rows, scores, kept = self._best_of_built(query, depth)
         added_rows, added_scores = _best(self.added.context, query, depth)
         added_ids = self.added.context.collection.document_ids
         found = [ids[row] for row in rows[kept].tolist()] + [
@@ -306,6 +357,28 @@ class Documents:
         ]
         order = np.argsort(-np.concatenate([scores[kept], added_scores]), kind="stable")
         return [found[place] for place in order[:depth].tolist()]
+
+    def _best_of_built(
+        self, query: str, depth: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Rows and scores of BM25's best documents of the build, and which of them are neither
+        replaced nor removed: at least ``depth``, if there are as many. Asking for that many more
+        than ``depth`` at once would take ten times as long once a third of many is replaced."""
+        asked = depth
+        while True:
+            asked = min(2 * asked, self._n_built)
+            rows, scores = _best(self.built, query, asked)
+            kept = self._is_current[rows]
+            if len(rows) < asked or asked == self._n_built or kept.sum() >= depth:
+                return rows, scores, kept
+
+    @cached_property
+    def _is_current(self) -> NDArray[np.bool_]:
+        """bool [number of documents of the build]: whether no added document replaces it."""
+        current = np.ones(self._n_built, dtype=np.bool_)
+        if self.added is not None:
+            current[self.added.replaced] = False
+        return current
 
 
 def _best(

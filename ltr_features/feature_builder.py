@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
-from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,25 +12,25 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError, NotFittedError, reading
+from letor.errors import InputError, reading
 from letor.folds import Fold
-from letor.frames import check_whole, id_texts, pandas_frame
-from ltr_base.former import former_names
 from ltr_base.names import counted, listed
-from ltr_features.added_documents import AddedDocuments, Documents
+from ltr_features.added_documents import AddedDocuments
+from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext, make_workspace
+from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
 from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_files import read_features, save_features
 from ltr_features.feature_table import FitAll, build_columns, learned_columns
+from ltr_features.fitted_builder import FittedBuilder
 from ltr_features.part_store import part_store
 from ltr_features.progress import tracked
 from ltr_features.remarks import family_remarks, grouped_remarks, warn_of
@@ -40,16 +38,16 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 
 
-class FeatureBuilder:
+class FeatureBuilder(FittedBuilder):
     """Computes columns of (query, document) rows of one collection, from families and models.
 
     Args:
         families: column families, as objects or names; or a mapping from names to parameters. By
             default ``letor46``.
         models: columns of models to train; they come after the families' columns.
-        depth: number of candidates per query in :meth:`folds`, the best by BM25.
-        candidates: other sources of candidates, ``{"bm25": {"depth": 100}, "judged": {}}``, see
-            :func:`ltr_features.candidates.candidate_sources`.
+        depth: number of candidates per query, the best by BM25; 100 by default.
+        candidates: other sources of candidates for :meth:`folds`, ``{"bm25": {"depth": 100},
+            "judged": {}}``, see :func:`ltr_features.candidates.candidate_sources`.
         models_folder: folder where trained models are kept and reused; by default none is kept.
         threads: worker threads; None for one per core. Numbers do not depend on it.
         scheduler: address of a Dask cluster whose workers fit the models of folds,
@@ -69,14 +67,12 @@ class FeatureBuilder:
         InputError: an unknown family, an unknown parameter of one, or wrong arguments.
     """
 
-    added_: AddedDocuments | None = None
-
     def __init__(
         self,
         families: Sequence[str | ColumnFamily] | Mapping[str, Mapping[str, Any]] | None = None,
         models: Sequence[LearnedColumn] = (),
         *,
-        depth: int = 100,
+        depth: int | None = None,
         candidates: Mapping[str, Mapping[str, Any]] | None = None,
         models_folder: str | os.PathLike[str] | None = None,
         threads: int | None = None,
@@ -90,8 +86,19 @@ class FeatureBuilder:
             isinstance(column, LearnedColumn) for column in self.models
         ):
             raise InputError("models must be a list of columns, [LearnedColumn('ssi', 'ssi')]")
-        self.depth = depth
-        self.candidates = {"bm25": {"depth": depth}} if candidates is None else dict(candidates)
+        if depth is not None and not (
+            isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1
+        ):
+            raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
+        alone = {"bm25": {"depth": 100 if depth is None else depth}}
+        self.candidates = alone if candidates is None else dict(candidates)
+        sources = candidate_sources(self.candidates).values()
+        known = next((s.depth for s in sources if isinstance(s, BM25Candidates)), depth)
+        if depth is not None and known != depth:
+            raise InputError(
+                f"depth={depth}: candidates give BM25 the depth {known}; leave depth out"
+            )
+        self.depth: int = 100 if known is None else known
         self.models_folder = None if models_folder is None else Path(models_folder)
         self.threads = threads
         self.scheduler = scheduler
@@ -106,9 +113,6 @@ class FeatureBuilder:
         if not self.families and not self.models:
             raise InputError("a builder needs a family or a model")
         check_distinct(self.column_names)
-        if not (isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1):
-            raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
-        candidate_sources(self.candidates)
 
     def fit(
         self,
@@ -147,12 +151,12 @@ class FeatureBuilder:
         if unknown:
             raise InputError(f"train_queries: the collection has no query {unknown[0]!r}")
         rows = np.array(sorted(known[query] for query in wanted), dtype=np.int64)
-        parts = None
+        parts, of_fold = None, NO_FOLD
         if folds:
             fold = next((fold for fold in folds if set(fold.train) == set(wanted)), None)
             if fold is None:
                 raise InputError("folds: train_queries are not the training queries of one of them")
-            parts = train_parts(context.collection, folds, fold)
+            parts, of_fold = train_parts(context.collection, folds, fold), fold.name
         listed = any(recipe.learns_from_lists for recipe in self.models)
         pairs = choose_candidates(context, self.candidates).pairs if listed else None
         by_group = keep_groups(context.collection, folds)
@@ -168,6 +172,8 @@ class FeatureBuilder:
                 fit(columns, [parts])
             made = tracked(columns, len(columns), "models", self.progress)
             fitted = [column.fitted(rows, parts) for column in made]
+        for column in fitted:
+            column.fold = of_fold
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of an earlier fit
         remarks = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
@@ -211,116 +217,6 @@ class FeatureBuilder:
         warn_of([*of_queries, *of_candidates, *of_families, *grouped_remarks(notes)])
         return result
 
-    def transform(self, frame: Any) -> pd.DataFrame:
-        """Add the columns to the rows of a frame.
-
-        Args:
-            frame: a pandas, polars or Arrow frame with columns ``qid``, ``query`` (the text) and
-                ``docno``; other columns are kept.
-
-        Returns:
-            A new pandas frame, in the order of ``frame``, with a float32 column per feature.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: a column is missing, an unknown document, or a query id with two texts.
-        """
-        frame = pandas_frame(frame)
-        values = self.matrix(frame)
-        features = pd.DataFrame(values, columns=self.column_names, index=frame.index)
-        clash = sorted(set(features) & set(frame))
-        if clash:
-            raise InputError(f"the frame has columns {', '.join(clash)} already; rename them")
-        return pd.concat([frame, features], axis=1)
-
-    def matrix(self, frame: Any) -> NDArray[np.float32]:
-        """float32 [len(frame), n_columns]: the features alone; see :meth:`transform`."""
-        frame = check_whole(pandas_frame(frame), ["qid", "query", "docno"])
-        texts = frame[["qid", "query"]].drop_duplicates()
-        if texts["qid"].duplicated().any():
-            twice = texts.loc[texts["qid"].duplicated(), "qid"].iloc[0]
-            raise InputError(f"query id {twice!r} has two different texts")
-        ids = id_texts(texts["qid"], "qid")
-        query = pd.Index(texts["qid"]).get_indexer(frame["qid"])
-        return self.compute(texts["query"].tolist(), query, frame["docno"].tolist(), ids=ids)
-
-    def compute(
-        self,
-        queries: Sequence[str],
-        query: NDArray[np.integer],
-        docnos: Sequence[str],
-        *,
-        ids: Sequence[str] | None = None,
-    ) -> NDArray[np.float32]:
-        """float32 [n, n_columns]: features of the rows (queries[query[i]], docnos[i]).
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: an unknown document.
-        """
-        documents = self._documents
-        columns: list[ColumnFamily] = [*self.families, *self.fitted_]
-        rows = documents.rows(docnos)
-        return documents.compute(columns, queries, ids, np.asarray(query, np.int64), rows)
-
-    @former_names(streams="fields")
-    def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
-        """A new builder with documents added, or replaced if their ids exist already.
-
-        Everything learned from documents stays as it is, see :mod:`ltr_features.added_documents`.
-        This builder is not changed; the new one shares its data.
-
-        Args:
-            ids: distinct ids of documents.
-            fields: their texts by field, as in a collection; fields not given are empty.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-            InputError: a family cannot compute added documents, or the documents are invalid.
-        """
-        return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
-
-    def _having(self, added: AddedDocuments) -> Self:
-        added.check([*self.families, *self.fitted_])
-        other = copy(self)
-        other.added_ = added
-        other.__dict__.pop("_documents", None)
-        other._prepare()
-        return other
-
-    def _prepare(self) -> None:
-        """Prepare the documents, and fail early if columns and documents do not fit together."""
-        self.compute([], np.zeros(0, np.int64), [])
-
-    def best_documents(self, query: str) -> list[str]:
-        """Ids of BM25's best ``depth`` documents for a query, best first.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-        """
-        return self._documents.best(query, self.depth)
-
-    @property
-    def n_documents(self) -> int:
-        """Number of documents, including added ones."""
-        return len(self._documents)
-
-    def unknown_documents(self, docnos: Sequence[str]) -> list[str]:
-        """Those of the ids that no document has, in the order given.
-
-        Raises:
-            NotFittedError: before ``fit`` or ``load``.
-        """
-        return [docno for docno in docnos if docno not in self._documents]
-
-    def document_rows(self, docnos: Sequence[str]) -> NDArray[np.int64]:
-        """int64 [n]: rows of documents by id; added documents come after all others.
-
-        Raises:
-            InputError: an unknown id.
-        """
-        return self._documents.rows(docnos)
-
     def __repr__(self) -> str:
         names, state = self.column_names, "fitted" if hasattr(self, "context_") else "not fitted"
         return f"<FeatureBuilder: {counted(len(names), 'column')} ({listed(names, 5)}), {state}>"
@@ -334,12 +230,6 @@ class FeatureBuilder:
             columns=["column", "family", "unit", "definition"],
         )
         return str(table.to_html(index=False))
-
-    @property
-    def column_names(self) -> list[str]:
-        """The features' names, in order."""
-        families = [name for family in self.families for name in family.column_names]
-        return [*families, *(recipe.name for recipe in self.models)]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the collection and its index, the fitted models and the recipes to a new folder.
@@ -391,12 +281,3 @@ class FeatureBuilder:
         )
         store = None if self.parts is None else part_store(self.parts, self.models_folder)
         return fits_on(self.scheduler, workspace, store)
-
-    def _fitted_context(self) -> ColumnContext:
-        if not hasattr(self, "context_"):
-            raise NotFittedError("this FeatureBuilder is not fitted: call fit or load")
-        return self.context_
-
-    @cached_property
-    def _documents(self) -> Documents:
-        return Documents(self._fitted_context(), self.added_)

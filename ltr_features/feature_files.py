@@ -11,11 +11,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from letor.digests import check_files, folder_digest, named_files, write_digests
+from letor.digests import (
+    check_content,
+    check_files,
+    folder_digest,
+    named_files,
+    write_digests,
+    written_digests,
+)
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced, read_json
+from letor.files import atomic_path, check_replaced, parse_json
 from ltr_base.names import repeated
-from ltr_features.added_documents import FEATURES, VERSION_ADDED, AddedDocuments
+from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -23,6 +30,8 @@ from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family, is_registered
 
 _VERSION = 2
+#: The folder of what families trained on the documents' texts.
+_LEARNED = "learned"
 N = TypeVar("N", ColumnFamily, LearnedColumn)
 
 
@@ -62,17 +71,20 @@ def save_features(
     described = columns_to_json(families, [column.recipe for column in fitted])
     for notes in described["families"]:
         if files := _digests_of(notes):
-            notes["files"] = files
+            notes |= {"params": _absolute(notes["params"]), "files": files}
     check_replaced(folder, FEATURES, "features")
     with atomic_path(folder, kind="folder") as partial:
         make_workspace(context.collection, partial / "workspace", index=context.index)
         (partial / "models").mkdir()
         for column in fitted:
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
+        for family in families:
+            family.save_learned(context, partial / _LEARNED)
         description = {
             "version": _VERSION,
             **described,
             **settings,
+            "fold": fitted[0].fold if fitted else None,
         }
         text = json.dumps(description, indent=1, ensure_ascii=False)
         (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
@@ -98,17 +110,21 @@ def read_features(
             file that a family reads has changed.
         OSError, KeyError, TypeError, ValueError: the folder holds no features, or is damaged.
     """
-    description = read_json(folder / FEATURES)
+    # Before the description: what adding documents changes in it, it changes before the digests.
+    written = written_digests(folder)
+    with (folder / FEATURES).open("rb") as file:
+        description = parse_json(file.read())
+        if not description.get("added") and FEATURES in written:
+            file.seek(0)
+            check_content(file, written[FEATURES])
     version = description["version"]
-    if version > VERSION_ADDED:
+    if version > VERSION_REMOVED:
         raise InputError(f"{folder} was made by a newer version; update this program")
     if version == 1:
         named = description["families"].items()
         description["families"] = [{"name": n, "params": params} for n, params in named]
-    # What adding documents changes can be told from damage only where none were added.
-    if not description.get("added"):
-        check_files(folder, FEATURES)
-    check_files(folder, "models/*")
+    for part in ("models", _LEARNED):
+        check_files(folder, f"{part}/*")
     restored, recipes = columns_from_json(description, folder, families, models)
     for notes in description["families"]:
         for path, digest in notes.get("files", {}).items():
@@ -117,12 +133,22 @@ def read_features(
                     f"{path} is not what it was when family {notes['name']!r} was saved; restore "
                     "it, or save the features again"
                 )
+    sources = description.get("candidates") or {}
+    context = open_workspace(folder / "workspace", threads=threads)
+    for family in restored:
+        family.load_learned(context, folder / _LEARNED)
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,
-        [_fitted(recipe, path) for recipe, path in zip(recipes, paths, strict=True)],
-        {"depth": description["depth"], "candidates": description.get("candidates")},
-        open_workspace(folder / "workspace", threads=threads),
+        [
+            _fitted(recipe, path, description.get("fold"))
+            for recipe, path in zip(recipes, paths, strict=True)
+        ],
+        {
+            "depth": None if "bm25" in sources else description["depth"],
+            "candidates": sources or None,
+        },
+        context,
         bool(description.get("added")),
     )
 
@@ -166,9 +192,9 @@ def columns_from_json(
     )
 
 
-def _fitted(recipe: LearnedColumn, path: Path) -> FittedColumn:
+def _fitted(recipe: LearnedColumn, path: Path, fold: str | None) -> FittedColumn:
     try:
-        return FittedColumn(recipe, recipe.kind.load(path))
+        return FittedColumn(recipe, recipe.kind.load(path), fold=fold)
     except (ValueError, FileNotFoundError) as error:  # names the file and says what to do
         raise InputError(str(error)) from None
 
@@ -189,7 +215,16 @@ def _digests_of(notes: Mapping[str, Any]) -> dict[str, str]:
     """Digests of the files that a family's parameters name, but for annotations, which grow with
     new queries."""
     params = {k: v for k, v in notes.get("params", {}).items() if k != "annotations"}
-    return {path: folder_digest(path) for path in sorted(named_files(params))}
+    return {path: folder_digest(path) for path in sorted(named_files(_absolute(params)))}
+
+
+def _absolute(value: Any) -> Any:
+    """Settings with absolute paths of the files that they name: a service may start elsewhere."""
+    if isinstance(value, Mapping):
+        return {key: _absolute(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_absolute(item) for item in value]
+    return os.path.abspath(value) if named_files(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from letor.column_settings import changed_settings
 from letor.dataset import GIVEN, RankingData
-from letor.digests import write_digests
+from letor.digests import check_files, check_part, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
-from letor.files import atomic_path, check_replaced
+from letor.files import atomic_path, check_replaced, read_at_once, remove_temporary
 from letor.lock import locked
 from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
+from ltr_features.candidate_kinds import BM25Candidates
+from ltr_features.candidates import source_kind
 from ltr_features.columns.context import is_workspace
 from ltr_features.feature_builder import FeatureBuilder
 
@@ -43,7 +45,8 @@ class ScoringPipeline:
             candidates, as they do in training.
 
     Warns:
-        LetorWarning: the ranker was trained on columns of other settings than the builder's.
+        LetorWarning: the ranker was trained on columns of other settings than the builder's, of
+            models of another fold, or on candidates of other sources than BM25.
 
     Raises:
         NotFittedError: the ranker is not fitted.
@@ -54,6 +57,15 @@ class ScoringPipeline:
         self.check(features, ranker)
         if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
             warnings.warn(f"the pipeline: {remark}", LetorWarning, stacklevel=2)
+        kinds = {name: source_kind(name, of) for name, of in features.candidates.items()}
+        if others := [name for name, kind in kinds.items() if kind is not BM25Candidates]:
+            warnings.warn(
+                f"the pipeline: rank takes BM25's best {features.depth} documents, not the "
+                f"candidates of {listed(others, 5)}, on which it was trained: name the documents "
+                "to rank (docnos), or train on candidates of bm25 alone",
+                LetorWarning,
+                stacklevel=2,
+            )
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 
     @staticmethod
@@ -127,6 +139,11 @@ class ScoringPipeline:
         :meth:`FeatureBuilder.with_documents`. All other documents keep their scores to the bit."""
         return type(self)(self.features.with_documents(ids, fields), self.ranker)
 
+    def without_documents(self, ids: Sequence[str]) -> Self:
+        """A new pipeline without some documents, see :meth:`FeatureBuilder.without_documents`. All
+        other documents keep their scores to the bit."""
+        return type(self)(self.features.without_documents(ids), self.ranker)
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the pipeline to a new folder: ``features`` and ``ranker``; it contains no code.
 
@@ -144,18 +161,24 @@ class ScoringPipeline:
             write_digests(partial)
 
     def save_added(self, folder: str | os.PathLike[str]) -> None:
-        """Write only the added documents, into the folder where the pipeline was saved.
+        """Write only the added documents, and which were removed, into the folder where the
+        pipeline was saved.
 
         Raises:
-            InputError: no documents were added, the folder does not hold this pipeline, or another
-                program is adding documents there or has done so since this one was loaded.
+            InputError: no documents were added or removed, the folder does not hold this pipeline,
+                or another program is adding documents there or has done so since this one was
+                loaded.
         """
         folder, added = Path(folder), self.features.added_
         if added is None:
-            raise InputError("no documents were added to this pipeline; see with_documents")
+            raise InputError(
+                "no documents were added to this pipeline or removed; see with_documents"
+            )
         if not folder.is_dir():
             raise InputError(f"{folder}: it holds no saved pipeline")
         with locked(folder):
+            for part in (folder / "features", folder):
+                remove_temporary(part)  # what a killed process left, for the folder is ours
             added.save(folder / "features")
             for part in (folder / "features", folder):
                 write_digests(part)
@@ -176,16 +199,31 @@ class ScoringPipeline:
             given: ``families`` and ``models`` of :meth:`FeatureBuilder.load`.
 
         Raises:
-            InputError: the folder holds no pipeline, or its ranker must be given and is not.
+            InputError: the folder holds no pipeline, or its ranker must be given and is not; or
+                features and ranker were not saved together.
         """
         folder = Path(folder)
-        if not (folder / "features").is_dir():
+        return read_at_once(folder, lambda: cls._load(folder, ranker, threads, given))
+
+    @classmethod
+    def _load(
+        cls,
+        folder: Path,
+        ranker: type[Ranker] | None,
+        threads: int | None,
+        given: Mapping[str, Any],
+    ) -> Self:
+        with reading(folder):
+            found = (folder / "features").is_dir()
+        if not found:
             what = "is a workspace, not a" if is_workspace(folder) else "holds no"
             raise InputError(
                 f"{folder} {what} saved pipeline; make one of folds and a trained ranker by "
                 "`ltr-features pipeline build`, or in Python by ScoringPipeline(features, "
                 "ranker).save(FOLDER)"
             )
+        check_part(folder, "features")
+        check_files(folder, "ranker/*")
         features = FeatureBuilder.load(folder / "features", threads=threads, **given)
         load = load_ranker if ranker is None else ranker.load
         with reading(folder):

@@ -24,6 +24,7 @@ ltr_features.studies.statistics ltr_features.studies
 ltr_features.pyterrier ltr_features.serving
 ltr_features.scoring ltr_features.sample ltr_features.featuresets
 ltr_features.feature_builder ltr_features.pipeline
+ltr_features.fitted_builder
 ltr_features.column_workers ltr_features.rank_workers
 ltr_features.blocks ltr_features.stored_folds ltr_features.fold_columns
 ltr_features.feature_files

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.frames import check_same_index
-from ltr_base.names import listed
+from ltr_base.names import counted, listed
 
 #: Names of labels and ids in frames, lower-case, which are never those of features.
 _BESIDE_FEATURES = ("label", "qid", "query_id", "docno", "docid", "doc_id", "document_id")
@@ -70,8 +70,12 @@ def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
         return with_columns(_filled_with_warning(X, names, "rows to score"), names, "rows to score")
     n = len(X)
     data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
-    is_array = not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__")
-    if is_array and data.X.shape[1] == len(names):
+    if not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__"):
+        if data.X.shape[1] != len(names):
+            raise InputError(
+                f"rows to score: the array has {counted(data.X.shape[1], 'column')}, the training "
+                f"rows have {len(names)}, in the order of ranker.feature_names_"
+            )
         data = RankingData(data.X, data.y, data.query_ids, data.query_index, names)
     return with_columns(data, names, "rows to score")
 

@@ -111,6 +111,14 @@ class ColumnFamily(ABC):
         """Raise InputError if ``compute`` cannot work in this context; all families are checked
         before any of them computes."""
 
+    def save_learned(self, context: ColumnContext, folder: Path) -> None:  # noqa: B027
+        """Write what the family trains on the documents' texts into the folder of a saved builder,
+        for :meth:`load_learned`: another machine may not train the same bits. By default
+        nothing."""
+
+    def load_learned(self, context: ColumnContext, folder: Path) -> None:  # noqa: B027
+        """Put what :meth:`save_learned` wrote, if it is there, into the context's cache."""
+
     def absent(self, context: ColumnContext) -> dict[str, str]:
         """Map the name of each column that is 0 throughout, because the collection lacks its
         source, to the reason in one line. By default: columns of fields that are missing."""

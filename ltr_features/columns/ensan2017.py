@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,6 +69,14 @@ class Ensan2017(ColumnFamily):
     def check(self, context: ColumnContext) -> None:
         for part in self.parts:
             part.check(context)
+
+    def save_learned(self, context: ColumnContext, folder: Path) -> None:
+        for part in self.parts:
+            part.save_learned(context, folder)
+
+    def load_learned(self, context: ColumnContext, folder: Path) -> None:
+        for part in self.parts:
+            part.load_learned(context, folder)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         return [n for part in self.parts for n in part.n_missing(context, pairs)]

@@ -26,6 +26,9 @@ from ssi_models.base import MatchingModel
 from ssi_models.registry import load_model
 from ssi_models.representation import CachedDocuments
 
+#: The fold of a model that learned from other queries than the training queries of one.
+NO_FOLD = "none"
+
 
 def model_texts(context: ColumnContext, recipe: LearnedColumn) -> TermSpace:
     """The queries and documents of a context as the rows that a column's model is fitted on and
@@ -40,17 +43,21 @@ class FittedColumn(ColumnFamily):
 
     Args:
         recipe: the recipe of the column. model: the fitted model.
+        fold: the name of the fold whose training judgements the model learned from, NO_FOLD for
+            those of other queries, None if it is unknown.
 
     Raises:
         InputError: the model is not of the recipe's kind.
     """
 
-    def __init__(self, recipe: LearnedColumn, model: MatchingModel) -> None:
+    def __init__(
+        self, recipe: LearnedColumn, model: MatchingModel, *, fold: str | None = None
+    ) -> None:
         if not isinstance(model, recipe.kind):
             raise InputError(
                 f"column {recipe.name!r} needs a model {recipe.kind.name!r}, got {model.name!r}"
             )
-        self.recipe, self.model = recipe, model
+        self.recipe, self.model, self.fold = recipe, model, fold
         known = set(recipe.kind.scoring_params)
         model.set_params(**{k: v for k, v in recipe.all_params.items() if k in known})
         self._documents: WeakKeyDictionary[TermIndex, CachedDocuments] = WeakKeyDictionary()
@@ -81,7 +88,7 @@ class FittedColumn(ColumnFamily):
         return self.model.remarks
 
     def settings(self, context: ColumnContext) -> dict[str, Any]:
-        return self.recipe.settings(context)
+        return self.recipe.settings(context, self.fold)
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """Score the pairs: float32 [n, 1]. The documents' representations are computed once per

@@ -196,9 +196,13 @@ class LearnedColumn:
             field=self.field,
         )
 
-    def settings(self, context: ColumnContext) -> dict[str, Any]:
+    def settings(self, context: ColumnContext, fold: str | None = None) -> dict[str, Any]:
         """What decides the column's values besides texts and judgements, for its provenance, see
-        :data:`letor.dataset.SETTINGS`."""
+        :data:`letor.dataset.SETTINGS`.
+
+        Args:
+            fold: the fold whose training judgements the model learned from; None if unknown.
+        """
         recipe = {
             "text analysis": str(context.index.analyzer),
             "model": self.kind.name,
@@ -206,7 +210,8 @@ class LearnedColumn:
             "terms": self.terms,
             "min_document_frequency": self.min_document_frequency,
         }
-        return recipe | plain_settings(self.kind.default_params() | self.all_params)
+        settings = recipe | plain_settings(self.kind.default_params() | self.all_params)
+        return settings if fold is None or not self.looks_at_labels else settings | {"fold": fold}
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -220,10 +225,7 @@ class LearnedColumn:
 
     def provenance_in(self, context: ColumnContext, fold: str) -> dict[str, Any]:
         """The provenance of a fold's column in a LETOR file."""
-        settings = self.settings(context)
-        if self.looks_at_labels:
-            settings["fold"] = fold
-        return {**self.provenance, "fold": fold, SETTINGS: settings}
+        return {**self.provenance, "fold": fold, SETTINGS: self.settings(context, fold)}
 
     @property
     def _trained_on(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,6 @@ from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TRAINED_ON, TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens, unit_rows
 from ltr_features.text.term_counts import renumbered
-
-T = TypeVar("T", WordVectors, Doc2Vec)
 
 #: Given instead of a file name: train on the collection.
 TRAIN = "train"
@@ -38,6 +38,7 @@ class _Source:
 
     _parameter: ClassVar[str]
     _called: ClassVar[str]
+    _kind: ClassVar[type[WordVectors] | type[Doc2Vec]]
 
     def __post_init__(self) -> None:
         TrainingSettings.of(self)  # checks them
@@ -59,13 +60,40 @@ class _Source:
         file: str = getattr(self, self._parameter)
         return file
 
-    def _trained(self, context: ColumnContext, kind: type[T]) -> T:
-        """The vectors or model, trained on the documents' texts or loaded from the folder."""
-        # gensim takes seconds to import; files do not need it.
-        from ltr_features.embeddings.training import trained
+    @property
+    def model_key(self) -> tuple[object, ...]:
+        """A cache key that is equal for sources of the same vectors or model."""
+        raise NotImplementedError
 
-        analyzer, settings = context.index.analyzer, TrainingSettings.of(self)
-        return trained(kind, context.collection, analyzer, settings, self.folder)
+    def save_learned(self, context: ColumnContext, folder: Path) -> None:
+        path = self._stored(folder)
+        if self._file == TRAIN and not path.is_file():  # families may share what is trained
+            self._trained(context).save(path)
+
+    def load_learned(self, context: ColumnContext, folder: Path) -> None:
+        path = self._stored(folder)
+        if self._file == TRAIN and path.is_file():
+            context.cached(self.model_key, lambda: self._kind.load(path))
+
+    def _stored(self, folder: Path) -> Path:
+        settings = json.dumps(asdict(TrainingSettings.of(self)), default=np.generic.item)
+        digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+        return folder / f"{self._kind.__name__.lower()}-{digest}{SUFFIX}"
+
+    def _trained(self, context: ColumnContext) -> Any:
+        """The vectors or model of the documents' texts: trained once per context, and once per
+        folder, or those that :meth:`load_learned` found."""
+
+        kind: Any = self._kind
+
+        def train() -> Any:
+            # gensim takes seconds to import; files do not need it.
+            from ltr_features.embeddings.training import trained
+
+            analyzer, settings = context.index.analyzer, TrainingSettings.of(self)
+            return trained(kind, context.collection, analyzer, settings, self.folder)
+
+        return context.cached(self.model_key, train)
 
 
 @dataclass(frozen=True)
@@ -89,6 +117,11 @@ class WordVectorSource(_Source):
 
     _parameter: ClassVar[str] = "vectors"
     _called: ClassVar[str] = "vector file"
+    _kind = WordVectors
+
+    @property
+    def model_key(self) -> tuple[object, ...]:
+        return ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
 
     def load(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
         """float32 [len(tokens), dimension]: unit vectors, 0 for tokens without a vector.
@@ -97,9 +130,7 @@ class WordVectorSource(_Source):
         """
         context = context.learned_from
         if self.vectors == TRAIN:
-            key = ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
-            made = context.cached(key, lambda: self._trained(context, WordVectors))
-            return made.rows_for(tokens)
+            return cast("NDArray[np.float32]", self._trained(context).rows_for(tokens))
         analyzer = context.index.analyzer
         if Path(self.vectors).suffix != SUFFIX:
             return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
@@ -133,17 +164,17 @@ class Doc2VecSource(_Source):
 
     _parameter: ClassVar[str] = "model"
     _called: ClassVar[str] = "doc2vec model"
+    _kind = Doc2Vec
 
     def load(self, context: ColumnContext) -> Doc2Vec:
         """The model, trained on the documents' texts once per context, and once per folder."""
         context = context.learned_from
         if self.model == TRAIN:
-            return context.cached(self.model_key, lambda: self._trained(context, Doc2Vec))
+            return cast("Doc2Vec", self._trained(context))
         return context.cached(self.model_key, lambda: Doc2Vec.load(self.model))
 
     @property
     def model_key(self) -> tuple[object, ...]:
-        """A cache key that is equal for sources of the same model."""
         return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
 
     def text_vectors(

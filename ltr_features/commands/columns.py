@@ -113,7 +113,10 @@ def columns_build(
     model: Models = None,
     param: Params = None,
     recipe: Recipes = None,
-    depth: Annotated[int, typer.Option(min=1, help="Candidates per query, by BM25.")] = 100,
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates per query, by BM25.", show_default="100"),
+    ] = None,
     candidates: Annotated[
         list[str] | None,
         typer.Option(
@@ -251,10 +254,15 @@ def families_of(
     return [get_family(name, **by_family.get(name, {})) for name in names]
 
 
-def _candidates(given: Sequence[str], depth: int) -> dict[str, dict[str, object]]:
+def _candidates(given: Sequence[str], depth: int | None) -> dict[str, dict[str, object]]:
     """Settings of candidate sources; BM25 alone if none is named."""
+    if given and depth is not None:
+        raise InputError(
+            "--depth is for BM25 alone; with --candidates give each source its depth, "
+            f"bm25.depth={depth}"
+        )
     found = settings([c if "=" in c else f"{c}={{}}" for c in given], "candidates")
-    return found or {"bm25": {"depth": depth}}
+    return found or {"bm25": {"depth": 100 if depth is None else depth}}
 
 
 def recipes_of(

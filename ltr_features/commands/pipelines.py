@@ -18,7 +18,9 @@ from ltr_features.commands.options import (
     tell_replaced,
 )
 
-app = typer.Typer(help="Pipelines that rank: build them, add documents.", no_args_is_help=True)
+app = typer.Typer(
+    help="Pipelines that rank: build them, add and remove documents.", no_args_is_help=True
+)
 
 
 @app.command("build")
@@ -67,7 +69,6 @@ def pipeline_build(
     builder = FeatureBuilder(
         build.families,
         build.recipes,
-        depth=build.candidates.get("bm25", {}).get("depth", 100),  # type: ignore[arg-type]
         candidates=build.candidates,
         models_folder=folds / "models",
         threads=threads,
@@ -146,6 +147,38 @@ def pipeline_add(
         typer.echo(str(added.drift()))
 
 
+@app.command("remove")
+def pipeline_remove(
+    folder: Annotated[Path, typer.Argument(help="Folder that `ScoringPipeline.save` wrote.")],
+    ids: Annotated[
+        Path, typer.Argument(help="A text file with the id of a document on each line.")
+    ],
+    threads: Threads = 1,
+) -> None:
+    """Remove documents from a saved pipeline, without rebuilding it: statistics, vectors, models
+    and ranker stay as they are, and so do all other scores. The command reports ids that no
+    document has.
+
+    Example: ltr-features pipeline remove service sold-out.txt"""
+    from letor.compression import text_lines
+    from ltr_features.scoring import ScoringPipeline
+
+    named = list(dict.fromkeys(line for _, line in text_lines(ids) if line.strip()))
+    pipeline = ScoringPipeline.load(folder, threads=threads)
+    unknown = pipeline.features.unknown_documents(named)
+    known = sorted(set(named) - set(unknown))
+    if not known:
+        raise InputError(f"{ids} names no document of {folder}; write an id on each line")
+    pipeline = pipeline.without_documents(known)
+    pipeline.save_added(folder)
+    typer.echo(f"{counted(len(known), 'document')} of {ids} removed: {folder}")
+    if unknown:
+        which = listed([repr(one) for one in unknown], 5)
+        typer.echo(f"{folder} has no document {which}", err=True)
+    if (added := pipeline.features.added_) is not None:
+        typer.echo(str(added.drift()))
+
+
 def serve(
     folder: Annotated[Path, typer.Argument(help="Folder that `ScoringPipeline.save` wrote.")],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -170,7 +203,7 @@ def serve(
     with bound as server:
         # Warm up: what is computed at the first query is computed now.
         pipeline.rank("", 1)
-        pipeline.score("", pipeline.features.context_.collection.document_ids[:1])
+        pipeline.score("", pipeline.features.document_ids[:1])
         typer.echo(
             f"{counted(server.n_documents, 'document')}: http://{host}:{server.server_address[1]}/rank"
         )

@@ -53,7 +53,11 @@ def read_collection(name: str, /, **options: Any) -> Collection:
         InputError: no such source, wrong options, or input that cannot be read.
     """
     check_options(name, options)
-    found = get_source(name)(**options)
+    try:
+        found = get_source(name)(**options)
+    except Exception as error:  # perhaps that of a package
+        error.add_note(f"while reading a collection by source {name!r}")
+        raise
     if not isinstance(found, Collection):
         raise InputError(f"source {name!r} returned {found!r}: it must return a Collection")
     return found

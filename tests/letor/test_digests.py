@@ -1,5 +1,7 @@
 """Digests of a folder's files: what was changed since it was written is told."""
 
+import shutil
+
 import pytest
 import small_files
 from typer.testing import CliRunner
@@ -8,6 +10,7 @@ from letor.digests import (
     DIGESTS,
     changed_files,
     check_files,
+    check_part,
     folder_digest,
     named_files,
     write_digests,
@@ -67,6 +70,24 @@ def test_chosen_files_are_checked_by_name(tmp_path):
     (tmp_path / DIGESTS).write_text("[]")
     with pytest.raises(InputError, match=r"digests\.json: .*the digests are damaged"):
         check_files(tmp_path, "a")
+
+
+def test_a_part_of_another_folder_is_told(tmp_path):
+    for name in ("one", "two"):
+        part = tmp_path / name / "part"
+        (part / "deep").mkdir(parents=True)
+        (part / "deep" / "x").write_text(name)
+        (part / "settings").write_text("")
+        write_digests(part)
+        write_digests(tmp_path / name)
+        check_part(tmp_path / name, "part")
+        (part / "settings").write_text(name)  # may change later
+        write_digests(part)
+        check_part(tmp_path / name, "part")
+    shutil.rmtree(tmp_path / "one" / "part")
+    (tmp_path / "two" / "part").rename(tmp_path / "one" / "part")
+    with pytest.raises(InputError, match=r"one/part is not what was saved .* deep/x is that of"):
+        check_part(tmp_path / "one", "part")
 
 
 def test_files_and_folders_with_digests_are_found_in_nested_settings(tmp_path):

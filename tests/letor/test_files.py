@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, check_output, read_json, save_array
+from letor.files import atomic_path, check_output, read_at_once, read_json, save_array
 from ltr_base.machine import process_of
 
 
@@ -25,6 +27,8 @@ def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
 
 
 def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeypatch):
+    """Where folders cannot be exchanged."""
+    monkeypatch.setattr("letor.files._exchanged", lambda *_: False)
     target = tmp_path / "index"
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()
@@ -47,6 +51,61 @@ def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeyp
         (partial / "new").touch()
     assert os.listdir(target) == ["new"]
     assert os.listdir(tmp_path) == ["index"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges folders")
+def test_a_folder_that_is_replaced_is_there_at_every_moment(tmp_path):
+    target, missed, done = tmp_path / "index", [], Event()
+
+    def write(n):
+        with atomic_path(target, kind="folder") as partial:
+            partial.mkdir()
+            (partial / "n").write_text(str(n))
+
+    def read():
+        while not done.is_set():
+            try:
+                (target / "n").stat()
+            except FileNotFoundError as error:
+                missed.append(error)
+
+    write(0)
+    reader = Thread(target=read)
+    reader.start()
+    for n in range(1, 500):
+        write(n)
+    done.set()
+    reader.join()
+    assert (missed, (target / "n").read_text()) == ([], "499")
+    assert os.listdir(tmp_path) == ["index"]
+
+
+def test_files_of_two_versions_are_never_read_as_one(tmp_path):
+    def write(version):
+        with atomic_path(tmp_path / "p", kind="folder") as partial:
+            partial.mkdir()
+            for name in ("a", "b"):
+                (partial / name).write_text(version)
+
+    def read_both():
+        first = (tmp_path / "p" / "a").read_text()
+        if versions:
+            write(versions.pop())
+        return first + (tmp_path / "p" / "b").read_text()
+
+    write("1")
+    versions = ["3", "2"]
+    assert read_at_once(tmp_path / "p", read_both) == "33"
+
+    def refuse():
+        if versions:
+            write(versions.pop())
+        raise InputError("damaged")
+
+    versions = ["4"]
+    with pytest.raises(InputError, match="damaged"):
+        read_at_once(tmp_path / "p", refuse)
+    assert versions == []
 
 
 def test_files_never_replace_folders_nor_folders_files(tmp_path):

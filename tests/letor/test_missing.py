@@ -4,6 +4,7 @@ and by hand."""
 from __future__ import annotations
 
 import math
+import warnings
 
 import ir_measures
 import numpy as np
@@ -23,6 +24,7 @@ from letor.measures import MeasureDefinition, parse_measure
 from letor.missing import Missing
 from letor.rankers.coordinate_ascent import CoordinateAscent
 from letor.rankers.lambdamart import LambdaMART
+from letor.svmlight import read_letor
 
 
 def rows(missing: Missing | None) -> RankingData:
@@ -157,6 +159,17 @@ def test_files_keep_it(tmp_path, name):
     for missing in (LOST, Missing({}), None):
         write_rows(rows(missing), tmp_path / name)
         assert read_rows(tmp_path / name).missing == missing
+
+
+def test_who_reads_text_alone_is_told_what_it_lacks(tmp_path):
+    write_rows(rows(LOST), tmp_path / "a.txt.gz")
+    with pytest.warns(LetorWarning, match=r"a\.columns\.json is not read, .* letor\.read_rows"):
+        assert read_letor(tmp_path / "a.txt.gz").missing is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_rows(tmp_path / "a.txt.gz").missing == LOST
+        names_path(tmp_path / "a.txt.gz").unlink()
+        read_letor(tmp_path / "a.txt.gz")
 
 
 def test_appended_columns_keep_it(tmp_path):

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from toys import done, refused, run, topics
 
-from letor.digests import changed_files
+from letor.digests import changed_files, written_digests
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.lock import locked
 from letor.rankers import LambdaMART
+from ltr_base.machine import temporary_paths
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import Letor46
 from ssi_models.registry import MODELS
@@ -203,6 +204,62 @@ def test_saved_pipelines_have_their_added_documents(pipeline, more, collection, 
         ScoringPipeline.load(tmp_path / "p")
 
 
+def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, collection, tmp_path):
+    text = collection.query_texts[3]
+    gone = [*pipeline.features.best_documents(text)[:2], "copy"]
+    left = [name for name in more.features.document_ids if name not in gone]
+    fewer = more.without_documents(gone)
+    fewer.save(tmp_path / "whole")
+    more.save(tmp_path / "p")
+    (tmp_path / "gone.txt").write_text("\n".join([*gone, "nobody", gone[0]]))
+    remove = ("pipeline", "remove", tmp_path / "p", tmp_path / "gone.txt")
+    said = run(*remove)
+    assert "3 documents of" in said.stdout
+    assert "60 documents of the build, 1 of them" in said.stdout
+    assert "2 removed, 1 new" in said.stdout
+    assert "has no document 'nobody'" in said.stderr
+    assert "gone.txt names no document of" in refused(*remove)
+    assert changed_files(tmp_path / "p") == []
+    ranked = more.rank(text, 100, docnos=more.features.document_ids)["docno"]
+    for made in (fewer, *(ScoringPipeline.load(tmp_path / name) for name in ("whole", "p"))):
+        assert (made.features.document_ids, made.features.n_documents) == (left, len(left))
+        np.testing.assert_array_equal(made.score(text, left), more.score(text, left))
+        assert made.features.unknown_documents(gone) == gone
+        with pytest.raises(InputError, match=f"has no document '{gone[0]}'"):
+            made.score(text, gone)
+        found = made.features.best_documents(text)
+        assert len(found) == 12
+        assert not set(found) & set(gone)
+        again = made.rank(text, 100, docnos=left)["docno"]
+        assert list(again) == [name for name in ranked if name not in gone]
+        texts = {field: texts[:1] for field, texts in news(collection)[1].items()}
+        back = made.with_documents(["copy"], texts)
+        np.testing.assert_array_equal(back.score(text, ["copy"]), more.score(text, ["copy"]))
+        assert back.features.unknown_documents(gone) == gone[:2]
+        assert str(made.features.added_.drift()) in said.stdout
+    path = tmp_path / "p" / "features" / "features.json"
+    assert json.loads(path.read_text())["version"] == 4  # earlier programs refuse it
+    with pytest.raises(InputError, match=r"documents were added there since"):
+        more.save_added(tmp_path / "p")
+    (tmp_path / "p" / "features" / "added" / "removed.json").write_text('["nobody"]')
+    with pytest.raises(InputError, match=r"removed\.json: .*; it is damaged"):
+        ScoringPipeline.load(tmp_path / "p")
+    with pytest.raises(InputError, match="no document would be left; make a new build"):
+        fewer.without_documents(left)
+    with pytest.raises(InputError, match="has no document 'copy'"):
+        fewer.without_documents(["copy"])
+
+
+def test_candidates_are_found_below_many_that_were_removed(collection):
+    everything = FeatureBuilder(["vsm"], depth=N).fit(collection)
+    few = FeatureBuilder(["vsm"], depth=3).fit(collection)
+    order = everything.best_documents(collection.query_texts[3])
+    assert len(order) > 20
+    for n in (1, 7, 19, len(order) - 1, len(order)):
+        found = few.without_documents(order[:n]).best_documents(collection.query_texts[3])
+        assert found == order[n : n + 3]
+
+
 def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
     pipeline.save(tmp_path / "p")
     first, second = (ScoringPipeline.load(tmp_path / "p") for _ in range(2))
@@ -222,6 +279,19 @@ def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
     again.save_added(tmp_path / "p")
     assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 3
     assert ScoringPipeline.load(tmp_path / "elsewhere").features.n_documents == N + 3
+
+
+def test_a_pipeline_is_loaded_while_documents_are_added(pipeline, more, tmp_path, monkeypatch):
+    pipeline.save(tmp_path / "p")
+
+    def read_then_added(folder):
+        found = written_digests(folder)
+        monkeypatch.undo()
+        more.save_added(tmp_path / "p")
+        return found
+
+    monkeypatch.setattr("ltr_features.feature_files.written_digests", read_then_added)
+    assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 2
 
 
 def test_a_held_pipeline_is_not_written(pipeline, more, tmp_path):
@@ -260,6 +330,17 @@ def test_an_interrupt_leaves_what_was_there_before(
     more.save_added(tmp_path / "p")
     again = ScoringPipeline.load(tmp_path / "p")
     np.testing.assert_array_equal(again.score(text, ["d4"]), more.score(text, ["d4"]))
+
+
+def test_what_a_killed_process_left_is_no_part_of_the_pipeline(pipeline, more, tmp_path):
+    pipeline.save(tmp_path / "p")
+    for target in (tmp_path / "p" / "digests.json", tmp_path / "p" / "features" / "added"):
+        left, _ = temporary_paths(target)
+        left.mkdir()
+        (left / "corpus.jsonl").touch()
+    more.save_added(tmp_path / "p")
+    assert changed_files(tmp_path / "p") == []
+    assert [path for path in (tmp_path / "p").rglob(".*") if path.name != ".locked"] == []
 
 
 def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):

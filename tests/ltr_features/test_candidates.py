@@ -246,6 +246,8 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     done("index beir folder=sample/beir --out workspace")
     build = "columns build --workspace workspace --family vsm --out "
     united = "--candidates bm25.depth=10 --candidates lsi.depth=10 --candidates judged"
+    said = refused(*shlex.split(f"{build} rows.txt {united} --depth 20"))
+    assert "--depth is for BM25 alone; with --candidates give each source its depth, bm25" in said
     recall = done(f"{build} rows.txt {united}").stderr
     assert re.search(
         r"Recall of relevant documents: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall

@@ -1,9 +1,15 @@
+import re
+from pathlib import Path
+
+import gensim
 import numpy as np
 import pytest
+import small_files
 import toys
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
+from ltr_features import FeatureBuilder
 from ltr_features.columns import doc_embeddings
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import (
@@ -158,6 +164,41 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
         np.testing.assert_array_equal(values(folder=str(tmp_path)), plain)
     values(folder=tmp_path, seed=2)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_saved_builders_keep_trained_vectors(random_context, tmp_path, monkeypatch):
+    """Another machine, or version of a library, may train others."""
+    knowledge = small_files.make("knowledge base", tmp_path / "made") / "kb"
+    options = {"dimension": 4, "epochs": 1, "knowledge": str(knowledge)}
+    builder = FeatureBuilder({"ensan2017": options}).fit(random_context)
+    query, docnos = np.array([0, 2, 3]), ["d0", "d7", "d9"]
+    texts = list(random_context.collection.query_texts)
+    builder.save(tmp_path / "b")
+    expected = builder.compute(texts, query, docnos)
+    assert np.ptp(expected) > 0
+
+    for kind in (gensim.models.Word2Vec, gensim.models.Doc2Vec):
+        monkeypatch.setattr(kind, "train", lambda *_, **__: None)  # vectors stay random
+    again = FeatureBuilder.load(tmp_path / "b")
+    np.testing.assert_array_equal(again.compute(texts, query, docnos), expected)
+    (path,) = (tmp_path / "b" / "learned").glob("doc2vec-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match=rf"{path.name} is damaged: it is not the file that"):
+        FeatureBuilder.load(tmp_path / "b")
+
+
+def test_saved_builders_find_files_from_other_folders(
+    random_context, vectors, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    builder = FeatureBuilder({"w2v-word": {"vectors": "tiny.vec"}}).fit(random_context)
+    builder.save("b")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    FeatureBuilder.load("../b").compute(["fox red"], np.zeros(1, int), ["d0"])
+    Path(vectors).unlink()
+    with pytest.raises(InputError, match=f"no file {re.escape(vectors)}"):
+        FeatureBuilder.load("../b")
 
 
 def test_training_reads_all_text_fields_but_no_url():

@@ -6,6 +6,8 @@ import copy
 import importlib
 import json
 import pickle
+import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +18,7 @@ from toys import context_of, toy
 
 import ltr_features
 from letor.digests import write_digests
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
@@ -320,6 +322,68 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
             save(tmp_path / "mine")
     with pytest.raises(InputError, match="holds no saved pipeline"):
         ScoringPipeline.load(tmp_path / "mine")
+
+
+def test_parts_of_two_pipelines_are_never_taken_for_one(
+    builder, pipeline, collection, parts, tmp_path, monkeypatch
+):
+    """Neither put together by hand, nor where one replaces the other while it is loaded."""
+    other = ScoringPipeline(builder, LambdaMART(n_estimators=3).fit(parts[0]))
+    for name, made in (("p", pipeline), ("q", other)):
+        made.save(tmp_path / name)
+    shutil.rmtree(tmp_path / "q" / "ranker")
+    shutil.copytree(tmp_path / "p" / "ranker", tmp_path / "q" / "ranker")
+    with pytest.raises(InputError, match=r"q/ranker/digests\.json is damaged: it is not the file"):
+        ScoringPipeline.load(tmp_path / "q")
+
+    load, replacements = FeatureBuilder.load, [other]
+
+    def replaced(*args, **options):
+        found = load(*args, **options)
+        while replacements:
+            replacements.pop().save(tmp_path / "p")
+        return found
+
+    monkeypatch.setattr(FeatureBuilder, "load", replaced)
+    found, text = ScoringPipeline.load(tmp_path / "p"), collection.query_texts[3]
+    expected = other.score(text, collection.document_ids)
+    np.testing.assert_array_equal(found.score(text, collection.document_ids), expected)
+
+
+def test_models_of_another_fold_than_the_rankers_are_told(
+    builder, collection, folds, parts, tmp_path
+):
+    ranker = LambdaMART(n_estimators=3).fit(parts[0])
+    for train, given, fold in (
+        (folds[1].train, folds, "Fold2"), (folds[0].train, (), "none"), (None, (), "none"),
+    ):  # fmt: skip
+        fitted = copy.copy(builder).fit(collection, train, folds=given)
+        which = rf"2 columns \(ssi, wtm\) made in another way .* fold = '{fold}' instead of 'Fold1'"
+        with pytest.warns(LetorWarning, match=which):
+            pipeline = ScoringPipeline(fitted, ranker)
+        pipeline.save(tmp_path / "p")
+        with pytest.warns(LetorWarning, match=which):
+            ScoringPipeline.load(tmp_path / "p")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LetorWarning)
+        ScoringPipeline(builder, ranker).save(tmp_path / "p")
+        ScoringPipeline.load(tmp_path / "p")
+
+
+def test_candidates_at_serving_are_those_of_training_or_it_is_told(collection, folds, tmp_path):
+    builder = FeatureBuilder(["vsm"], candidates={"bm25": {"depth": 7}})
+    train, _, _ = builder.folds(collection, folds)[0]
+    ScoringPipeline(builder.fit(collection), LambdaMART().fit(train)).save(tmp_path / "p")
+    query = int(train.query_ids[0].removeprefix("q"))
+    again = ScoringPipeline.load(tmp_path / "p")
+    found = again.rank(collection.query_texts[query], 100)["docno"]
+    assert set(found) == set(train.document_ids[train.query_index == 0])
+    wide = FeatureBuilder(["vsm"], candidates={"judged": {}, "first": {"source": "bm25"}})
+    with pytest.warns(LetorWarning, match=r"BM25's best 100 documents, not the .* of judged, on"):
+        ScoringPipeline(wide.fit(collection), again.ranker)
+    with pytest.raises(InputError, match="depth=7: candidates give BM25 the depth 100; leave"):
+        FeatureBuilder(["vsm"], depth=7, candidates=wide.candidates)
+    assert FeatureBuilder(["vsm"], depth=7, candidates={"judged": {}}).depth == 7
 
 
 def test_damaged_files_of_a_pipeline_are_named(pipeline, tmp_path):
