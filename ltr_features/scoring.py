@@ -136,12 +136,14 @@ class ScoringPipeline:
     @former_names(streams="fields")
     def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
         """A new pipeline with documents added, or replaced if their ids exist already, see
-        :meth:`FeatureBuilder.with_documents`. All other documents keep their scores to the bit."""
+        :meth:`FeatureBuilder.with_documents`. All other documents keep their columns to the bit,
+        and, among the same candidates, their scores."""
         return type(self)(self.features.with_documents(ids, fields), self.ranker)
 
     def without_documents(self, ids: Sequence[str]) -> Self:
         """A new pipeline without some documents, see :meth:`FeatureBuilder.without_documents`. All
-        other documents keep their scores to the bit."""
+        other documents keep their columns to the bit, and, among the same candidates, their
+        scores."""
         return type(self)(self.features.without_documents(ids), self.ranker)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -156,8 +156,8 @@ def pipeline_remove(
     threads: Threads = 1,
 ) -> None:
     """Remove documents from a saved pipeline, without rebuilding it: statistics, vectors, models
-    and ranker stay as they are, and so do all other scores. The command reports ids that no
-    document has.
+    and ranker stay as they are, and so do the columns of all other documents. The command reports
+    ids that no document has.
 
     Example: ltr-features pipeline remove service sold-out.txt"""
     from letor.compression import text_lines

@@ -44,7 +44,7 @@ def pipeline(collection):
     builder = FeatureBuilder(["letor46", "vsm"], models, depth=12, threads=1)
     folds = k_fold(collection.query_ids, 4, seed=0)
     train, vali, _ = builder.folds(collection, folds)[0]
-    ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5).fit(train, vali)
+    ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5, normalise="none").fit(train, vali)
     return ScoringPipeline(builder.fit(collection, folds[0].train, folds=folds), ranker)
 
 
