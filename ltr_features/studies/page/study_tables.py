@@ -71,7 +71,7 @@ def marks_note(study: Study) -> str:
         refits = "for systems fitted several times also a t-test that includes training noise; "
     return (
         f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
-        f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}; {refits}"
+        f"two-sided, {test.patterns(groups)}; {refits}"
         f"p < {test.alpha:g} after correction ({test.correction_name}) over "
         f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
         f"comparisons (pairs x measures; {counted(len(study.queries), 'query')})."

@@ -21,7 +21,7 @@ MARKS = {"helps": "▲", "hurts": "▼", "no significant difference": ""}
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
-"""With fewer groups, or queries without groups, bootstrap intervals are too narrow."""
+"""With fewer groups, or queries without groups, bootstrap intervals may be too narrow."""
 TIED = 0.01
 """A larger difference between the best and the worst order of equal scores is worth a remark."""
 
@@ -182,7 +182,7 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
     return (
         f"No difference could have been significant: the smallest possible p-value is "
         f"{p_value(row['smallest_p'])} ({_observations(row)} that differ: {row['differing']:,}; "
-        f"permutations: {test.n_permutations:,}), before correction over {counted(len(p), 'test')}."
+        f"{test.patterns(int(row['n_groups']))}), before correction over {counted(len(p), 'test')}."
     )
 
 
@@ -191,7 +191,7 @@ def group_verdict(study: Study) -> str:
     there is nothing to say."""
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
-    few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    few = " With so few of them, the intervals may be too narrow." if n_groups < FEW_GROUPS else ""
     if n_groups == 1:
         few = " There are no intervals."
     if n_groups == n:
