@@ -137,8 +137,9 @@ def hard_query_table(
         ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
         (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
         ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
-        ``high``, ``p``, ``p_corrected``, ``n_zero`` (chosen queries on which chooser, baseline and
-        system are all 0), ``other_gain`` (on the queries not chosen),
+        ``high``, ``p``, ``p_corrected`` and ``significant`` (of estimates), ``n_zero`` (chosen
+        queries on which chooser, baseline and system are all 0), ``other_gain`` (on the queries not
+        chosen),
         ``baseline_correlation`` and ``system_correlation`` (Pearson's, of the selector's values
         with those of baseline and system over all queries), ``p_related`` (of the test whether the
         difference depends on the selector's values), ``related`` (whether it is larger, and
@@ -190,6 +191,8 @@ def hard_query_table(
         table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
         if shown.any():
             table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+        at = table.columns.get_loc("p_corrected") + 1
+        table.insert(at, "significant", table["p_corrected"] < settings.alpha)
     return table
 
 
