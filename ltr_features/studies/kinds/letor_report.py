@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import p_value, signed, tie_remark, value
-from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.statistics.paired_tests import group_error, group_labels
+from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 
 _KEYS = ["scheme", "fold", "ranker"]
@@ -53,7 +54,7 @@ class Tables:
     Attributes:
         folds: means of each scheme, fold and ranker in the first fit.
         means: means over folds (as in LETOR's tables) and fits, with ``validation``.
-        errors: standard errors over queries of the first fit's means.
+        errors: standard errors of the means over queries (or groups of queries) and fits.
         times: seconds per trial. comparisons: every ranker against the baseline.
         checks: whether each expected number was met, and a sentence on it.
         settings: of the tests.
@@ -79,11 +80,12 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     every = results.per_query.groupby(["fit", *_KEYS], sort=False)[names].mean()
     means = every.groupby(_KEYS[::2], sort=False).mean().reset_index()
     first = results.per_query[results.per_query["fit"] == 0]
-    by_fold = first.groupby(_KEYS, sort=False)[names]
-    folds = by_fold.mean().reset_index()
-    # The folds' means are independent, so the variances of their mean add up.
-    by_ranker = (by_fold.var() / by_fold.count()).groupby(_KEYS[::2], sort=False)
-    errors = (by_ranker.sum() ** 0.5).div(by_ranker.size(), axis=0).reset_index()
+    folds = first.groupby(_KEYS, sort=False)[names].mean().reset_index()
+    errors = pd.DataFrame(
+        {"scheme": scheme, "ranker": ranker} | _standard_errors(frames, results.groups)
+        for scheme, fits in _fits(results, names)
+        for ranker, frames in fits.items()
+    )
     trained = pd.DataFrame(results.trained).groupby(_KEYS[::2], sort=False)
     means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
     times = trained["seconds_per_trial"].mean().reset_index()
@@ -136,20 +138,40 @@ def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
     return checks
 
 
+def _fits(
+    results: Results, measures: Sequence[str]
+) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
+    """Each scheme with the values of every fit of each ranker, by query."""
+    for scheme, rows in results.per_query.groupby("scheme", sort=False):
+        yield (
+            str(scheme),
+            {
+                str(name): [
+                    fit.set_index("qid")[[*measures]] for _, fit in part.groupby("fit", sort=False)
+                ]
+                for name, part in rows.groupby("ranker", sort=False)
+            },
+        )
+
+
+def _standard_errors(
+    fits: Sequence[pd.DataFrame], groups: Mapping[str, str] | None
+) -> dict[str, float]:
+    """Standard error of each mean over queries and fits, by measure."""
+    values = mean_values(fits)
+    over_queries = group_error(values, group_labels(values.index, groups))
+    refits = Refits(np.full(values.shape[1], len(fits)), spreads(fits).to_numpy())
+    error, _ = refits.total_error(*over_queries)
+    return dict(zip(values.columns, error.tolist(), strict=True))
+
+
 def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
     """Every ranker against the baseline, corrected within each scheme."""
     others = [r.label for r in config.rankers if r.label != config.baseline]
     if not others:
         return pd.DataFrame()
     tables = []
-    for scheme, rows in results.per_query.groupby("scheme", sort=False):
-        fits = {
-            str(name): [
-                fit.set_index("qid")[config.compare_measures]
-                for _, fit in part.groupby("fit", sort=False)
-            ]
-            for name, part in rows.groupby("ranker", sort=False)
-        }
+    for scheme, fits in _fits(results, config.compare_measures):
         pairs = [(name, config.baseline) for name in others]
         table = compare(
             {name: mean_values(frames) for name, frames in fits.items()},
@@ -167,15 +189,14 @@ def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) 
 
 def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
+    grouped = results.groups is not None
     sections = [
         Section(
             name=slug(scheme.name),
             title=scheme.name.capitalize(),
             tables=[
-                _means_table(config, tables, scheme.name),
-                *_difference_tables(
-                    config, tables, scheme.name, grouped=results.groups is not None
-                ),
+                _means_table(config, tables, scheme.name, grouped=grouped),
+                *_difference_tables(config, tables, scheme.name, grouped=grouped),
             ],
             remarks=_remarks(config, results.trained, scheme.name),
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
@@ -266,7 +287,7 @@ def _remarks(
     return found
 
 
-def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
+def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: bool) -> Table:
     """Our means with standard errors, then the references."""
     errors = tables.errors.set_index(["scheme", "ranker"])
     ours = tables.means[tables.means["scheme"] == scheme]
@@ -286,10 +307,12 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
             rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
     n = tables.folds.loc[tables.folds["scheme"] == scheme, "fold"].nunique()
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
+    over = "groups of queries" if grouped else "queries"
     caption = (
-        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± its standard "
-        f"error over queries. Bold: largest value found here. Validation: "
-        f"{config.tune_measure} of the chosen parameters on the validation queries."
+        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± the standard "
+        f"error over {over}{' and fits' if fits else ''}. Bold: largest value found here. "
+        f"Validation: {config.tune_measure} of the chosen parameters on the validation queries."
+        f"{'' if fits else f' {fits_note({})}'}"
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
 
