@@ -18,7 +18,7 @@ from ltr_features.studies.page.table_parts import (
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
 from ltr_features.studies.page.verdicts import minus, p_value, signed, value
-from ltr_features.studies.statistics.significance import TIE
+from ltr_features.studies.statistics.paired_tests import TIE
 
 EXTREME_QUERIES = 6
 MOVED_DOCUMENTS = 6

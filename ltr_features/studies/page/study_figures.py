@@ -24,7 +24,7 @@ from ltr_features.studies.page.table_parts import style_of
 from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
-from ltr_features.studies.statistics.significance import TIE
+from ltr_features.studies.statistics.paired_tests import TIE
 
 IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14

@@ -11,7 +11,8 @@ import pandas as pd
 
 from ltr_base.names import counted
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.statistics.significance import TIE, corrected
+from ltr_features.studies.statistics.paired_tests import TIE
+from ltr_features.studies.statistics.significance import corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}

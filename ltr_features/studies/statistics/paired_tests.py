@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from letor.errors import InputError
 from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
 
+TIE = 1e-9
+"""Differences up to this size count as ties: they may be rounding errors, which are about 1e-16."""
 EXACT_PATTERNS = 1 << 16
 """All sign patterns are tried if there are at most this many."""
 PATTERNS_AT_ONCE = 2048
@@ -181,13 +183,15 @@ def group_error(
     differences: ArrayLike, groups: Sequence[Hashable] | None = None
 ) -> tuple[NDArray[np.float64], float]:
     """Standard error of each mean over queries, with groups as sampling units (the mean as a ratio
-    of sums, linearised), float64 [k], and its degrees of freedom; NaN and 1 for a single group."""
+    of sums, linearised), float64 [k], and its degrees of freedom; 0 where it is but a rounding
+    error, NaN and 1 for a single group."""
     d = _columns(differences)
     sums, sizes = group_sums(d - d.mean(axis=0), groups)
     n = len(sizes)
     if n < 2:
         return np.full(d.shape[1], np.nan), 1.0
-    return np.asarray(np.sqrt(n / (n - 1) * (sums**2).sum(axis=0)) / len(d)), n - 1.0
+    error = np.sqrt(n / (n - 1) * (sums**2).sum(axis=0)) / len(d)
+    return np.where(error > TIE, error, 0.0), n - 1.0
 
 
 def t_test(

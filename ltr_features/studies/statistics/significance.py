@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from letor.errors import InputError
 from ltr_features.studies.statistics.paired_tests import (
     EXACT_PATTERNS,
+    TIE,
     bootstrap_interval,
     check_queries,
     detectable,
@@ -25,9 +26,6 @@ from ltr_features.studies.statistics.paired_tests import (
     tries_all,
 )
 from ltr_features.studies.statistics.refits import Refits, over_fits
-
-TIE = 1e-9
-"""Differences up to this size count as ties: they may be rounding errors, which are about 1e-16."""
 
 #: Methods of ``statsmodels.stats.multitest.multipletests``, and their names in prose.
 CORRECTIONS = {
@@ -294,7 +292,7 @@ def _tests(
     return found | {
         "p_corrected": p_corrected,
         "p_t": paired_t(d, groups=labels),
-        "detectable": np.where(error > TIE, detectable(error, freedom, settings.alpha), np.nan),
+        "detectable": np.where(error > 0, detectable(error, freedom, settings.alpha), np.nan),
     }
 
 

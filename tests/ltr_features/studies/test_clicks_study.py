@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import sem, t
 from small_studies import CLICKS, write_clicks
 
 from letor.errors import InputError
@@ -71,6 +72,27 @@ def test_the_share_of_the_gap_is_that_of_means():
     # The gap is the same in every query, so that no draw of queries changes it.
     assert (row["gap_low"], row["gap_high"]) == pytest.approx((0.4, 0.4))
     assert row["closed_low"] < 0.75 < row["closed_high"]
+
+
+def test_intervals_include_the_variance_over_simulations():
+    """The same gain in every query, and more or less of it by luck of the simulation: as a
+    t-interval over three simulations says, and the same in both tables."""
+    level = np.linspace(0.1, 0.3, 40)
+    raw, gains = [level] * 3, np.array([0.1, 0.2, 0.3])
+    found = results(raw, [level + gain for gain in gains], [level + 0.4] * 3)
+    row = found.gaps.iloc[0]
+    half = t.ppf(0.975, 2) * sem(gains)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((0.2 - half, 0.2 + half))
+    assert (row["closed_low"], row["closed_high"]) == pytest.approx(
+        ((0.2 - half) / 0.4, (0.2 + half) / 0.4)
+    )
+    assert found.comparisons["low"].item() == pytest.approx(row["gain_low"])
+
+
+def test_without_a_gap_no_share_of_it_is_closed():
+    level = np.linspace(0.1, 0.3, 10)
+    row = results([level], [level + 0.1], [level]).gaps.iloc[0]
+    assert np.isnan([row["closed"], row["closed_low"], row["closed_high"]]).all()
 
 
 @pytest.fixture(scope="module")
