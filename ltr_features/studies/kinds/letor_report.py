@@ -18,7 +18,13 @@ from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
-from ltr_features.studies.page.verdicts import p_value, signed, tie_remark, value
+from ltr_features.studies.page.verdicts import (
+    marks_meaning,
+    p_value,
+    signed,
+    tie_remark,
+    value,
+)
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
@@ -345,8 +351,9 @@ def _difference_tables(
         "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
         "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
-    caption = "Over the test queries of all folds; the means above weigh each fold alike."
-    if grouped:
-        n = int(table["n_groups"].max())
-        caption += f" The queries belong to {n:,} groups and are tested by group."
+    family = f"this table's {counted(len(table), 'comparison')}"
+    caption = (
+        "Over the test queries of all folds; the means above weigh each fold alike. "
+        f"{marks_meaning(config.baseline, table, tables.settings, family)}"
+    )
     return [Table(f"Differences from {config.baseline}, {scheme}", columns, rows, caption)]

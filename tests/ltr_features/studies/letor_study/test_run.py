@@ -161,7 +161,9 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     means = d.groupby(d.index // 20).mean()
     assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
     assert "Design effect" in (folder / "tables.txt").read_text()
-    assert "belong to 3 groups" in (folder / "report.html").read_text()
+    said = "Fisher's randomisation test by 3 groups of queries, two-sided, all 8 sign patterns; p"
+    assert said in " ".join((folder / "tables.txt").read_text().split())
+    assert "over this table's 1 comparison." in (folder / "tables.tex").read_text()
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")
     with pytest.raises(InputError, match="23 queries have no group"):
