@@ -23,7 +23,7 @@ from ltr_features.studies.kinds.clicks_learners import (
     MatchingLearner,
     MatchingLearners,
 )
-from ltr_features.studies.kinds.clicks_report import Results
+from ltr_features.studies.kinds.clicks_report import Results, checks
 from ltr_features.studies.run import run_file
 
 MATCHING = """
@@ -87,6 +87,21 @@ def test_intervals_include_the_variance_over_simulations():
         ((0.2 - half) / 0.4, (0.2 + half) / 0.4)
     )
     assert found.comparisons["low"].item() == pytest.approx(row["gain_low"])
+
+
+@pytest.mark.parametrize(("closed", "sign"), [(0.3, "✓"), (0.7, "(✓)"), (0.8, "≈"), (0.99, "✗")])
+def test_an_expected_share_holds_if_its_interval_does(closed, sign):
+    level = np.linspace(0.1, 0.3, 60)
+    gain = 0.3 + 0.3 * np.random.default_rng(1).uniform(-1, 1, 60)
+    expected = [{"sessions": 100, "closed": closed}]
+    found = results([level], [level + gain], [level + 0.4], expected=expected)
+    row = found.gaps.iloc[0]
+    assert 0.3 < row["closed_low"] < 0.7 < row["closed"] < 0.8 < row["closed_high"] < 0.99
+    [(said, text)] = checks(found)
+    assert said == sign
+    assert text.endswith(
+        f"{row['closed']:.0%} ({row['closed_low']:.0%} to {row['closed_high']:.0%})"
+    )
 
 
 def test_without_a_gap_no_share_of_it_is_closed():
