@@ -231,7 +231,7 @@ def _with_interval(row: Mapping[str, float] | pd.Series, name: str) -> str:
 
 
 def checks(results: Results) -> list[tuple[str, str]]:
-    """Whether each expectation holds, and with it the interval; none of a gap that may be 0 does."""
+    """Whether each expectation holds, with the interval; none on a gap that may be 0 does."""
     gaps = results.gaps.set_index("sessions")
     found = []
     for expected in results.config.expected:

@@ -167,8 +167,9 @@ def value_table(study: Study) -> Table | None:
     methods = {
         "left out": "Left out: the system against one retrained without the group.",
         "added": "Added: the first group and this one against the first group alone.",
-        "shuffled": "Shuffled: what the trained rankers lose when the group's values are shuffled "
-        "within each query.",
+        "shuffled": "Shuffled: what the trained rankers"
+        f"{' of the first fit' if study.n_fits > 1 else ''} lose when the group's values are "
+        "shuffled within each query.",
     }
     kinds = {row["kind"] for row in found}
     caption = (
