@@ -274,8 +274,8 @@ def hard_query_verdict(study: Study) -> str:
         return text
     both = study.hard_for_both(row)
     return (
-        f"{text} {row['chosen_by']} is related to {baseline} more than to {row['system']} "
-        f"(correlation of its values {row['baseline_correlation']:.2f} and "
+        f"{text} The difference depends on the values of {row['chosen_by']} (their correlation "
+        f"with those of {baseline} is {row['baseline_correlation']:.2f}, of {row['system']} "
         f"{row['system_correlation']:.2f}), so part of this may come from the choice of queries. "
         f"{_on_both(study, row, both, baseline)}"
     )
