@@ -208,7 +208,7 @@ def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:
     return [part for part in parts if part]
 
 
-def tested_groups(folds: Sequence[Fold], groups: Mapping[str, Hashable]) -> int:
+def queries_of_trained_groups(folds: Sequence[Fold], groups: Mapping[str, Hashable]) -> int:
     """Number of test queries, over all folds, of groups that the fold trains on, too. A query
     without an entry in ``groups`` is a group of its own."""
     again = 0

@@ -27,7 +27,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
-from letor.folds import Fold, has_relevant, k_fold, tested_groups
+from letor.folds import Fold, has_relevant, k_fold, queries_of_trained_groups
 from letor.lint_labels import ordered_as_labels
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -258,7 +258,7 @@ def _folds(
 
 def _groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> list[str]:
     """A remark if folds of the data set test queries whose group they train on."""
-    again = 0 if groups is None else tested_groups(folds, groups)
+    again = 0 if groups is None else queries_of_trained_groups(folds, groups)
     if not again:
         return []
     of = sum(len(fold.test) for fold in folds)

@@ -302,8 +302,7 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: b
     for mean in ours.to_dict(orient="records"):
         error = errors.loc[(scheme, mean["ranker"])]
         values = [
-            Cell(f"{value(mean[m])} ± {value(error[m])}", strong=mean[m] == best[m])
-            for m in config.measures
+            Cell(_with_error(mean[m], error[m]), strong=mean[m] == best[m]) for m in config.measures
         ]
         rows.append([mean["ranker"], *values, value(mean["validation"])])
     for reference in config.references:
@@ -321,6 +320,11 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: b
         f"{'' if fits else f' {fits_note({})}'}"
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
+
+
+def _with_error(mean: float, error: float) -> str:
+    """A mean with its standard error, which a single query or group does not have."""
+    return value(mean) if np.isnan(error) else f"{value(mean)} ± {value(error)}"
 
 
 def _difference_tables(

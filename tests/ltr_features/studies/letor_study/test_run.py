@@ -381,6 +381,9 @@ def test_too_few_queries_for_any_significance_are_told(tmp_path):
     report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
     verdict = " ".join((report / "verdict.txt").read_text().split())
     assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
+    (home / "test.txt").write_text("".join(f"{y} qid:k 1:{y} 2:{1 - y}\n" for y in (0, 1)))
+    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
+    assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
