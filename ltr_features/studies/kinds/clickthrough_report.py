@@ -63,7 +63,7 @@ class ClickthroughResults(Results[RowResult]):
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-_SIGNS = {"held": "✓", "not contradicted": "(✓)"}
+_SIGNS = {"held": "✓", "not contradicted": "≈"}
 
 
 def document(results: ClickthroughResults) -> Document:

@@ -43,6 +43,9 @@ def test_the_report_has_every_row_and_expectation(data):
     text = (folder / "tables.txt").read_text()
     assert "UM <= PR mixed: " in text
     assert "PR, function and gradient evaluations by iteration: " in text
+    verdict = (folder / "verdict.txt").read_text()
+    assert "Expectations met: 0 of 2 (2 more not contradicted)." in verdict
+    assert text.count("≈ UM ") == 2  # that no difference is found shows no equality
     page = (folder / "report.html").read_text()
     assert page.count("<svg") == 2
     assert "0.400" in page
