@@ -267,8 +267,7 @@ def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
         for name, value in results.facts[table.task].items()
     )
-    note = repeats_note(results.config.repeats)
-    return f"{sizes}. {note}" if note else sizes
+    return f"{sizes}. {repeats_note(results.config.repeats)}"
 
 
 def csv_rows(results: ClickthroughResults) -> pd.DataFrame:

@@ -311,7 +311,7 @@ def task_line(results: MatchingResults, table: TableConfig) -> str:
         f"{n['words_per_query']} per query. {n['without_words']} documents have no word, "
         f"{n['reversed_pairs']} test pairs are training pairs the other way round. "
         f"{repeats_note(results.config.repeats)}"
-    ).strip()
+    )
 
 
 def csv_rows(results: MatchingResults) -> pd.DataFrame:

@@ -65,6 +65,7 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
     assert f"{ssi['map']:.3f} ±{ssi['map_error']:.3f}" in text
     assert "0.329 ±0.010" in text
     assert "0.614" in text
+    assert "Models were fitted once" in text
     assert tfidf["paper_rank_loss"] == 1.62
     assert rows.loc["TFIDF of links", "map"] == tfidf["map"]
     [line] = re.findall(r"TFIDF < SSI: .*", text)
