@@ -239,34 +239,48 @@ def _learned_nothing(trained: list[dict[str, Any]]) -> list[str]:
 
 def _answer(config: StudyConfig, tables: Tables) -> str:
     """Which rankers differ significantly from the baseline, by the first tested measure; if none
-    does, whether one could."""
-    comparisons, test = tables.comparisons, tables.settings
-    if not len(comparisons):
+    does, whether one could; and what other measures add to it or find the other way round."""
+    if not len(tables.comparisons):
         return ""
-    measure = config.compare_measures[0]
+    measure, *others = config.compare_measures
     sentences = []
-    for scheme, table in comparisons[comparisons["measure"] == measure].groupby(
-        "scheme", sort=False
-    ):
-        certain = table[table["significant"].astype(bool)]
-        parts = [
-            f"{_with_differences(rows)} significantly {word}"
-            for word, rows in (
-                ("better", certain[certain["difference"] > 0]),
-                ("worse", certain[certain["difference"] < 0]),
-            )
-            if len(rows)
-        ]
-        found = f"no ranker differs significantly from {config.baseline}"
-        tested = comparisons[comparisons["scheme"] == scheme]
-        if (corrected(tested["smallest_p"].to_numpy(), test.correction) >= test.alpha).all():
-            alone = (tested["n_groups"] == tested["n_queries"]).all()
-            differing = counted(int(table["differing"].max()), "query" if alone else "group")
-            found += f", and none could, as they differ in {differing}"
-        if parts:
-            found = f"{' and '.join(parts)} than {config.baseline}"
+    for scheme, tested in tables.comparisons.groupby("scheme", sort=False):
+        certain = tested[tested["significant"].astype(bool)]
+        mine = certain[certain["measure"] == measure]
+        found = _significant(mine, config.baseline) or (
+            f"no ranker differs significantly from {config.baseline}{_whether(tested, tables)}"
+        )
         sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")
+        same = set(zip(mine["system"], mine["difference"] > 0, strict=True))
+        for other in others:
+            rows = certain[certain["measure"] == other]
+            told = [x in same for x in zip(rows["system"], rows["difference"] > 0, strict=True)]
+            if further := _significant(rows[~np.array(told, dtype=bool)], config.baseline):
+                sentences.append(f"{other}: {further}.")
     return " ".join(sentences)
+
+
+def _significant(rows: pd.DataFrame, baseline: str) -> str:
+    """The significant comparisons in words; "" if there are none."""
+    parts = [
+        f"{_with_differences(part)} significantly {word}"
+        for word, part in (
+            ("better", rows[rows["difference"] > 0]),
+            ("worse", rows[rows["difference"] < 0]),
+        )
+        if len(part)
+    ]
+    return f"{' and '.join(parts)} than {baseline}" if parts else ""
+
+
+def _whether(tested: pd.DataFrame, tables: Tables) -> str:
+    """A clause, if no comparison of a scheme could have been significant."""
+    test = tables.settings
+    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
+        return ""
+    alone = (tested["n_groups"] == tested["n_queries"]).all()
+    differing = counted(int(tested["differing"].max()), "query" if alone else "group")
+    return f", and none could, as they differ in {differing}"
 
 
 def _with_differences(rows: pd.DataFrame) -> str:

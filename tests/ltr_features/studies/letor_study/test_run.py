@@ -386,6 +386,28 @@ def test_too_few_queries_for_any_significance_are_told(tmp_path):
     assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
 
 
+def test_what_other_measures_find_is_in_the_answer(tmp_path):
+    """Column 1 puts a relevant document first, and the other one last; column 2 both first."""
+    home = tmp_path / "one"
+    home.mkdir()
+    for part, queries in (("train", "abcd"), ("vali", "ef"), ("test", "ghijklmnop")):
+        rows = ((2, 3, 3), (1, 0, 2), (0, 2, 1), (0, 1, 0))
+        lines = (f"{y} qid:{q} 1:{one} 2:{two}\n" for q in queries for y, one, two in rows)
+        (home / f"{part}.txt").write_text("".join(lines))
+    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
+    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
+    measures = "[measures]\n'NDCG@1' = 'ndcg@1'\nMAP = 'map'\n'P@2' = 'p@2'\n"
+    (tmp_path / "x.toml").write_text(
+        f"kind = 'letor'\ntitle = 'T'\nfolder = 'one'\n{measures}{text}"
+    )
+    report = run_file(tmp_path / "x.toml", data=tmp_path, out=tmp_path / "out")
+    verdict = " ".join((report / "verdict.txt").read_text().split())
+    assert verdict.startswith(
+        "Official folds, NDCG@1: no ranker differs significantly from r1. MAP: r2 (+0.2500) "
+        "significantly better than r1. P@2: r2 (+0.5000) significantly better than r1. NDCG@1"
+    )
+
+
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
     """A column of the fold's own models: informative in each fold, in scales that differ."""
     write_letor(tmp_path / "data")
