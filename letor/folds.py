@@ -208,6 +208,16 @@ def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:
     return [part for part in parts if part]
 
 
+def queries_of_trained_groups(folds: Sequence[Fold], groups: Mapping[str, Hashable]) -> int:
+    """Number of test queries, over all folds, of groups that the fold trains on, too. A query
+    without an entry in ``groups`` is a group of its own."""
+    again = 0
+    for fold in folds:
+        trained = {groups.get(query, query) for query in fold.train}
+        again += sum(groups.get(query, query) in trained for query in fold.test)
+    return again
+
+
 def with_fewer_queries(
     folds: Sequence[Fold],
     share: float,

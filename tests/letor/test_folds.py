@@ -17,6 +17,7 @@ from letor.folds import (
     has_relevant,
     k_fold,
     letor_rotation,
+    queries_of_trained_groups,
     training_parts,
     with_fewer_queries,
 )
@@ -227,3 +228,10 @@ def test_errors_of_folds_by_time():
         by_time(list("abcd"), [1, 2, 3, 4], 3)
     with pytest.raises(InputError, match="parts must hold exactly the training queries"):
         Fold("f", ["a", "b"], ["c"], ["d"], parts=[["a"]])
+
+
+def test_test_queries_of_groups_that_are_trained_on_are_counted() -> None:
+    folds = [Fold("1", ["a", "b"], ["c"], ["d", "e"]), Fold("2", ["d", "e"], ["a"], ["b", "c"])]
+    groups = {"a": "x", "d": "x", "b": "y", "c": "z", "e": "y"}  # d like a, e like b; b like e
+    assert queries_of_trained_groups(folds, groups) == 3
+    assert queries_of_trained_groups(folds, {"a": "x", "d": "x"}) == 1  # the others are alone

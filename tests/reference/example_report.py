@@ -245,6 +245,7 @@ def _study(
                 "high": [0.03, np.nan],
                 "p": [0.01, np.nan],
                 "p_corrected": [0.02, np.nan],
+                "significant": [True, False],
             }
         ),
         column_value_of=systems[3].name,

@@ -63,7 +63,7 @@ class ClickthroughResults(Results[RowResult]):
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-_SIGNS = {"held": "✓", "not contradicted": "(✓)"}
+_SIGNS = {"held": "✓", "not contradicted": "≈"}
 
 
 def document(results: ClickthroughResults) -> Document:
@@ -176,8 +176,9 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
         "weight of the tf-idf cosine for the others; one group of numbers per half.",
         "Expected": "“A < B”: B is significantly better on the last NDCG; “A <= B”: B is not "
         "significantly worse; “A ~ B”: they do not differ significantly. Not contradicted: no "
-        "difference is significant, which does not show that there is none. Paired t-test, "
-        f"two-sided, level {config.alpha} after Holm's correction over the expectations of the "
+        "difference is significant, which does not show that there is none. Fisher's "
+        "randomisation test (two-sided, 10,000 permutations; groups of queries change their sign "
+        f"together), level {config.alpha} after Holm's correction over the expectations of the "
         "table, measure by measure.",
         "Fit s": "Seconds to fit, including compilation and waiting; the rows of a model alone and "
         "mixed share one fit.",
@@ -190,9 +191,9 @@ class Check:
 
     Attributes:
         low, relation, high: see :class:`clickthrough_config.TableConfig`.
-        differences, p, p_corrected: per measure: high minus low, p of the paired t-test (of the
-            means of groups of queries if there are any; with several fits the larger of it and the
-            p over fits, see :func:`significance.compare`), and p after Holm's correction over the
+        differences, p, p_corrected: per measure: high minus low, p of the randomisation test, by
+            group of queries if there are any (with several fits the larger of it and the p over
+            fits, see :func:`significance.compare`), and p after Holm's correction over the
             expectations of the table.
         design_effect: of the groups, in the last measure; None without groups.
         outcome: decided by the last measure.
@@ -219,7 +220,7 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[Check]:
     tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
-    p = np.fmax(tests["p_t"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
+    p = np.fmax(tests["p"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
     effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
     holm = np.stack([corrected(column) for column in p.T], axis=1)
     return [
@@ -266,8 +267,7 @@ def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
         f"{name}: {value:,.0f}" if value == int(value) else f"{name}: {value:.1f}"
         for name, value in results.facts[table.task].items()
     )
-    note = repeats_note(results.config.repeats)
-    return f"{sizes}. {note}" if note else sizes
+    return f"{sizes}. {repeats_note(results.config.repeats)}"
 
 
 def csv_rows(results: ClickthroughResults) -> pd.DataFrame:

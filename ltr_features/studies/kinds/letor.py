@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -27,7 +27,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
-from letor.folds import Fold, has_relevant, k_fold
+from letor.folds import Fold, has_relevant, k_fold, queries_of_trained_groups
 from letor.lint_labels import ordered_as_labels
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -44,6 +44,7 @@ from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, 
 from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
 from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.runner import Planned
+from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
 
 #: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
@@ -143,13 +144,13 @@ class LetorStudy(Study):
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
-        rows, official, _ = self._data
+        rows, official, groups = self._data
         # Of folds whose rows differ, the rows here are only those that are tested.
         content = self.identity(self.data / self.config.folder) if self._homes else None
         digest = content or digest_of_rows(rows)
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
-            folds = _folds(scheme, rows, official, fit)
+            folds = _folds(scheme, rows, official, fit, groups)
             rankers = [r for r in self.config.rankers if not fit or _varies(scheme, r)]
             for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
                 place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label, "fit": fit}
@@ -208,12 +209,14 @@ class LetorStudy(Study):
             for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
                 values.insert(column, key, place[key])
             frames.append(values)
-        rows, _, groups = self._data
+        rows, official, groups = self._data
+        dealt = official if any(scheme.official for scheme in self.config.schemes) else []
         in_folds = set().union(*self._notes.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
         remarks = [
             *_giveaways(rows, used),
+            *_groups_apart(dealt, groups),
             *given_remark(rows.provenance, used),
             *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
             *(f"Column {remark}" for remark in family_remarks(others)),
@@ -237,11 +240,32 @@ def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
     ]
 
 
-def _folds(scheme: SchemeConfig, rows: RankingData, official: list[Fold], fit: int) -> list[Fold]:
+def _folds(
+    scheme: SchemeConfig,
+    rows: RankingData,
+    official: list[Fold],
+    fit: int,
+    groups: Mapping[str, str] | None,
+) -> list[Fold]:
     if scheme.official:
         return official
-    strata = has_relevant(rows)
-    return k_fold(rows.all_query_ids, scheme.k, seed=scheme.seed + fit, strata=strata)
+    queries = rows.all_query_ids
+    return k_fold(
+        queries, scheme.k, seed=scheme.seed + fit, strata=has_relevant(rows),
+        groups=group_labels(queries, groups),
+    )  # fmt: skip
+
+
+def _groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> list[str]:
+    """A remark if folds of the data set test queries whose group they train on."""
+    again = 0 if groups is None else queries_of_trained_groups(folds, groups)
+    if not again:
+        return []
+    of = sum(len(fold.test) for fold in folds)
+    return [
+        f"official folds: {again:,} of {of:,} test queries belong to a group that was also trained "
+        "on; random folds (k = 5 in [[schemes]]) keep groups together"
+    ]
 
 
 def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class StudyConfig(Section):
         columns: further columns, of families that need no texts (scores, vectors), joined by query
             id and ``#docid``; a ranker that should not see them names them in ``without``.
         groups: file of query id, tab, group in the data folder; queries of one group are tested
-            together.
+            together, and are in one part of random folds.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
             official, different folds; a ranker without a seed on official folds is fitted once.
         schemes: the official folds by default, which are those of the files.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,15 @@ from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
-from ltr_features.studies.page.verdicts import p_value, signed, tie_remark, value
-from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.page.verdicts import (
+    marks_meaning,
+    p_value,
+    signed,
+    tie_remark,
+    value,
+)
+from ltr_features.studies.statistics.paired_tests import group_error, group_labels
+from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 
 _KEYS = ["scheme", "fold", "ranker"]
@@ -53,7 +60,7 @@ class Tables:
     Attributes:
         folds: means of each scheme, fold and ranker in the first fit.
         means: means over folds (as in LETOR's tables) and fits, with ``validation``.
-        errors: standard errors over queries of the first fit's means.
+        errors: standard errors of the means over queries (or groups of queries) and fits.
         times: seconds per trial. comparisons: every ranker against the baseline.
         checks: whether each expected number was met, and a sentence on it.
         settings: of the tests.
@@ -79,11 +86,12 @@ def make_tables(config: StudyConfig, results: Results) -> Tables:
     every = results.per_query.groupby(["fit", *_KEYS], sort=False)[names].mean()
     means = every.groupby(_KEYS[::2], sort=False).mean().reset_index()
     first = results.per_query[results.per_query["fit"] == 0]
-    by_fold = first.groupby(_KEYS, sort=False)[names]
-    folds = by_fold.mean().reset_index()
-    # The folds' means are independent, so the variances of their mean add up.
-    by_ranker = (by_fold.var() / by_fold.count()).groupby(_KEYS[::2], sort=False)
-    errors = (by_ranker.sum() ** 0.5).div(by_ranker.size(), axis=0).reset_index()
+    folds = first.groupby(_KEYS, sort=False)[names].mean().reset_index()
+    errors = pd.DataFrame(
+        {"scheme": scheme, "ranker": ranker} | _standard_errors(frames, results.groups)
+        for scheme, fits in _fits(results, names)
+        for ranker, frames in fits.items()
+    )
     trained = pd.DataFrame(results.trained).groupby(_KEYS[::2], sort=False)
     means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
     times = trained["seconds_per_trial"].mean().reset_index()
@@ -136,20 +144,40 @@ def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
     return checks
 
 
+def _fits(
+    results: Results, measures: Sequence[str]
+) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
+    """Each scheme with the values of every fit of each ranker, by query."""
+    for scheme, rows in results.per_query.groupby("scheme", sort=False):
+        yield (
+            str(scheme),
+            {
+                str(name): [
+                    fit.set_index("qid")[[*measures]] for _, fit in part.groupby("fit", sort=False)
+                ]
+                for name, part in rows.groupby("ranker", sort=False)
+            },
+        )
+
+
+def _standard_errors(
+    fits: Sequence[pd.DataFrame], groups: Mapping[str, str] | None
+) -> dict[str, float]:
+    """Standard error of each mean over queries and fits, by measure."""
+    values = mean_values(fits)
+    over_queries = group_error(values, group_labels(values.index, groups))
+    refits = Refits(np.full(values.shape[1], len(fits)), spreads(fits).to_numpy())
+    error, _ = refits.total_error(*over_queries)
+    return dict(zip(values.columns, error.tolist(), strict=True))
+
+
 def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
     """Every ranker against the baseline, corrected within each scheme."""
     others = [r.label for r in config.rankers if r.label != config.baseline]
     if not others:
         return pd.DataFrame()
     tables = []
-    for scheme, rows in results.per_query.groupby("scheme", sort=False):
-        fits = {
-            str(name): [
-                fit.set_index("qid")[config.compare_measures]
-                for _, fit in part.groupby("fit", sort=False)
-            ]
-            for name, part in rows.groupby("ranker", sort=False)
-        }
+    for scheme, fits in _fits(results, config.compare_measures):
         pairs = [(name, config.baseline) for name in others]
         table = compare(
             {name: mean_values(frames) for name, frames in fits.items()},
@@ -167,15 +195,14 @@ def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) 
 
 def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
+    grouped = results.groups is not None
     sections = [
         Section(
             name=slug(scheme.name),
             title=scheme.name.capitalize(),
             tables=[
-                _means_table(config, tables, scheme.name),
-                *_difference_tables(
-                    config, tables, scheme.name, grouped=results.groups is not None
-                ),
+                _means_table(config, tables, scheme.name, grouped=grouped),
+                *_difference_tables(config, tables, scheme.name, grouped=grouped),
             ],
             remarks=_remarks(config, results.trained, scheme.name),
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
@@ -212,34 +239,48 @@ def _learned_nothing(trained: list[dict[str, Any]]) -> list[str]:
 
 def _answer(config: StudyConfig, tables: Tables) -> str:
     """Which rankers differ significantly from the baseline, by the first tested measure; if none
-    does, whether one could."""
-    comparisons, test = tables.comparisons, tables.settings
-    if not len(comparisons):
+    does, whether one could; and what other measures add to it or find the other way round."""
+    if not len(tables.comparisons):
         return ""
-    measure = config.compare_measures[0]
+    measure, *others = config.compare_measures
     sentences = []
-    for scheme, table in comparisons[comparisons["measure"] == measure].groupby(
-        "scheme", sort=False
-    ):
-        certain = table[table["significant"].astype(bool)]
-        parts = [
-            f"{_with_differences(rows)} significantly {word}"
-            for word, rows in (
-                ("better", certain[certain["difference"] > 0]),
-                ("worse", certain[certain["difference"] < 0]),
-            )
-            if len(rows)
-        ]
-        found = f"no ranker differs significantly from {config.baseline}"
-        tested = comparisons[comparisons["scheme"] == scheme]
-        if (corrected(tested["smallest_p"].to_numpy(), test.correction) >= test.alpha).all():
-            alone = (tested["n_groups"] == tested["n_queries"]).all()
-            differing = counted(int(table["differing"].max()), "query" if alone else "group")
-            found += f", and none could, as they differ in {differing}"
-        if parts:
-            found = f"{' and '.join(parts)} than {config.baseline}"
+    for scheme, tested in tables.comparisons.groupby("scheme", sort=False):
+        certain = tested[tested["significant"].astype(bool)]
+        mine = certain[certain["measure"] == measure]
+        found = _significant(mine, config.baseline) or (
+            f"no ranker differs significantly from {config.baseline}{_whether(tested, tables)}"
+        )
         sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")
+        same = set(zip(mine["system"], mine["difference"] > 0, strict=True))
+        for other in others:
+            rows = certain[certain["measure"] == other]
+            told = [x in same for x in zip(rows["system"], rows["difference"] > 0, strict=True)]
+            if further := _significant(rows[~np.array(told, dtype=bool)], config.baseline):
+                sentences.append(f"{other}: {further}.")
     return " ".join(sentences)
+
+
+def _significant(rows: pd.DataFrame, baseline: str) -> str:
+    """The significant comparisons in words; "" if there are none."""
+    parts = [
+        f"{_with_differences(part)} significantly {word}"
+        for word, part in (
+            ("better", rows[rows["difference"] > 0]),
+            ("worse", rows[rows["difference"] < 0]),
+        )
+        if len(part)
+    ]
+    return f"{' and '.join(parts)} than {baseline}" if parts else ""
+
+
+def _whether(tested: pd.DataFrame, tables: Tables) -> str:
+    """A clause, if no comparison of a scheme could have been significant."""
+    test = tables.settings
+    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
+        return ""
+    alone = (tested["n_groups"] == tested["n_queries"]).all()
+    differing = counted(int(tested["differing"].max()), "query" if alone else "group")
+    return f", and none could, as they differ in {differing}"
 
 
 def _with_differences(rows: pd.DataFrame) -> str:
@@ -266,7 +307,7 @@ def _remarks(
     return found
 
 
-def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
+def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: bool) -> Table:
     """Our means with standard errors, then the references."""
     errors = tables.errors.set_index(["scheme", "ranker"])
     ours = tables.means[tables.means["scheme"] == scheme]
@@ -275,8 +316,7 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
     for mean in ours.to_dict(orient="records"):
         error = errors.loc[(scheme, mean["ranker"])]
         values = [
-            Cell(f"{value(mean[m])} ± {value(error[m])}", strong=mean[m] == best[m])
-            for m in config.measures
+            Cell(_with_error(mean[m], error[m]), strong=mean[m] == best[m]) for m in config.measures
         ]
         rows.append([mean["ranker"], *values, value(mean["validation"])])
     for reference in config.references:
@@ -286,12 +326,19 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str) -> Table:
             rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
     n = tables.folds.loc[tables.folds["scheme"] == scheme, "fold"].nunique()
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
+    over = "groups of queries" if grouped else "queries"
     caption = (
-        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± its standard "
-        f"error over queries. Bold: largest value found here. Validation: "
-        f"{config.tune_measure} of the chosen parameters on the validation queries."
+        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± the standard "
+        f"error over {over}{' and fits' if fits else ''}. Bold: largest value found here. "
+        f"Validation: {config.tune_measure} of the chosen parameters on the validation queries."
+        f"{'' if fits else f' {fits_note({})}'}"
     )
     return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
+
+
+def _with_error(mean: float, error: float) -> str:
+    """A mean with its standard error, which a single query or group does not have."""
+    return value(mean) if np.isnan(error) else f"{value(mean)} ± {value(error)}"
 
 
 def _difference_tables(
@@ -322,8 +369,9 @@ def _difference_tables(
         "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
         "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
-    caption = "Over the test queries of all folds; the means above weigh each fold alike."
-    if grouped:
-        n = int(table["n_groups"].max())
-        caption += f" The queries belong to {n:,} groups and are tested by group."
+    family = f"this table's {counted(len(table), 'comparison')}"
+    caption = (
+        "Over the test queries of all folds; the means above weigh each fold alike. "
+        f"{marks_meaning(config.baseline, table, tables.settings, family)}"
+    )
     return [Table(f"Differences from {config.baseline}, {scheme}", columns, rows, caption)]

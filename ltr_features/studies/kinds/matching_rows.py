@@ -195,7 +195,8 @@ class Evaluation:
         average_precision, precision_at_10: float64 [m]; among documents with equal scores,
             irrelevant ones are ranked first.
         rank_loss: share of the triples that are ordered wrongly; ties count half.
-        rank_loss_error: its standard error over queries (triples of one query are not independent).
+        rank_loss_error: its standard error over groups of queries, as triples of one query, or of
+            queries made from one document, are not independent.
     """
 
     queries: NDArray[np.int64]
@@ -205,15 +206,12 @@ class Evaluation:
     rank_loss_error: float
 
     def means(self) -> dict[str, float]:
-        """Mean of every measure, and its standard error."""
-        root = np.sqrt(len(self.queries))
+        """Mean of every measure, and the standard error of the rank loss."""
         return {
             "rank_loss": self.rank_loss,
             "rank_loss_error": self.rank_loss_error,
             "map": float(self.average_precision.mean()),
-            "map_error": float(self.average_precision.std(ddof=1) / root),
             "p10": float(self.precision_at_10.mean()),
-            "p10_error": float(self.precision_at_10.std(ddof=1) / root),
         }
 
 
@@ -235,7 +233,7 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
             place = np.searchsorted(task.asked, asked)
             if place < len(task.asked) and task.asked[place] == asked:
                 precision[place] = _precisions(task, asked, scores[i])
-    deviation = np.bincount(query, wrong - wrong.mean(), minlength=task.Q.shape[0])
+    deviation = np.bincount(task.groups[query], wrong - wrong.mean())
     return Evaluation(
         task.asked,
         precision[:, 0],

@@ -171,7 +171,14 @@ class Findings:
         )  # fmt: skip
         mean = self.per_query[whole.name][measure].mean()
         shuffled = [
-            {"group": g, "kind": "shuffled", "with": mean, "without": mean - v, "value": v}
+            {
+                "group": g,
+                "kind": "shuffled",
+                "with": mean,
+                "without": mean - v,
+                "value": v,
+                "significant": False,
+            }
             for g, v in self._lost_by_shuffling(whole).items()
         ]
         return pd.concat([table, pd.DataFrame(shuffled)], ignore_index=True)

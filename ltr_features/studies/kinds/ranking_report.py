@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from letor.folds import Fold
+from letor.folds import Fold, queries_of_trained_groups
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.facts import flat_facts
 from ltr_features.remarks import given_remark, grouped_remarks
@@ -267,10 +267,7 @@ def _time_rule(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> str:
     rule = f"Rankers learn from earlier queries; later ones test; folds: {len(folds)} ({sizes})."
     if groups is None:
         return rule
-    again = 0
-    for fold in folds:
-        trained = {groups.get(query, query) for query in fold.train}
-        again += sum(groups.get(query, query) in trained for query in fold.test)
+    again = queries_of_trained_groups(folds, groups)
     return f"{rule} Of the test queries, {again:,} belong to a group that was also trained on."
 
 

@@ -25,7 +25,7 @@ class Section:
     Attributes:
         name: unique on the page. facts: a sentence on sizes.
         checks: sign and sentence of each expectation: ✓ met, (✓) met but not significantly,
-            ≈ not met but within chance, ✗ not met. remarks: label and sentence.
+            ≈ neither met nor contradicted significantly, ✗ not met. remarks: label and sentence.
         notes: sentences. figures: caption and drawing.
         folded: lines by heading; the page shows them collapsed at first.
     """
@@ -76,7 +76,7 @@ class Document:
         if not signs:
             return self.answer
         ties = signs.count("≈")
-        tied = f" ({ties} more within chance)" if ties else ""
+        tied = f" ({ties} more not contradicted)" if ties else ""
         unsure = signs.count("(✓)")
         unshown = f", {unsure} of them not significantly" if unsure else ""
         met = signs.count("✓") + unsure

@@ -18,7 +18,7 @@ from ltr_features.studies.page.table_parts import (
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
 from ltr_features.studies.page.verdicts import minus, p_value, signed, value
-from ltr_features.studies.statistics.significance import TIE
+from ltr_features.studies.statistics.paired_tests import TIE
 
 EXTREME_QUERIES = 6
 MOVED_DOCUMENTS = 6
@@ -47,7 +47,7 @@ def hard_query_table(study: Study) -> Table | None:
         f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
         f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). Others: difference on "
         "the other queries. Correlation: of its values with those of baseline and system; if it is "
-        "related to the baseline more, part of the difference may come from the choice of queries."
+        "related to one of them more, part of the difference may come from the choice of queries."
         f"{corrected}{_all_hard(study, found[0]['n_queries'])}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)

@@ -130,7 +130,8 @@ class Study:
         precision_recall, precision_recall_note: returned by ``precision_recall``.
         learning_curve: table of ``learning_curve.learning_curve``, or None.
         column_value: value of column groups to one system, columns ``group``, ``kind``,
-            ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``; or None.
+            ``with``, ``without``, ``value``, ``low``, ``high``, ``p``, ``p_corrected``,
+            ``significant``; or None.
         column_value_of: name of that system.
         column_correlation: table of ``correlation.column_correlation``, or None.
         test: settings of the statistical tests.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,10 +20,11 @@ from ltr_features.studies.page.charts.gains import gains
 from ltr_features.studies.page.charts.importance import importance
 from ltr_features.studies.page.charts.scatter import scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
+from ltr_features.studies.page.table_parts import style_of
 from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
-from ltr_features.studies.statistics.significance import TIE
+from ltr_features.studies.statistics.paired_tests import TIE
 
 IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
@@ -243,17 +245,16 @@ def _hard(study: Study) -> Drawing | None:
         rows = []
         if (row["system"], baseline) in study.pairs and measure in study.measures:
             every = study.comparison((row["system"], baseline), measure)
-            rows.append(_difference("all queries", every, every["difference"]))
-        rows.append(_difference("hard queries", row, row["gain"]))
+            rows.append(_estimate("all queries", every, "difference"))
+        rows.append(_estimate("hard queries", row, "gain"))
         panels.append((study.label_of(str(row["system"])), rows, 0.0))
     title = f"Hard queries: difference from {study.label_of(baseline)} in {measure}"
     return forest(panels, f"difference in {measure}", title)
 
 
-def _difference(label: str, row: pd.Series | dict[str, float], middle: float) -> Estimate:
-    low, high = float(row["low"]), float(row["high"])
-    style = "gain" if low > 0 else "loss" if high < 0 else "unsure"
-    return Estimate(label, float(middle), signed(middle), style, low, high)
+def _estimate(label: str, row: Mapping[str, Any] | pd.Series, key: str) -> Estimate:
+    middle, low, high = (float(row[name]) for name in (key, "low", "high"))
+    return Estimate(label, middle, signed(middle), style_of(row, key), low, high)
 
 
 def _has_importance(system: SystemResult) -> bool:

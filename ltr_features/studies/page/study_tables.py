@@ -28,6 +28,7 @@ from ltr_features.studies.page.verdicts import (
     detected,
     group_verdict,
     hard_query_verdict,
+    marks_meaning,
     minus,
     p_value,
     value,
@@ -64,18 +65,11 @@ def marks_note(study: Study) -> str:
     if len(letters) > 1:
         named = ", ".join(f"{letter} = {name}" for name, letter in letters.items())
         against = f"the baseline with that letter ({named})"
-    test, groups = study.test, int(study.comparisons["n_groups"].iloc[0])
-    by = "" if groups == len(study.queries) else f" by {groups:,} groups of queries"
-    refits = ""
-    if study.comparisons["n_fits"].max() > 1:
-        refits = "for systems fitted several times also a t-test that includes training noise; "
-    return (
-        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
-        f"two-sided, {test.n_permutations:,} permutations, seed {test.seed}; {refits}"
-        f"p < {test.alpha:g} after correction ({test.correction_name}) over "
-        f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)} "
-        f"comparisons (pairs x measures; {counted(len(study.queries), 'query')})."
-    )
+    family = f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)}"
+    return marks_meaning(
+        against, study.comparisons, study.test,
+        f"{family} comparisons (pairs x measures; {counted(len(study.queries), 'query')})",
+    )  # fmt: skip
 
 
 def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Table:
@@ -173,8 +167,9 @@ def value_table(study: Study) -> Table | None:
     methods = {
         "left out": "Left out: the system against one retrained without the group.",
         "added": "Added: the first group and this one against the first group alone.",
-        "shuffled": "Shuffled: what the trained rankers lose when the group's values are shuffled "
-        "within each query.",
+        "shuffled": "Shuffled: what the trained rankers"
+        f"{' of the first fit' if study.n_fits > 1 else ''} lose when the group's values are "
+        "shuffled within each query.",
     }
     kinds = {row["kind"] for row in found}
     caption = (

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
-from ltr_features.studies.page.verdicts import STYLES, minus, outcome_of, percent, signed, value
+from ltr_features.studies.page.verdicts import minus, percent, signed, value
 
 #: A row of a data frame; and a column: its heading and the function that makes its cells.
 Record: TypeAlias = Mapping[str, Any]
@@ -40,7 +40,10 @@ def number(
 def difference(key: str, title: str, relative: str = "") -> Part:
     """A column of differences, optionally with relative differences in the notes."""
     return title, lambda row: Cell(
-        signed(row[key]), percent(row[relative]) if relative else "", sign(row), strong=True
+        signed(row[key]),
+        percent(row[relative]) if relative else "",
+        style_of(row, key),
+        strong=True,
     )
 
 
@@ -58,7 +61,7 @@ def interval(
         span = (low / limit, mean / limit, high / limit) if limit > 0 else None
         noted = note and not pd.isna(row[note_key])
         remark = note.format(row[note_key]) if noted else ""
-        return Cell(f"{signed(low)} to {signed(high)}", remark, sign(row), span=span)
+        return Cell(f"{signed(low)} to {signed(high)}", remark, style_of(row, middle), span=span)
 
     return f"{study.test.confidence:.0%} interval", cell
 
@@ -67,11 +70,12 @@ QUERIES = number("Queries", "n_queries", "{:,}".format)
 MEANS = number("Baseline", "baseline_mean", value), number("System", "system_mean", value)
 
 
-def sign(row: Record) -> str:
-    """Colour of a row: by its corrected test if there is one, else by its interval."""
-    if "significant" in row:
-        return STYLES[outcome_of(row)]
-    return "gain" if row["low"] > 0 else "loss" if row["high"] < 0 else "unsure"
+def style_of(row: Record, key: str) -> str:
+    """Colour of a row by its corrected test of the number ``key``; that of no significant
+    difference without one, as among many uncorrected tests some reach any level by chance."""
+    if not row.get("significant", False):
+        return "unsure"
+    return "gain" if row[key] > 0 else "loss"
 
 
 def two(x: float) -> str:

@@ -11,7 +11,8 @@ import pandas as pd
 
 from ltr_base.names import counted
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.statistics.significance import TIE, corrected
+from ltr_features.studies.statistics.paired_tests import TIE
+from ltr_features.studies.statistics.significance import TestSettings, corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
@@ -21,7 +22,7 @@ MARKS = {"helps": "▲", "hurts": "▼", "no significant difference": ""}
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
-"""With fewer groups, or queries without groups, bootstrap intervals are too narrow."""
+"""With fewer groups, or queries without groups, bootstrap intervals may be too narrow."""
 TIED = 0.01
 """A larger difference between the best and the worst order of equal scores is worth a remark."""
 
@@ -182,7 +183,7 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
     return (
         f"No difference could have been significant: the smallest possible p-value is "
         f"{p_value(row['smallest_p'])} ({_observations(row)} that differ: {row['differing']:,}; "
-        f"permutations: {test.n_permutations:,}), before correction over {counted(len(p), 'test')}."
+        f"{test.patterns(int(row['n_groups']))}), before correction over {counted(len(p), 'test')}."
     )
 
 
@@ -191,7 +192,7 @@ def group_verdict(study: Study) -> str:
     there is nothing to say."""
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
-    few = " With so few of them, the intervals are too narrow." if n_groups < FEW_GROUPS else ""
+    few = " With so few of them, the intervals may be too narrow." if n_groups < FEW_GROUPS else ""
     if n_groups == 1:
         few = " There are no intervals."
     if n_groups == n:
@@ -273,8 +274,8 @@ def hard_query_verdict(study: Study) -> str:
         return text
     both = study.hard_for_both(row)
     return (
-        f"{text} {row['chosen_by']} is related to {baseline} more than to {row['system']} "
-        f"(correlation of its values {row['baseline_correlation']:.2f} and "
+        f"{text} The difference depends on the values of {row['chosen_by']} (their correlation "
+        f"with those of {baseline} is {row['baseline_correlation']:.2f}, of {row['system']} "
         f"{row['system_correlation']:.2f}), so part of this may come from the choice of queries. "
         f"{_on_both(study, row, both, baseline)}"
     )
@@ -303,6 +304,25 @@ def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[
             f"gives equal scores to documents of different grades; its {measure} is between "
             f"{value(worst)} and {value(best)}, depending on their order; {order}"
         )
+
+
+def marks_meaning(against: str, comparisons: pd.DataFrame, test: TestSettings, family: str) -> str:
+    """What ▲ and ▼ mean: baseline, test, level and correction.
+
+    Args:
+        against: the baseline. comparisons: made by :func:`significance.compare`.
+        family: what the correction is over.
+    """
+    groups, n = (int(comparisons[name].iloc[0]) for name in ("n_groups", "n_queries"))
+    by = "" if groups == n else f" by {groups:,} groups of queries"
+    refits = ""
+    if comparisons["n_fits"].max() > 1:
+        refits = "for systems fitted several times also a t-test that includes training noise; "
+    return (
+        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
+        f"two-sided, {test.patterns(groups)}; {refits}p < {test.alpha:g} after correction "
+        f"({test.correction_name}) over {family}."
+    )
 
 
 def value(x: float) -> str:

@@ -33,7 +33,7 @@ def retrained_value(
     Returns:
         ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
         difference), ``low``, ``high``, ``p`` (the larger of ``p`` and ``p_refits`` of
-        :func:`significance.compare`), ``p_corrected`` (over these rows).
+        :func:`significance.compare`), ``p_corrected`` (over these rows), ``significant``.
     """
     named = {name for pair in pairs for name in pair}
     table = compare(
@@ -55,6 +55,7 @@ def retrained_value(
             "high": table["high"],
             "p": table[["p", "p_refits"]].max(axis=1),
             "p_corrected": table["p_corrected"],
+            "significant": table["significant"],
         }
     )
 

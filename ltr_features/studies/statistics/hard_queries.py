@@ -8,10 +8,11 @@ The estimate here is therefore the gain on queries that a third ranking finds ha
 neither the baseline nor a judged system. It describes queries that are hard for that ranking. If
 the third ranking is related to the baseline more than to the system, as BM25 is to a ranker of
 word-counting columns, it shares some of the baseline's bad luck, and the system gains on these
-queries, and loses on the others, without being better. Each estimate therefore comes with the gain
-on the other queries, with the correlations of the third ranking's values with those of baseline and
-system, and with a test of whether the difference depends on the third ranking's values. Where it
-does, the gain on queries chosen by the mean of both tells how much of it remains.
+queries, and loses on the others, without being better; if it is related to the system more, the
+system loses in the same way. Each estimate therefore comes with the gain on the other queries, with
+the correlations of the third ranking's values with those of baseline and system, and with a test of
+whether the difference depends on the third ranking's values. Where it does, the gain on queries
+chosen by the mean of both tells how much of it remains.
 
 Other ways to choose the queries are computed as well, to show how much the choice matters; none of
 them is the estimate:
@@ -58,11 +59,12 @@ DEFINITIONS = {
     "estimate": "the mean of system minus baseline over the queries that are hard for a third "
     "ranking, neither the baseline nor a compared system. It describes queries that are hard for "
     "that ranking",
-    "related to the baseline": "a third ranking may share the baseline's luck, if it uses what the "
-    "baseline uses; the system then gains on the queries that it chooses and loses on the others, "
-    "without being better. Tested by Fisher's randomisation test of the covariance of the third "
-    "ranking's values with the differences, two-sided, by group. If it is significantly below 0, "
-    "the gain on queries chosen by the mean of both is reported as well",
+    "related to one of the two": "a third ranking may share the luck of the baseline, if it uses "
+    "what the baseline uses; the system then gains on the queries that it chooses and loses on the "
+    "others, without being better. If it shares the system's luck, it is the other way round. "
+    "Tested by Fisher's randomisation test of the covariance of the third ranking's values with "
+    "the differences, two-sided, by group. If it is significant, the gain on queries chosen by the "
+    "mean of both is reported as well",
     "hard": "a query whose value in the choosing ranking lies below the threshold, or at or below "
     "the quantile of that ranking's values (equal values stay together)",
     "chosen by the baseline itself": "the papers' rule, not the estimate: part of a low value is "
@@ -137,12 +139,12 @@ def hard_query_table(
         ``chosen_by`` (the selector's name, ``BASELINE`` or ``BOTH``, in this order), ``estimate``
         (True for the first rule and selector), ``n_queries``, ``n_groups``, ``baseline_mean``,
         ``system_mean``, ``gain``, ``relative_gain``, ``control_gain``, ``net_gain``, ``low``,
-        ``high``, ``p``, ``p_corrected``, ``n_zero`` (chosen queries on which chooser, baseline and
-        system are all 0), ``other_gain`` (on the queries not chosen),
-        ``baseline_correlation`` and ``system_correlation`` (Pearson's, of the selector's values
-        with those of baseline and system over all queries), ``p_related`` (of the test whether the
-        difference depends on the selector's values), ``related`` (whether it is larger, and
-        significantly so, where these are low), ``system_spread``, ``control_spread``; see
+        ``high``, ``p``, ``p_corrected`` and ``significant`` (of estimates), ``n_zero`` (chosen
+        queries on which chooser, baseline and system are all 0), ``other_gain`` (on the queries not
+        chosen), ``baseline_correlation`` and ``system_correlation`` (Pearson's, of the selector's
+        values with those of baseline and system over all queries), ``p_related`` (of the test
+        whether the difference depends on the selector's values), ``related`` (whether it does so
+        significantly), ``system_spread``, ``control_spread``; see
         ``DEFINITIONS``. Control gain and net gain exist where the baseline chose and there is a
         control; ``low``, ``high`` and ``p`` then describe the net gain. Missing numbers, and all
         numbers of a rule that chooses no query, are NaN.
@@ -190,6 +192,8 @@ def hard_query_table(
         table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
         if shown.any():
             table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+        at = table.columns.get_loc("p_corrected") + 1
+        table.insert(at, "significant", table["p_corrected"] < settings.alpha)
     return table
 
 
@@ -217,8 +221,8 @@ def _relation(
     settings: TestSettings,
     groups: Sequence[Hashable] | None,
 ) -> dict[str, object]:
-    """Whether the selector's values go with the baseline's rather than with the system's: then the
-    covariance of these values with the differences, system minus baseline, is below 0."""
+    """Whether the selector's values go with those of baseline or system rather than with those of
+    the other: then their covariance with the differences, system minus baseline, is not 0."""
     v, b, s = map(_mean, (selector, baseline, system))
     products = (v - v.mean()) * ((s - b) - (s - b).mean())
     p = fisher_randomisation(
@@ -228,7 +232,7 @@ def _relation(
         "baseline_correlation": _correlation(v, b),
         "system_correlation": _correlation(v, s),
         "p_related": p,
-        "related": bool(p < settings.alpha and products.mean() < 0),
+        "related": bool(p < settings.alpha),
     }
 
 

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from letor.errors import InputError
 from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
 
+TIE = 1e-9
+"""Differences up to this size count as ties: they may be rounding errors, which are about 1e-16."""
 EXACT_PATTERNS = 1 << 16
 """All sign patterns are tried if there are at most this many."""
 PATTERNS_AT_ONCE = 2048
@@ -63,7 +65,7 @@ def fisher_randomisation(
     np.add.at(integers, code, _as_integers(d))
     # Each value may be off by half a unit, in both the observed and the permuted sum.
     threshold = np.maximum(np.abs(integers.sum(axis=0)) - len(d), 0)
-    if _is_exact(n, n_permutations):
+    if tries_all(n, n_permutations):
         patterns = np.arange(2**n, dtype=np.uint64).reshape(-1, 1)
         return count_extreme(integers, patterns, threshold) / 2.0**n
     rng = np.random.default_rng([seed, 0])
@@ -99,13 +101,20 @@ def bootstrap_interval(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Percentile bootstrap interval of each mean difference over queries, float64 [k, 2]; groups
-    are drawn whole. NaN for a single group.
+    """Bootstrap interval of each mean difference over queries, float64 [k, 2]; groups are drawn
+    whole. NaN for a single group.
+
+    Plain percentiles cover too rarely where there are few groups (a normal mean of ten in 90 % of
+    samples, at level .95), so percentiles further out are taken, by as much as a t-interval is
+    wider than a normal one (expanded percentile interval; T. C. Hesterberg, The American
+    Statistician 69, 2015).
 
     Raises:
         InputError: no queries, NaN or infinite differences, a group missing, confidence outside
             (0, 1), or no resamples.
     """
+    from scipy.stats import norm, t
+
     d = _columns(differences)
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, not {confidence}")
@@ -123,7 +132,7 @@ def bootstrap_interval(
         rows = rng.integers(0, n, size=(stop - start, n), dtype=np.int64)
         drawn = resampled_sums(values, rows)
         means[start:stop] = drawn[:, :-1] / drawn[:, -1:]
-    tail = (1 - confidence) / 2
+    tail = norm.sf(np.sqrt(n / (n - 1)) * t.ppf((1 + confidence) / 2, n - 1))
     return np.quantile(means, [tail, 1 - tail], axis=0).T
 
 
@@ -174,13 +183,15 @@ def group_error(
     differences: ArrayLike, groups: Sequence[Hashable] | None = None
 ) -> tuple[NDArray[np.float64], float]:
     """Standard error of each mean over queries, with groups as sampling units (the mean as a ratio
-    of sums, linearised), float64 [k], and its degrees of freedom; NaN and 1 for a single group."""
+    of sums, linearised), float64 [k], and its degrees of freedom; 0 where it is but a rounding
+    error, NaN and 1 for a single group."""
     d = _columns(differences)
     sums, sizes = group_sums(d - d.mean(axis=0), groups)
     n = len(sizes)
     if n < 2:
         return np.full(d.shape[1], np.nan), 1.0
-    return np.asarray(np.sqrt(n / (n - 1) * (sums**2).sum(axis=0)) / len(d)), n - 1.0
+    error = np.sqrt(n / (n - 1) * (sums**2).sum(axis=0)) / len(d)
+    return np.where(error > TIE, error, 0.0), n - 1.0
 
 
 def t_test(
@@ -207,10 +218,11 @@ def detectable(
 def smallest_p(differing: int, n_groups: int, n_permutations: int) -> float:
     """The smallest p-value that the randomisation test can give with ``differing`` groups."""
     exact = 2.0 ** (1 - differing) if differing else 1.0
-    return exact if _is_exact(n_groups, n_permutations) else max(exact, 1 / (n_permutations + 1))
+    return exact if tries_all(n_groups, n_permutations) else max(exact, 1 / (n_permutations + 1))
 
 
-def _is_exact(n_groups: int, n_permutations: int) -> bool:
+def tries_all(n_groups: int, n_permutations: int) -> bool:
+    """Whether the randomisation test tries all sign patterns of so many groups."""
     return n_groups < 63 and 2**n_groups <= max(EXACT_PATTERNS, n_permutations)
 
 

@@ -119,9 +119,12 @@ def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
 
 
 def repeats_note(repeats: int) -> str:
-    """Note on a table whose models were fitted several times; "" if they were fitted once."""
+    """Note on how often the models of a table were fitted, and what its values are."""
     if repeats == 1:
-        return ""
+        return (
+            "Models were fitted once, so it is unknown how much the numbers would change with "
+            "other seeds (repeats = 3 in the experiment file shows it)."
+        )
     return (
         f"Models that learn from judgements were fitted {_times(repeats)} with different seeds, on "
         "the same training and test queries: values are per-query means over the fits, with their "

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from letor.errors import InputError
 from ltr_features.studies.statistics.paired_tests import (
     EXACT_PATTERNS,
+    TIE,
     bootstrap_interval,
     check_queries,
     detectable,
@@ -22,11 +23,9 @@ from ltr_features.studies.statistics.paired_tests import (
     paired_t,
     smallest_p,
     t_test,
+    tries_all,
 )
 from ltr_features.studies.statistics.refits import Refits, over_fits
-
-TIE = 1e-9
-"""Differences up to this size count as ties (rounding errors are about 1e-16)."""
 
 #: Methods of ``statsmodels.stats.multitest.multipletests``, and their names in prose.
 CORRECTIONS = {
@@ -70,6 +69,12 @@ class TestSettings:
         """Name of the correction in prose."""
         return CORRECTIONS.get(self.correction, self.correction)
 
+    def patterns(self, n_groups: int) -> str:
+        """The sign patterns that the randomisation test tries for so many groups, in words."""
+        if tries_all(n_groups, self.n_permutations):
+            return f"all {2**n_groups:,} sign patterns"
+        return f"{self.n_permutations:,} random sign patterns, seed {self.seed}"
+
     @property
     def description(self) -> str:
         """Definition of each number in the tables, in sentences."""
@@ -85,13 +90,14 @@ class TestSettings:
             f"all comparisons and measures of the table; significant if below {self.alpha:g}, so "
             f"that a verdict holds over queries and over fits. p (t): paired t-test, two-sided. "
             f"Interval: {self.confidence:.0%} percentile bootstrap of the mean difference over "
-            f"queries, {self.n_resamples:,} samples, seed {self.seed}; for systems fitted several "
+            f"queries, {self.n_resamples:,} samples, seed {self.seed}, expanded as a t-interval is "
+            f"against a normal one; for systems fitted several "
             f"times, stretched by as much as the variance over fits widens that t-test's "
             f"interval. Groups: queries that belong together change their sign together, are drawn "
             f"together, and count as one in the t-tests and in the detectable difference; p (t) "
             f"tests the groups' means, each counting once, and so concerns the mean group, while "
-            f"everything else concerns the mean query; with few groups the interval is too narrow. "
-            f"Design effect: variance of the mean difference with groups / without them; "
+            f"everything else concerns the mean query; with few groups the interval may be too "
+            f"narrow. Design effect: variance of the mean difference with groups / without them; "
             f"queries / design effect: number of independent queries that would be as informative. "
             f"Effect: mean difference / standard deviation of the differences (Cohen's d, paired). "
             f"Won, tied, lost: queries above, equal to, below the baseline. "
@@ -130,7 +136,8 @@ def compare(
         ``p_corrected``, ``p_t``, ``effect`` (NaN for constant differences), ``design_effect`` (NaN
         for constant differences or a single group), ``won``, ``tied``, ``lost`` (queries),
         ``differing`` (groups whose sums are not 0), ``smallest_p`` (that the randomisation test
-        can give with these), ``detectable``, ``significant``; see :attr:`TestSettings.description`.
+        can give with these), ``detectable`` (NaN for constant differences), ``significant``;
+        see :attr:`TestSettings.description`.
 
     Raises:
         InputError: unknown system or measure, no pair, systems on different queries, or a query
@@ -143,7 +150,7 @@ def compare(
     means = pd.DataFrame(named, columns=["system", "baseline", "measure"])
     means["n_queries"] = len(queries)
     means["system_mean"], means["baseline_mean"] = values.mean(axis=1)
-    d, labels = values[0] - values[1], group_labels(queries, groups)
+    d, labels = _differences(*values), group_labels(queries, groups)
     refits = over_fits(per_query, fits or {}, pairs, measures)
     tests = {**_tests(d, labels, refits, settings), **_sizes(d, labels, settings)}
     table = means.assign(
@@ -205,7 +212,7 @@ def gain_row(
     by_fit = (s[:, :n_fits] - b[:, :n_fits]).mean(axis=0)
     spread = by_fit.std(ddof=1) if n_fits > 1 else np.nan
     refits = Refits(np.array([n_fits]), np.array([spread]))
-    difference = (s.mean(axis=1) - b.mean(axis=1))[:, None]
+    difference = _differences(s.mean(axis=1), b.mean(axis=1))[:, None]
     found, _, _ = _over_queries_and_fits(difference, groups, refits, settings)
     return {
         "n_queries": len(difference),
@@ -232,6 +239,12 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
         return np.asarray(multipletests(p, method=method)[1])
     except ValueError as error:
         raise InputError(f"correction {method!r}: {error}; use for example 'holm'") from error
+
+
+def _differences(system: NDArray[np.float64], baseline: NDArray[np.float64]) -> NDArray[np.float64]:
+    """System minus baseline; ties are 0, so that no test finds rounding errors significant."""
+    d = system - baseline
+    return np.where(np.abs(d) <= TIE, 0.0, d)
 
 
 def _over_queries_and_fits(
@@ -272,13 +285,14 @@ def _tests(
     refits: Refits,
     settings: TestSettings,
 ) -> dict[str, NDArray[np.float64]]:
-    """The columns from ``low`` to ``p_t``, and ``detectable``."""
+    """The columns from ``low`` to ``p_t``, and ``detectable`` (NaN for constant differences, whose
+    spread says nothing about that of other queries)."""
     found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
     p_corrected = corrected(np.fmax(found["p"], found["p_refits"]), settings.correction)
     return found | {
         "p_corrected": p_corrected,
         "p_t": paired_t(d, groups=labels),
-        "detectable": detectable(error, freedom, settings.alpha),
+        "detectable": np.where(error > 0, detectable(error, freedom, settings.alpha), np.nan),
     }
 
 

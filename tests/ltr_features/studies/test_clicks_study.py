@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import sem, t
 from small_studies import CLICKS, write_clicks
 
 from letor.errors import InputError
@@ -22,7 +23,7 @@ from ltr_features.studies.kinds.clicks_learners import (
     MatchingLearner,
     MatchingLearners,
 )
-from ltr_features.studies.kinds.clicks_report import Results
+from ltr_features.studies.kinds.clicks_report import Results, checks
 from ltr_features.studies.run import run_file
 
 MATCHING = """
@@ -71,6 +72,42 @@ def test_the_share_of_the_gap_is_that_of_means():
     # The gap is the same in every query, so that no draw of queries changes it.
     assert (row["gap_low"], row["gap_high"]) == pytest.approx((0.4, 0.4))
     assert row["closed_low"] < 0.75 < row["closed_high"]
+
+
+def test_intervals_include_the_variance_over_simulations():
+    """The same gain in every query, and more or less of it by luck of the simulation: as a
+    t-interval over three simulations says, and the same in both tables."""
+    level = np.linspace(0.1, 0.3, 40)
+    raw, gains = [level] * 3, np.array([0.1, 0.2, 0.3])
+    found = results(raw, [level + gain for gain in gains], [level + 0.4] * 3)
+    row = found.gaps.iloc[0]
+    half = t.ppf(0.975, 2) * sem(gains)
+    assert (row["gain_low"], row["gain_high"]) == pytest.approx((0.2 - half, 0.2 + half))
+    assert (row["closed_low"], row["closed_high"]) == pytest.approx(
+        ((0.2 - half) / 0.4, (0.2 + half) / 0.4)
+    )
+    assert found.comparisons["low"].item() == pytest.approx(row["gain_low"])
+
+
+@pytest.mark.parametrize(("closed", "sign"), [(0.3, "✓"), (0.7, "(✓)"), (0.8, "≈"), (0.99, "✗")])
+def test_an_expected_share_holds_if_its_interval_does(closed, sign):
+    level = np.linspace(0.1, 0.3, 60)
+    gain = 0.3 + 0.3 * np.random.default_rng(1).uniform(-1, 1, 60)
+    expected = [{"sessions": 100, "closed": closed}]
+    found = results([level], [level + gain], [level + 0.4], expected=expected)
+    row = found.gaps.iloc[0]
+    assert 0.3 < row["closed_low"] < 0.7 < row["closed"] < 0.8 < row["closed_high"] < 0.99
+    [(said, text)] = checks(found)
+    assert said == sign
+    assert text.endswith(
+        f"{row['closed']:.0%} ({row['closed_low']:.0%} to {row['closed_high']:.0%})"
+    )
+
+
+def test_without_a_gap_no_share_of_it_is_closed():
+    level = np.linspace(0.1, 0.3, 10)
+    row = results([level], [level + 0.1], [level]).gaps.iloc[0]
+    assert np.isnan([row["closed"], row["closed_low"], row["closed_high"]]).all()
 
 
 @pytest.fixture(scope="module")

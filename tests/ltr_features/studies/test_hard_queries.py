@@ -124,20 +124,25 @@ def test_table_by_hand() -> None:
         np.testing.assert_allclose(table[name], values * 2, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize(("shared", "related"), [(0.0, False), (0.7, True)])
-def test_a_selector_that_shares_the_baselines_luck_is_related(shared: float, related: bool) -> None:
+def test_a_selector_that_shares_the_luck_of_one_side_is_related(
+    shared: float, related: bool, side: int
+) -> None:
     """Two equally good systems and a selector, which see a query's difficulty through noise; part
-    of the selector's noise is the baseline's."""
+    of the selector's noise is the baseline's (side 0), who then loses, or the system's."""
     rng = np.random.default_rng(1)
     difficulty, b, s, own = rng.normal(0, 0.2, (4, 400))
-    c = shared * b + np.sqrt(1 - shared**2) * own
+    c = shared * (b, s)[side] + np.sqrt(1 - shared**2) * own
     values = [pd.Series(np.clip(0.5 + difficulty + v, 0, 1)) for v in (b, s, c)]
     table = hard_query_table(
         values[0], {"s": values[1]}, selectors={"c": values[2]}, quantiles=(), settings=QUICK
     ).set_index("chosen_by")
     chosen, both = table.loc["c"], table.loc[BOTH]
     assert chosen["related"] == related == (chosen["p"] < 0.01)
-    assert (chosen["baseline_correlation"] > chosen["system_correlation"] + 0.1) == related
+    apart = chosen["baseline_correlation"] - chosen["system_correlation"]
+    assert ((apart, -apart)[side] > 0.1) == related
+    assert not related or (chosen["gain"] < 0) == bool(side)
     assert both["p"] > 0.05
     parts = np.average(
         [chosen["gain"], chosen["other_gain"]],

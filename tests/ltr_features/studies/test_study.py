@@ -28,7 +28,7 @@ class SquaresConfig(Section):
     seed: int = 3
 
 
-MET = "Expectations met: 2 of 4, 1 of them not significantly (1 more within chance)."
+MET = "Expectations met: 2 of 4, 1 of them not significantly (1 more not contradicted)."
 CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("✗", "even")]
 
 

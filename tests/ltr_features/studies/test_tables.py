@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.page.query_tables import class_table, hard_query_table
+from ltr_features.studies.page.query_tables import class_table, hard_query_table, learning_table
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.study_tables import (
     comparison_table,
@@ -17,6 +17,7 @@ from ltr_features.studies.page.study_tables import (
     report_text,
     significance_marks,
     systems_table,
+    value_table,
 )
 from ltr_features.studies.page.tables import Cell, Column, Table, aligned, write_csv
 from ltr_features.studies.page.verdicts import p_value, signed, value
@@ -39,7 +40,7 @@ def test_marks_follow_the_corrected_p_values(make_report: Callable[..., Report])
         seen.add(expected)
     assert seen == {"", "▲", "▼"}
     assert "against the baseline" not in marks_note(study)
-    for part in ("Fisher", "2,000 permutations", "Holm", "20 comparisons", "240 queries"):
+    for part in ("Fisher", "2,000 random sign patterns", "Holm", "20 comparisons", "240 queries"):
         assert part in marks_note(study)
 
 
@@ -90,6 +91,28 @@ def test_comparison_and_hard_query_tables_show_their_numbers(
     assert signed(estimate["gain"].iloc[0]) in hard
     assert "design effect" not in text
     assert hard_query_table(replace(study, hard_queries=None)) is None
+
+
+def test_only_what_a_corrected_test_finds_is_coloured(make_report: Callable[..., Report]) -> None:
+    """An interval without 0 is no finding where many are shown."""
+    study = make_report().studies[0]
+    assert study.column_value is not None
+    values = study.column_value.assign(low=0.001, high=0.2, value=0.1, significant=False)
+    values.loc[values.index[0], "significant"] = True
+    assert study.query_classes is not None
+    classes = study.query_classes.assign(low=0.001, high=0.2, gain=0.1)
+    study = replace(study, column_value=values, query_classes=classes)
+
+    def colours(table: Table | None) -> list[set[str]]:
+        assert table is not None
+        rows = ([cell for cell in row if isinstance(cell, Cell)] for row in table.rows)
+        return [{cell.style for cell in row} & {"gain", "loss", "unsure"} for row in rows]
+
+    first, *others = colours(value_table(study))
+    assert first == {"gain"}
+    assert others
+    for found in (others, colours(class_table(study)), colours(learning_table(study))):
+        assert all(row == {"unsure"} for row in found)
 
 
 def test_tables_of_grouped_and_refitted_systems_say_so(make_report: Callable[..., Report]) -> None:

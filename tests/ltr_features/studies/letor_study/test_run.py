@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from folders import written
-from scipy.stats import ttest_1samp
+from scipy.stats import sem, ttest_1samp
 from small_studies import LETOR, write_letor
 
 from letor.column_names import write_rows
@@ -19,6 +19,7 @@ from letor.rankers.registry import load_ranker
 from letor.trec import qrels_of, read_run
 from letor.tuning import tune
 from ltr_features.studies.run import run_file
+from ltr_features.studies.statistics.paired_tests import group_error
 
 
 @pytest.fixture
@@ -68,13 +69,13 @@ def test_study_scores_each_test_query_once(data, folder):
     assert "✗ AdaRank, MAP, official" in text
 
 
-def test_standard_errors_are_those_of_a_mean_of_independent_folds(folder):
+def test_standard_errors_are_those_of_the_mean_over_queries(folder):
     values = pd.read_csv(folder / "per_query.csv")
     mine = values.query("scheme == 'three' and ranker == 'AdaRank'")
-    parts = [part["NDCG@5"].to_numpy() for _, part in mine.groupby("fold")]
-    expected = np.sqrt(sum(x.var(ddof=1) / len(x) for x in parts)) / len(parts)
     errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
-    np.testing.assert_allclose(errors.loc[("three", "AdaRank"), "NDCG@5"], expected, atol=1e-6)
+    found = errors.loc[("three", "AdaRank"), "NDCG@5"]
+    assert found == pytest.approx(sem(mine["NDCG@5"]), abs=1e-6)
+    assert "Every system was fitted once" in " ".join((folder / "tables.txt").read_text().split())
 
 
 def test_page_has_means_references_and_what_was_expected(folder):
@@ -149,10 +150,20 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     values = values.pivot_table(index="qid", columns="ranker", values="MAP")
     d = values["AdaRank"] - values["Boosted steps"]
     row = table[table["scheme"] == "three"].iloc[0]
+    of_folds = pd.read_csv(folder / "per_query.csv").query("scheme == 'three'")
+    assert of_folds.groupby(of_folds["qid"] // 20)["fold"].nunique().eq(1).all()
+    errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
+    expected = group_error(values["AdaRank"], (values.index // 20).tolist())[0].item()
+    assert errors.loc[("three", "AdaRank"), "MAP"] == pytest.approx(expected, abs=1e-6)
+    verdict = " ".join((folder / "verdict.txt").read_text().split())
+    # S2 and S3 make one group; only the third fold, of S3 and S4, tests the other part of it
+    assert "! official folds: 6 of 24 test queries belong to a group that was also" in verdict
     means = d.groupby(d.index // 20).mean()
     assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
     assert "Design effect" in (folder / "tables.txt").read_text()
-    assert "belong to 3 groups" in (folder / "report.html").read_text()
+    said = "Fisher's randomisation test by 3 groups of queries, two-sided, all 8 sign patterns; p"
+    assert said in " ".join((folder / "tables.txt").read_text().split())
+    assert "over this table's 1 comparison." in (folder / "tables.tex").read_text()
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")
     with pytest.raises(InputError, match="23 queries have no group"):
@@ -303,6 +314,11 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert "2 fits: spread" in (folder / "report.html").read_text()
+    every = values.query("scheme == 'three' and ranker == 'ListNet'")
+    by_fit = every.pivot_table(index="qid", columns="fit", values="MAP")
+    expected = np.hypot(sem(by_fit.mean(axis=1)), sem(by_fit.mean()))
+    errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
+    assert errors.loc[("three", "ListNet"), "MAP"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_columns_that_give_the_labels_away_are_told_with_the_answer(tmp_path):
@@ -365,6 +381,31 @@ def test_too_few_queries_for_any_significance_are_told(tmp_path):
     report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
     verdict = " ".join((report / "verdict.txt").read_text().split())
     assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
+    (home / "test.txt").write_text("".join(f"{y} qid:k 1:{y} 2:{1 - y}\n" for y in (0, 1)))
+    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
+    assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
+
+
+def test_what_other_measures_find_is_in_the_answer(tmp_path):
+    """Column 1 puts a relevant document first, and the other one last; column 2 both first."""
+    home = tmp_path / "one"
+    home.mkdir()
+    for part, queries in (("train", "abcd"), ("vali", "ef"), ("test", "ghijklmnop")):
+        rows = ((2, 3, 3), (1, 0, 2), (0, 2, 1), (0, 1, 0))
+        lines = (f"{y} qid:{q} 1:{one} 2:{two}\n" for q in queries for y, one, two in rows)
+        (home / f"{part}.txt").write_text("".join(lines))
+    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
+    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
+    measures = "[measures]\n'NDCG@1' = 'ndcg@1'\nMAP = 'map'\n'P@2' = 'p@2'\n"
+    (tmp_path / "x.toml").write_text(
+        f"kind = 'letor'\ntitle = 'T'\nfolder = 'one'\n{measures}{text}"
+    )
+    report = run_file(tmp_path / "x.toml", data=tmp_path, out=tmp_path / "out")
+    verdict = " ".join((report / "verdict.txt").read_text().split())
+    assert verdict.startswith(
+        "Official folds, NDCG@1: no ranker differs significantly from r1. MAP: r2 (+0.2500) "
+        "significantly better than r1. P@2: r2 (+0.5000) significantly better than r1. NDCG@1"
+    )
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
