@@ -191,7 +191,7 @@ def arrow_table(frame: Any) -> pa.Table:
     if not is_pandas and not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(
             f"a {type(frame).__module__}.{type(frame).__name__} is not a frame: give one of "
-            "pandas, polars or Arrow"
+            "pandas, polars (collected, if it is lazy) or Arrow"
         )
     if is_pandas:
         _check_distinct([str(c) for c in frame.columns])

@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 5  # seconds without a byte of a request
 
     def do_GET(self) -> None:
-        if self.path == "/health":
+        if self.path.partition("?")[0] == "/health":  # some load balancers add a parameter
             self._answer(HTTPStatus.OK, {"status": "ok", "documents": self.server.n_documents})
         else:
             self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")

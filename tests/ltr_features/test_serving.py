@@ -77,6 +77,7 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
     assert rank(server, query=text, documents=[]) == []
     assert rank(server, query="\ud800 größe 🙂", documents=["d1"])[0][0] == "d1"
     assert ask(server, "GET", "/health") == (200, {"status": "ok", "documents": 60})
+    assert ask(server, "GET", "/health?from=balancer")[0] == 200
 
 
 @pytest.mark.parametrize(
