@@ -101,6 +101,7 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     data = folds / "Fold2"
     text = done(
         "rank", "train", data / "train.txt", "--vali", data / "vali.txt", "--out", ranker,
+        "--param", "normalise=none",
         "--param", "n_estimators=10", "--param", "min_data_in_leaf=5",
     )  # fmt: skip
     assert "lambdamart" in text

@@ -83,7 +83,7 @@ def test_linear_rankers_give_their_terms(ranker, rows, tmp_path):
 
 
 def test_rankboost_gives_its_steps(rows, tmp_path):
-    ranker = RankBoost(n_rounds=30)
+    ranker = RankBoost(n_rounds=30, normalise="none")
     query, parts = parts_of(ranker, rows, tmp_path)
     model, terms = ranker._model, np.zeros((10, 4))
     for j, threshold, alpha in zip(
