@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.kernels.normalise import query_minmax, query_zscore
-from letor.mapped import ROWS_AT_ONCE, empty_array, filled_like
+from letor.mapped import ROWS_AT_ONCE, empty_array
 from ltr_base.names import listed
 
 
@@ -94,16 +94,8 @@ class RawAndZScore(Normaliser):
     copies = 2
 
     def transform(self, data: RankingData) -> RankingData:
-        zscore = _by_query(query_zscore, data)
-        return replace(
-            data,
-            X=filled_like(
-                data.X,
-                (len(data), 2 * data.X.shape[1]),
-                lambda rows: np.hstack([data.X[rows], zscore[rows]]),
-            ),
-            column_names=[*data.column_names, *(f"z-score of {x}" for x in data.column_names)],
-        )
+        names = [*data.column_names, *(f"z-score of {name}" for name in data.column_names)]
+        return replace(data, X=_by_query(_raw_and_zscore, data, self.copies), column_names=names)
 
 
 class StandardScore(Normaliser):
@@ -192,11 +184,19 @@ def normaliser_from_state(state: Mapping[str, Any]) -> Normaliser:
     return get_normaliser(state["name"])
 
 
-def _by_query(kernel: Callable[..., NDArray[np.float32]], data: RankingData) -> NDArray[np.float32]:
+def _raw_and_zscore(
+    X: NDArray[np.float32], order: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    return np.hstack([X, query_zscore(X, order, offsets)])
+
+
+def _by_query(
+    kernel: Callable[..., NDArray[np.float32]], data: RankingData, copies: int = 1
+) -> NDArray[np.float32]:
     """The kernel's values of all rows; memory-mapped, from a new file, if X is."""
     if not isinstance(data.X, np.memmap):
         return kernel(np.ascontiguousarray(data.X, dtype=np.float32), data.order, data.offsets)
-    result = empty_array(data.X.shape, memory=0)
+    result = empty_array((len(data), copies * data.X.shape[1]), memory=0)
     # Whole queries, those whose first row is in the same block of rows.
     ends = np.flatnonzero(np.diff(data.offsets[:-1] // ROWS_AT_ONCE)) + 1
     for first, end in pairwise([0, *ends, data.n_queries]):
