@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import COMPRESSED
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, check_output, read_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
-from letor.svmlight import COMPRESSED, names_path, read_letor
+from letor.svmlight import names_path, read_letor
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted, nearest, repeated
 

@@ -19,6 +19,8 @@ from letor.errors import InputError
 
 # Arrow's streams read files of several frames and, unlike others, notice a truncated one.
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+#: Suffixes of compressed files.
+COMPRESSED = tuple(_CODECS)
 #: Formats that text is often mistaken for: how their files begin, and what to do about them.
 _FORMATS = (
     ("gzip", rb"\x1f\x8b", "end its name in .gz"),

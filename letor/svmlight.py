@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.compression import read_buffer
+from letor.compression import COMPRESSED, read_buffer
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, LetorWarning, reading
 from letor.kernels import layout
@@ -33,9 +33,6 @@ from ltr_base.names import counted
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
 
 MAX_COLUMNS = 10_000
-
-#: Suffixes of compressed LETOR text.
-COMPRESSED = (".gz", ".bz2", ".zst")
 
 #: ``docid = ID`` and ``docno = ID``, even if one of them is the ID of the other.
 _DOCUMENT = re.compile(rb"(?:^|(?<=[# \t]))(?=doc(no|id)[ \t]*=[ \t]*([^ \t]+))")

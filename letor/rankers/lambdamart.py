@@ -57,7 +57,8 @@ class LambdaMART(Ranker):
         position_bias_regularization: ridge penalty on these additions.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
+        normalise: ``raw+zscore`` shows each column as it is and as z-score within its query; or
+            ``none``, ``minmax``, ``zscore`` or ``standard``, see :mod:`letor.normalise`.
         seed: seed of the shuffling and of LightGBM's sampling.
         num_threads: number of threads; does not change the result.
 

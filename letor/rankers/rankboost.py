@@ -37,7 +37,8 @@ class RankBoost(ArrayRanker):
         descending: whether steps may count negatively; otherwise larger values are better.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: rounds without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
+        normalise: ``raw+zscore`` shows each column as it is and as z-score within its query; or
+            ``none``, ``minmax``, ``zscore`` or ``standard``, see :mod:`letor.normalise`.
 
     Source: Freund, Iyer, Schapire, Singer, "An efficient boosting algorithm for combining
     preferences", JMLR 2003, sections 3.2 and 3.3.

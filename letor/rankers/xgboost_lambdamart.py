@@ -58,7 +58,8 @@ class XGBoostLambdaMART(Ranker):
         lambdarank_bias_norm: power p of the regularisation of these effects, above 0.
         measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
         early_stopping_rounds: trees without improvement after which training stops.
-        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
+        normalise: ``raw+zscore`` shows each column as it is and as z-score within its query; or
+            ``none``, ``minmax``, ``zscore`` or ``standard``, see :mod:`letor.normalise`.
         seed: seed of the shuffling and of XGBoost's sampling.
 
     Attributes:

@@ -14,12 +14,11 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import ArrayLike, NDArray
 
-from letor.compression import open_output
+from letor.compression import COMPRESSED, open_output
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.text.records import COMPRESSED
 
 #: Sessions per random stream; the first n sessions are the same, however many follow.
 _SESSIONS = 4096

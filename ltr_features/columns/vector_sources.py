@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +61,7 @@ class _Source:
     @property
     def model_key(self) -> tuple[object, ...]:
         """A cache key that is equal for sources of the same vectors or model."""
-        raise NotImplementedError
+        return (self._called, self._file, self.folder, *astuple(TrainingSettings.of(self)))
 
     def save_learned(self, context: ColumnContext, folder: Path) -> None:
         path = self._stored(folder)
@@ -76,14 +74,12 @@ class _Source:
             context.cached(self.model_key, lambda: self._kind.load(path))
 
     def _stored(self, folder: Path) -> Path:
-        settings = json.dumps(asdict(TrainingSettings.of(self)), default=np.generic.item)
-        digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
-        return folder / f"{self._kind.__name__.lower()}-{digest}{SUFFIX}"
+        settings = "-".join(map(str, astuple(TrainingSettings.of(self))))
+        return folder / f"{self._kind.__name__.lower()}-{settings}{SUFFIX}"
 
     def _trained(self, context: ColumnContext) -> Any:
         """The vectors or model of the documents' texts: trained once per context, and once per
         folder, or those that :meth:`load_learned` found."""
-
         kind: Any = self._kind
 
         def train() -> Any:
@@ -119,10 +115,6 @@ class WordVectorSource(_Source):
     _called: ClassVar[str] = "vector file"
     _kind = WordVectors
 
-    @property
-    def model_key(self) -> tuple[object, ...]:
-        return ("word vectors", *(getattr(self, part.name) for part in fields(WordVectorSource)))
-
     def load(self, context: ColumnContext, tokens: list[str]) -> NDArray[np.float32]:
         """float32 [len(tokens), dimension]: unit vectors, 0 for tokens without a vector.
 
@@ -130,7 +122,8 @@ class WordVectorSource(_Source):
         """
         context = context.learned_from
         if self.vectors == TRAIN:
-            return cast("NDArray[np.float32]", self._trained(context).rows_for(tokens))
+            trained: WordVectors = self._trained(context)
+            return trained.rows_for(tokens)
         analyzer = context.index.analyzer
         if Path(self.vectors).suffix != SUFFIX:
             return WordVectors.load(self.vectors, tokens, analyzer).rows_for(tokens)
@@ -170,12 +163,9 @@ class Doc2VecSource(_Source):
         """The model, trained on the documents' texts once per context, and once per folder."""
         context = context.learned_from
         if self.model == TRAIN:
-            return cast("Doc2Vec", self._trained(context))
+            trained: Doc2Vec = self._trained(context)
+            return trained
         return context.cached(self.model_key, lambda: Doc2Vec.load(self.model))
-
-    @property
-    def model_key(self) -> tuple[object, ...]:
-        return ("doc2vec", *(getattr(self, part.name) for part in fields(Doc2VecSource)))
 
     def text_vectors(
         self, context: ColumnContext, tokens: Sequence[str], bags: csr_matrix

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from letor.compression import check_encoding
+from letor.compression import COMPRESSED, check_encoding
 from letor.errors import InputError
 from letor.frames import arrow_table
 from ltr_features.sources.arrow_tables import (
@@ -31,7 +31,6 @@ from ltr_features.sources.arrow_tables import (
 )
 from ltr_features.sources.usual_names import add_usual
 from ltr_features.text.records import (
-    COMPRESSED,
     OnBadLine,
     check_keys,
     flat,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.compression import text_lines
+from letor.compression import COMPRESSED, text_lines
 from letor.errors import InputError
 from letor.mapped import GrowingArray
 from ltr_features.text.id_rows import Finder
@@ -24,8 +24,6 @@ _END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
 #: Called with the number of a line that is left out, and the reason.
 OnBadLine: TypeAlias = Callable[[int, str], None]
-#: Suffixes that may be added to a file's plain name.
-COMPRESSED = ("", ".gz", ".bz2", ".zst")
 
 
 def find_file(folder: Path, name: str) -> Path:
@@ -34,7 +32,7 @@ def find_file(folder: Path, name: str) -> Path:
     Raises:
         InputError: there is no such file.
     """
-    for suffix in COMPRESSED:
+    for suffix in ("", *COMPRESSED):
         path = folder / (name + suffix)
         if path.is_file():
             return path
