@@ -19,6 +19,7 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
+from ltr_features.parameters import check_choice, check_range
 
 #: Sessions per random stream; the first n sessions are the same, however many follow.
 _SESSIONS = 4096
@@ -57,13 +58,11 @@ class Users:
     continuation: float = 0.9
 
     def __post_init__(self) -> None:
-        if self.model not in USERS:
-            raise InputError(f"users must be {', '.join(USERS)}, got {self.model!r}")
+        check_choice("users", self.model, USERS)
         if not (np.isfinite(self.eta) and self.eta >= 0):
             raise InputError(f"eta must be 0 or more, got {self.eta}")
         for name in ("noise", "continuation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} must lie within 0 and 1, got {getattr(self, name)}")
+            check_range(name, getattr(self, name), 0.0, 1.0)
 
     def examination(self, n: int) -> Array:
         """float64 [n]: examination of each position (pbm)."""

@@ -14,10 +14,10 @@ from ltr_base.former import former_names
 from ltr_features.columns.base import ColumnSpec, check_column_name, plain_settings
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.term_space import check_document_frequency
-from ltr_features.parameters import check_names, check_values
+from ltr_features.parameters import check_choice, check_names, check_values
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
-from ltr_features.text.letter_ngrams import Terms, check_terms, described
+from ltr_features.text.letter_ngrams import KINDS, Terms, described
 from ssi_models.base import MatchingModel
 from ssi_models.parameters import plain_number
 from ssi_models.registry import MODELS, get_model, present_name
@@ -84,7 +84,7 @@ class LearnedColumn:
             self._check_params()
             self._check_word_weight()
             check_document_frequency(self.min_document_frequency)
-            check_terms(self.terms)
+            check_choice("terms", self.terms, KINDS)
             model = self.new_model()
             if hasattr(model, "check_params"):
                 model.check_params()

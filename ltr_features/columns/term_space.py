@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix, hstack
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
+from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import (
@@ -20,7 +21,6 @@ from ltr_features.text.letter_ngrams import (
     Kind,
     LetterTrigrams,
     Terms,
-    check_terms,
     described,
     side_by_side,
 )
@@ -256,7 +256,7 @@ class VectorSpace(ColumnFamily):
 
     def __post_init__(self) -> None:
         check_document_frequency(self.min_document_frequency)
-        check_terms(self.terms)
+        check_choice("terms", self.terms, KINDS)
 
     @property
     def columns(self) -> tuple[ColumnSpec]:

@@ -33,6 +33,7 @@ from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
+from ltr_features.parameters import check_range
 
 #: Texts linked at a time, and the most pairs whose relatedness is cached meanwhile.
 _BLOCK, _MEMORY = 256, 1 << 17
@@ -63,8 +64,7 @@ class WikipediaLinker:
 
     def __post_init__(self) -> None:
         for name in ("min_link_probability", "min_commonness", "epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
+            check_range(name, getattr(self, name), 0.0, 1.0)
         if self.window < 1:
             raise InputError(f"window is {self.window}; it must be 1 or more")
         self.base  # noqa: B018  report a missing folder now, not in the middle of the work

@@ -11,13 +11,12 @@ LETOR 4.0, which is never negative; bm25s and others call the combination "ATIRE
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from ltr_features.parameters import check_range
 from ltr_features.text.field_counts import FieldCounts
 
 
@@ -61,9 +60,3 @@ def inverse_document_frequency(
     that never occurs in the field."""
     df = field.document_frequency[words]
     return np.log(field.n_documents / np.maximum(df, 1)) * (df > 0)
-
-
-def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise InputError unless ``low <= value <= high``."""
-    if not (low <= value <= high and math.isfinite(value)):
-        raise InputError(f"{name} must lie between {low:g} and {high:g}, got {value}")

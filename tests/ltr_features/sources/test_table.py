@@ -491,7 +491,7 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     marked = save(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
     c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
     assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
-    with pytest.raises(InputError, match="on_other_grade must be one of 'raise', 'highest', 'lo"):
+    with pytest.raises(InputError, match="on_other_grade must be 'raise' or 'highest' or 'lo"):
         read_table(path, **ONE_TABLE, on_other_grade="mean")
 
 
