@@ -20,7 +20,7 @@ from letor.digests import (
     written_digests,
 )
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced, parse_json
+from letor.files import atomic_path, check_replaced, parse_json, write_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
@@ -86,8 +86,7 @@ def save_features(
             **settings,
             "fold": fitted[0].fold if fitted else None,
         }
-        text = json.dumps(description, indent=1, ensure_ascii=False)
-        (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
+        write_json(partial / FEATURES, description)
         if added is not None:
             added.save(partial)
         write_digests(partial)

@@ -53,6 +53,11 @@ class Judgements:
         for name in ("query", "document", "grade"):
             _check_integers(f"judgements.{name}", getattr(self, name), len(self))
 
+    @classmethod
+    def none(cls) -> Judgements:
+        """No judgements."""
+        return cls(*np.zeros((3, 0), dtype=np.int64))
+
     def __len__(self) -> int:
         return len(self.grade)
 
@@ -198,11 +203,10 @@ class Collection:
             InputError: the ids are not distinct, or not as many as the texts.
         """
         other = copy(self)
-        none = np.zeros(0, dtype=np.int64)
         for name, value in {
             "query_texts": list(texts),
             "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
-            "judgements": Judgements(none, none, none),
+            "judgements": Judgements.none(),
             "query_sources": None,
             "query_groups": None,
             "query_times": None,
