@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.parallel import map_blocks
+from ltr_base.slices import slices
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import WORD, hash_words, word_lines
@@ -86,7 +87,7 @@ class WikipediaLinker:
         form of Wikipedia's texts."""
         refuse_single_text(texts)
         _ = self._statistics  # computed before threads ask for it
-        blocks = [texts[i : i + _BLOCK] for i in range(0, len(texts), _BLOCK)]
+        blocks = [texts[rows] for rows in slices(len(texts), _BLOCK)]
         return [m for part in map_blocks(self._link, blocks, self.threads) for m in part]
 
     @cached_property
