@@ -33,7 +33,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -267,12 +267,8 @@ def _links(documents: Sequence[_Text]) -> Links:
 
 def _share_of_repeated(queries: Sequence[Sequence[str]]) -> float:
     """Share of all query words (tokens) that occur in at least one other query."""
-    count: dict[str, int] = defaultdict(int)
-    for words in queries:
-        for word in words:
-            count[word] += 1
-    total = sum(count.values())
-    return sum(n for n in count.values() if n > 1) / total
+    count = Counter(chain.from_iterable(queries))
+    return sum(n for n in count.values() if n > 1) / count.total()
 
 
 def _document_ids(documents: Sequence[_Text]) -> list[str]:
