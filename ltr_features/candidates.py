@@ -28,7 +28,7 @@ from ltr_features.candidate_kinds import (
     best,
 )
 from ltr_features.columns.context import ColumnContext
-from ltr_features.parameters import check_call
+from ltr_features.parameters import check_call, check_range
 from ltr_features.text.candidates import PoolRecall, candidate_recall
 from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs
 from ltr_features.text.id_rows import places_of
@@ -152,8 +152,8 @@ def candidate_sources(
         if kind is ModelCandidates and find_model(name):
             options.setdefault("model", name)
         check_call(kind, options, what)
-        if (options.get("depth") or 1) < 1:
-            raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
+        if options.get("depth") is not None:
+            check_range(f"{what}: depth", options["depth"], 1)
         found[name] = kind(**options)
     return found
 

@@ -65,10 +65,11 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
         raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
 
 
-def check_range(name: str, value: float, low: float, high: float) -> None:
+def check_range(name: str, value: float, low: float, high: float = math.inf) -> None:
     """Raise InputError unless ``low <= value <= high`` and the value is finite."""
     if not (low <= value <= high and math.isfinite(value)):
-        raise InputError(f"{name} must lie between {low:g} and {high:g}, got {value}")
+        what = f"lie between {low:g} and {high:g}" if high < math.inf else f"be {low:g} or more"
+        raise InputError(f"{name} must {what}, got {value}")
 
 
 def check_names(

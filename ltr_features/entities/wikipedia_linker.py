@@ -27,7 +27,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
@@ -66,8 +65,7 @@ class WikipediaLinker:
     def __post_init__(self) -> None:
         for name in ("min_link_probability", "min_commonness", "epsilon"):
             check_range(name, getattr(self, name), 0.0, 1.0)
-        if self.window < 1:
-            raise InputError(f"window is {self.window}; it must be 1 or more")
+        check_range("window", self.window, 1)
         self.base  # noqa: B018  report a missing folder now, not in the middle of the work
 
     @cached_property

@@ -38,9 +38,9 @@ class BM25:
     k3: float = 0.0
 
     def __post_init__(self) -> None:
-        check_range("k1", self.k1, 0.0, np.inf)
+        check_range("k1", self.k1, 0.0)
         check_range("b", self.b, 0.0, 1.0)
-        check_range("k3", self.k3, 0.0, np.inf)
+        check_range("k3", self.k3, 0.0)
 
     def saturation(self, field: FieldCounts) -> NDArray[np.float64]:
         """float64 [n_documents]: the term added to c in the denominator, k1 (1 - b + b |d| /

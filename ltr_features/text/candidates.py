@@ -12,6 +12,7 @@ from letor.errors import InputError
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.kernels.ranking import top_documents
+from ltr_features.parameters import check_range
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import WHOLE, TermIndex
@@ -58,8 +59,7 @@ class BM25Retriever:
         Raises:
             InputError: ``depth`` below 1, or counts over another vocabulary.
         """
-        if depth < 1:
-            raise InputError(f"pool depth must be 1 or more, got {depth}")
+        check_range("pool depth", depth, 1)
         if query_counts.shape[1] != self._n_words:
             raise InputError(
                 f"query counts have {query_counts.shape[1]} columns, the index has "
