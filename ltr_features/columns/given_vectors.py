@@ -52,6 +52,7 @@ class GivenVectors(ColumnFamily):
     name = "vectors"
     description = "Similarity of vectors of queries and documents that another model made"
     reference = "given"
+    trained_on = GIVEN
     reads_texts = False
 
     queries: str | os.PathLike[str] | None = None
@@ -83,10 +84,6 @@ class GivenVectors(ColumnFamily):
                 f"vectors: {self.queries} has {widths[0]} numbers a row, {self.documents} "
                 f"{widths[1]}; they must come from one model"
             )
-
-    @property
-    def trained_on(self) -> str:
-        return GIVEN
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:
