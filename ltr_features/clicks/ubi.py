@@ -15,7 +15,7 @@ import numpy as np
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.clicks.reading import LogRules
+from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.parameters import check_choice
 from ltr_features.text.records import json_lines

@@ -68,9 +68,7 @@ def read_ir_dataset(
     judged = JudgedPairs(queries, {document: row for row, document in enumerate(ids)}, on_unknown)
     for number, (query, document, grade) in enumerate(triples, start=1):
         judged.add(f"ir_datasets {dataset!r}", number, query, document, str(grade))
-    query_ids = [query for query in queries if keep_unjudged or query in judged]
-    if not query_ids:
-        raise judged.none_left(f"ir_datasets {dataset!r}")
+    query_ids = judged.asked(f"ir_datasets {dataset!r}", keep_unjudged=keep_unjudged)
     return Collection(
         name=dataset.replace("/", "-"),
         document_ids=ids,

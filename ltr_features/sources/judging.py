@@ -131,18 +131,21 @@ class JudgedPairs:
         for number, row in rows:
             self.add(path, number, row["query"], row["document"], row["grade"])
 
-    def __contains__(self, query: object) -> bool:
-        """Whether the query has a judgement."""
-        return query in self._grades
+    def asked(self, where: Origin, *, keep_unjudged: bool) -> list[str]:
+        """The ids of the queries with a judgement, or of all, as given.
 
-    def none_left(self, where: Origin) -> InputError:
-        """The error for a collection without judged queries; ``where`` names the judgements."""
+        Raises:
+            InputError: there is none; ``where`` names the judgements.
+        """
+        kept = [query for query in self._queries if keep_unjudged or query in self._grades]
+        if kept:
+            return kept
         if not self.n_skipped:
-            return InputError(f"{where}: no query has a judgement")
+            raise InputError(f"{where}: no query has a judgement")
         queries, documents = (
             examples([*islice(known, 4)]) for known in (self._queries, self._documents)
         )
-        return InputError(
+        raise InputError(
             f"{where}: all {self.n_skipped:,} judgements were skipped: {self._first_skipped}, but "
             f"the collection has the queries {queries} and the documents {documents}; do both use "
             "the same ids?"
