@@ -77,12 +77,10 @@ class Candidates:
 
     def recalls(self, judgements: Judgements, n_queries: int) -> dict[str, PoolRecall]:
         """The recall of each source's candidates, by the source's name."""
-        found = {}
-        for i, name in enumerate(self.sources):
-            rows = self.found_by[:, i]
-            pairs = Pairs(self.pairs.query[rows], self.pairs.document[rows])
-            found[name] = candidate_recall(pairs, judgements, n_queries)
-        return found
+        return {
+            name: candidate_recall(self.pairs.select(found), judgements, n_queries)
+            for name, found in zip(self.sources, self.found_by.T, strict=True)
+        }
 
 
 def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
@@ -204,8 +202,7 @@ def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSourc
     for name, source in sources.items():
         pairs, unknown[name] = source.find(context, 0 if own is None else 1)
         if own is not None:
-            kept = pairs.document != own[pairs.query]
-            pairs = Pairs(pairs.query[kept], pairs.document[kept])
+            pairs = pairs.select(pairs.document != own[pairs.query])
             depth = getattr(source, "depth", None)
             pairs = pairs if depth is None else best(pairs, depth)
         pairs.check(collection.n_queries, collection.n_documents)

@@ -99,6 +99,10 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.query)
 
+    def select(self, chosen: NDArray[Any] | slice) -> Pairs:
+        """Some of the pairs, by their places or a mask."""
+        return Pairs(self.query[chosen], self.document[chosen])
+
     def check(self, n_queries: int, n_documents: int) -> None:
         """Raise InputError if a row lies outside the collection."""
         _check_rows("pairs.query", self.query, n_queries)
