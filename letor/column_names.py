@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import COMPRESSED
+from letor.compression import COMPRESSED, text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, check_output, read_json
@@ -158,6 +159,20 @@ def _write_side_file(columns: list[dict[str, Any]], missing: Missing | None, pat
     content = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
     with atomic_path(path) as partial:
         partial.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def is_letor(path: Path) -> bool:
+    """Whether :func:`read_rows` reads a file: LETOR text, by its first line, or our own Parquet."""
+    if path.suffix == ".parquet":
+        try:
+            return b"letor" in (pyarrow.parquet.read_metadata(path).metadata or {})
+        except (OSError, pyarrow.ArrowInvalid):
+            return False  # the reader of tables reports the error
+    for _, line in text_lines(path, errors="replace"):
+        fields = line.split("#")[0].split()
+        if fields:
+            return len(fields) > 1 and fields[1].startswith("qid:")
+    return False
 
 
 def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:

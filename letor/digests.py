@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import json
 from collections.abc import Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError, reading
-from letor.files import LOCK, LOCKED, atomic_path, read_json
+from letor.files import LOCK, LOCKED, atomic_path, read_json, write_json
 
 #: Holds the SHA-256 of every other file of its folder, by relative path, except its lock.
 DIGESTS = "digests.json"
@@ -19,9 +18,9 @@ DIGESTS = "digests.json"
 
 def write_digests(folder: Path) -> None:
     """Write the digests of all files of a folder into it."""
-    text = json.dumps(_digests(folder), indent=1, ensure_ascii=False)
+    digests = _digests(folder)
     with atomic_path(folder / DIGESTS) as path:
-        path.write_text(text + "\n", encoding="utf-8")
+        write_json(path, digests)
 
 
 def changed_files(folder: Path) -> list[str]:

@@ -44,6 +44,12 @@ def parse_json(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def write_json(path: Path, content: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """Write a JSON file in UTF-8, indented; ``default`` makes other objects JSON-compatible."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, default=default)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
 def saved_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if the file is missing or damaged."""
     try:

@@ -30,6 +30,7 @@ from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 from ltr_base.names import counted
+from ltr_base.slices import slices
 
 _BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
 _LISTED = 20  # lines, columns or labels that a message lists
@@ -134,8 +135,8 @@ def _inspected_text(path: Path, max_columns: int, threads: int | None) -> Inspec
 def _inspected_parquet(path: Path, threads: int | None) -> Inspected:
     data = read_parquet(path, threads=threads)
     kinds = np.zeros((len(MARK_BITS), data.X.shape[1]), np.int64)
-    for start in range(0, len(data), _BLOCK):
-        kinds[0] += np.isnan(data.X[start : start + _BLOCK]).sum(axis=0)
+    for rows in slices(len(data), _BLOCK):
+        kinds[0] += np.isnan(data.X[rows]).sum(axis=0)
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
     return Inspected(data, kinds, *_ranges(data), columns)
 
@@ -171,8 +172,8 @@ def _histogram(labels: dict[float, int]) -> str:
 def _count_kinds(rows: Rows, good: NDArray[np.bool_]) -> NDArray[np.int64]:
     """int64 [5, p]: how many values of each column are absent, NULL, nan, infinite, huge."""
     kinds = np.zeros((len(MARK_BITS), rows.X.shape[1]), dtype=np.int64)
-    for start in range(0, len(rows.y), _BLOCK):
-        X = rows.X[start : start + _BLOCK][good[start : start + _BLOCK]]
+    for block in slices(len(rows.y), _BLOCK):
+        X = rows.X[block][good[block]]
         if np.isnan(X).any():
             bits = X.view(np.uint32)
             kinds += [(bits == mark).sum(axis=0) for mark in MARK_BITS]

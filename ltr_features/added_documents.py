@@ -11,20 +11,18 @@ removed is one that an empty text replaces, and that is not there for those who 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection as IdCollection
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.digests import file_digest
 from letor.errors import InputError, reading
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, read_json, write_json
 from ltr_base.names import listed
 from ltr_features.candidate_kinds import bm25_retriever
 from ltr_features.columns.base import ColumnFamily, computed
@@ -218,11 +216,11 @@ class AddedDocuments:
             partial.mkdir()
             save_collection(self.context.collection, partial)
             if self.removed:
-                _write_json(partial / _REMOVED, sorted(self.removed))
+                write_json(partial / _REMOVED, sorted(self.removed))
         version = VERSION_REMOVED if self.removed else VERSION_ADDED
         description = read_json(folder / FEATURES) | {"version": version, "added": True}
         with atomic_path(folder / FEATURES) as path:
-            _write_json(path, description)
+            write_json(path, description)
         self.saved.update(_saved(folder))
 
     @classmethod
@@ -261,18 +259,11 @@ def _removed(folder: Path, ids: Sequence[str]) -> list[str]:
     return removed
 
 
-def _write_json(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
 def _collection(
     built: ColumnContext, ids: Sequence[str], fields: Mapping[str, Sequence[str]]
 ) -> Collection:
-    none = np.zeros(0, dtype=np.int64)
     base = built.collection
-    return Collection(
-        base.name, ids, fields, [], [], Judgements(none, none, none), withheld=base.withheld
-    )
+    return Collection(base.name, ids, fields, [], [], Judgements.none(), withheld=base.withheld)
 
 
 class Documents:

@@ -207,14 +207,7 @@ def _blocks(n: int, work: BlockWork, found: Candidates | None, memory: int) -> l
         last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
         last = min(max(last, first + 1), n)
         rows = slice(int(ends[first]), int(ends[last]))
-        blocks.append(
-            Block(
-                first,
-                last,
-                Pairs(found.pairs.query[rows], found.pairs.document[rows]),
-                None if origins is None else origins[rows],
-            )
-        )
+        blocks.append(Block(first, last, found.pairs.select(rows), origins and origins[rows]))
         first = last
     return blocks
 

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from letor.column_names import read_rows
 from letor.errors import InputError
 from ltr_base.parallel import map_blocks
+from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
@@ -97,7 +98,7 @@ class JudgedCandidates(CandidateSource):
         collection = context.collection
         if self.path is None:
             judged = collection.judgements
-            return Found(_shuffled(judged.query, judged.document))
+            return Found(_shuffled(Pairs(judged.query, judged.document)))
         rows = [row for _, row in judgement_rows(self.path)]
         found = []
         for side, wanted in (
@@ -109,7 +110,7 @@ class JudgedCandidates(CandidateSource):
             of_id = dict(zip(ids, rows_of.tolist(), strict=True))
             found.append(np.array([of_id[row[side]] for row in rows], dtype=np.int64))
         known = _in_collection(*found)
-        return known._replace(pairs=_shuffled(known.pairs.query, known.pairs.document))
+        return known._replace(pairs=_shuffled(known.pairs))
 
 
 @dataclass(frozen=True)
@@ -229,16 +230,16 @@ def _searched(
 ) -> Pairs:
     """The best documents of every query; ``scores`` returns [n, n_documents] for n query rows."""
     n_documents, n_queries = context.collection.n_documents, context.collection.n_queries
-    size = max(1, _SCORES // max(1, n_documents))
+    blocks = slices(n_queries, _SCORES // max(1, n_documents))
 
-    def search(start: int) -> Pairs:
-        rows = np.arange(start, min(start + size, n_queries))
+    def search(block: slice) -> Pairs:
+        rows = np.arange(block.start, block.stop)
         found = top_rows(scores(rows), depth)
         return Pairs(rows[found.query], found.document)
 
     # BLAS runs on one thread, so that sums do not depend on the number of threads.
     with threadpool_limits(1, user_api="blas"):
-        parts = list(map_blocks(search, range(0, n_queries, size), context.threads))
+        parts = list(map_blocks(search, blocks, context.threads))
     nothing = [np.zeros(0, dtype=np.int64)]
     return Pairs(
         np.concatenate([p.query for p in parts] or nothing),
@@ -271,10 +272,10 @@ def _in_collection(query: NDArray[np.int64], document: NDArray[np.int64]) -> Fou
     return Found(Pairs(query[known], document[known]), int((~known).sum()))
 
 
-def _shuffled(query: NDArray[np.int64], document: NDArray[np.int64]) -> Pairs:
+def _shuffled(pairs: Pairs) -> Pairs:
     """The pairs ordered by query, and within a query at random (the same for the same pairs)."""
-    order = np.lexsort((np.random.default_rng(0).permutation(len(query)), query))
-    return Pairs(query[order], document[order])
+    order = np.lexsort((np.random.default_rng(0).permutation(len(pairs)), pairs.query))
+    return pairs.select(order)
 
 
 def best(pairs: Pairs, depth: int) -> Pairs:
@@ -282,4 +283,4 @@ def best(pairs: Pairs, depth: int) -> Pairs:
     first = np.flatnonzero(np.diff(pairs.query, prepend=-1))
     sizes = np.diff(np.append(first, len(pairs)))
     kept = np.arange(len(pairs)) - np.repeat(first, sizes) < depth
-    return Pairs(pairs.query[kept], pairs.document[kept])
+    return pairs.select(kept)

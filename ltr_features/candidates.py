@@ -28,7 +28,7 @@ from ltr_features.candidate_kinds import (
     best,
 )
 from ltr_features.columns.context import ColumnContext
-from ltr_features.parameters import check_call
+from ltr_features.parameters import check_call, check_range
 from ltr_features.text.candidates import PoolRecall, candidate_recall
 from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs
 from ltr_features.text.id_rows import places_of
@@ -77,12 +77,10 @@ class Candidates:
 
     def recalls(self, judgements: Judgements, n_queries: int) -> dict[str, PoolRecall]:
         """The recall of each source's candidates, by the source's name."""
-        found = {}
-        for i, name in enumerate(self.sources):
-            rows = self.found_by[:, i]
-            pairs = Pairs(self.pairs.query[rows], self.pairs.document[rows])
-            found[name] = candidate_recall(pairs, judgements, n_queries)
-        return found
+        return {
+            name: candidate_recall(self.pairs.select(found), judgements, n_queries)
+            for name, found in zip(self.sources, self.found_by.T, strict=True)
+        }
 
 
 def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
@@ -152,8 +150,8 @@ def candidate_sources(
         if kind is ModelCandidates and find_model(name):
             options.setdefault("model", name)
         check_call(kind, options, what)
-        if (options.get("depth") or 1) < 1:
-            raise InputError(f"{what}: depth must be 1 or more, got {options['depth']}")
+        if options.get("depth") is not None:
+            check_range(f"{what}: depth", options["depth"], 1)
         found[name] = kind(**options)
     return found
 
@@ -204,8 +202,7 @@ def find_candidates(context: ColumnContext, sources: Mapping[str, CandidateSourc
     for name, source in sources.items():
         pairs, unknown[name] = source.find(context, 0 if own is None else 1)
         if own is not None:
-            kept = pairs.document != own[pairs.query]
-            pairs = Pairs(pairs.query[kept], pairs.document[kept])
+            pairs = pairs.select(pairs.document != own[pairs.query])
             depth = getattr(source, "depth", None)
             pairs = pairs if depth is None else best(pairs, depth)
         pairs.check(collection.n_queries, collection.n_documents)

@@ -11,6 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
+from ltr_base.source_code import is_ours
 from ltr_features.commands import (
     clicks,
     collections,
@@ -29,7 +30,6 @@ from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 LEAST_ADDRESS_SPACE = 2**30
 
 _FORMAT = warnings.formatwarning
-_OURS = ("letor", "ltr_base", "ltr_features", "ssi_models")
 
 app = typer.Typer(
     name="ltr-features",
@@ -140,7 +140,7 @@ def _warning_text(
     line: str | None = None,
 ) -> str:
     """Our own warnings are a line, without the place in the program that issued them."""
-    if category.__module__.partition(".")[0] in _OURS:
+    if is_ours(category.__module__):
         return f"{message}\n"
     return _FORMAT(message, category, filename, lineno, line)
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +37,9 @@ from ssi_models.parallel import Executor
 
 #: Name of the file next to the models with the candidates that they learn from.
 _CANDIDATES = "candidates.npy"
+#: (path, digest) of the workspace and of the files and folders that settings name, as the process
+#: that submits the work sees them; workers may have copies.
+_Inputs = tuple[tuple[str, str], ...]
 
 
 @contextmanager
@@ -62,7 +65,7 @@ def _made(
     cluster: Cluster, workspace: Path, parts: PartStore, work: BlockWork, blocks: Iterable[Block]
 ) -> Iterator[ArrowRows]:
     """The rows of the blocks, in order; files that already exist are reused."""
-    seen = _Seen.of(workspace, work)
+    seen = _seen(workspace, work)
     base = _base(seen, work)
     calls = [(seen, work, block, parts, f"{base}-{_name(block)}.arrow") for block in blocks]
     if any(parts.has(name) for *_, name in calls):
@@ -82,7 +85,7 @@ def _check_unchanged(workspace: Path, parts: PartStore) -> None:
         )
 
 
-def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:
+def _write_block(seen: _Inputs, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:
     """Compute and write the rows of a block, unless they exist; returns the file's name."""
     if not parts.has(name):
         with parts.working() as folder:
@@ -91,30 +94,19 @@ def _write_block(seen: _Seen, work: BlockWork, block: Block, parts: PartStore, n
     return name
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """The inputs as the process that submits the work sees them; workers may have copies.
-
-    Attributes:
-        inputs: (path, digest) of the workspace and of the files and folders that settings name.
-    """
-
-    inputs: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, workspace: Path, work: BlockWork | None = None) -> _Seen:
-        """The digests of the inputs in this process."""
-        families = [] if work is None else work.families
-        paths = [str(workspace), *sorted(named_files([vars(family) for family in families]))]
-        return cls(tuple((path, folder_digest(path)) for path in paths))
+def _seen(workspace: Path, work: BlockWork | None = None) -> _Inputs:
+    """The inputs as this process sees them."""
+    families = [] if work is None else work.families
+    paths = [str(workspace), *sorted(named_files([vars(family) for family in families]))]
+    return tuple((path, folder_digest(path)) for path in paths)
 
 
 @lru_cache(maxsize=1)
-def _context(seen: _Seen) -> ColumnContext:
+def _context(seen: _Inputs) -> ColumnContext:
     """The workspace, opened once per worker; one thread, as there is a worker for each core."""
-    for path, expected in seen.inputs:
+    for path, expected in seen:
         check_folder(path, expected)
-    return open_workspace(seen.inputs[0][0], threads=1)
+    return open_workspace(seen[0][0], threads=1)
 
 
 def _name(block: Block) -> str:
@@ -126,10 +118,10 @@ def _name(block: Block) -> str:
     return f"{name}-{digest(content + repr(block.origins).encode())}"
 
 
-def _base(seen: _Seen, work: BlockWork) -> str:
+def _base(seen: _Inputs, work: BlockWork) -> str:
     """A digest of everything that the rows of all blocks depend on."""
     families = [[family.name, vars(family)] for family in work.families]
-    inputs = [content for _, content in seen.inputs]
+    inputs = [content for _, content in seen]
     facts = [version("ltr-features"), inputs, dict(work.candidates), families]
     return digest(json.dumps(facts, sort_keys=True, default=repr).encode())
 
@@ -164,7 +156,7 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
             for rows in folds[:1] if once else folds:
                 if not all(path.exists() for path in column.fold_paths(rows)):
                     wanted.append((column, store, rows))
-        seen = _Seen.of(workspace.resolve())
+        seen = _seen(workspace.resolve())
         with connected(address, workspace, *dict.fromkeys(stores)) as cluster:
             _fit_all(cluster, seen, wanted)
             for column, folder in spread:
@@ -192,7 +184,7 @@ def fitted_on(
     _begin(store, column)
     with connected(address, workspace, store) as cluster:
         if not column.recipe.new_model().in_pieces:
-            _fit_all(cluster, _Seen.of(workspace.resolve()), [(column, store, [rows])])
+            _fit_all(cluster, _seen(workspace.resolve()), [(column, store, [rows])])
             return column.fitted(rows)
         with _executor(cluster, column, store):
             return column.fitted(rows)
@@ -219,7 +211,7 @@ def _begin(store: PartStore, column: TrainedColumn) -> None:
 
 
 def _fit_all(
-    cluster: Cluster, seen: _Seen, wanted: Sequence[tuple[TrainedColumn, PartStore, Parts]]
+    cluster: Cluster, seen: _Inputs, wanted: Sequence[tuple[TrainedColumn, PartStore, Parts]]
 ) -> None:
     """Fit the models of columns on the workers and copy them into the columns' folders."""
     calls = [
@@ -237,7 +229,7 @@ def _fit_all(
 
 
 def _fit(
-    seen: _Seen, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
+    seen: _Inputs, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
 ) -> list[str]:
     """Fit the models of a column in a fold, or the one model of a single part, unless they are in
     the store; returns the files' names."""

@@ -20,7 +20,7 @@ from letor.digests import (
     written_digests,
 )
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced, parse_json
+from letor.files import atomic_path, check_replaced, parse_json, write_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
@@ -32,6 +32,11 @@ from ltr_features.columns.registry import get_family, is_registered
 _VERSION = 2
 #: The folder of what families trained on the documents' texts.
 _LEARNED = "learned"
+#: Why a column is to be given, by the option that takes it.
+_NOT_NAMED = {
+    "families": "family {} cannot be restored by name; create it",
+    "models": "the model of column {} is not registered; create the column",
+}
 N = TypeVar("N", ColumnFamily, LearnedColumn)
 
 
@@ -86,8 +91,7 @@ def save_features(
             **settings,
             "fold": fitted[0].fold if fitted else None,
         }
-        text = json.dumps(description, indent=1, ensure_ascii=False)
-        (partial / FEATURES).write_text(text + "\n", encoding="utf-8")
+        write_json(partial / FEATURES, description)
         if added is not None:
             added.save(partial)
         write_digests(partial)
@@ -187,8 +191,18 @@ def columns_from_json(
         KeyError, TypeError: it describes no columns.
     """
     return (
-        [_family_of(notes, families, where) for notes in description["families"]],
-        [_column_of(notes, models, where) for notes in description["models"]],
+        [
+            get_family(notes["name"], **notes["params"])
+            if "params" in notes
+            else _given(notes["name"], families, where, "families")
+            for notes in description["families"]
+        ],
+        [
+            LearnedColumn.from_json(notes)
+            if "model" in notes
+            else _given(notes["name"], models, where, "models")
+            for notes in description["models"]
+        ],
     )
 
 
@@ -232,44 +246,19 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else os.fspath(value)
 
 
-def _family_of(
-    notes: Mapping[str, Any], given: Sequence[ColumnFamily], folder: Path
-) -> ColumnFamily:
-    """Restore the family of :func:`_family_notes` by name, or take it from those given.
-
-    Raises:
-        InputError: the family must be given, and is not.
-    """
-    if "params" in notes:
-        return get_family(notes["name"], **notes["params"])
-    name = notes["name"]
-    why = f"family {name!r} cannot be restored by name; create it"
-    return _by_name(name, given, f"{folder}: {why}", "families")
-
-
 def _column_notes(column: LearnedColumn) -> dict[str, Any]:
     """A learned column's settings; only its name if its model is not registered."""
     return column.to_json() if isinstance(column.model, str) else {"name": column.name}
 
 
-def _column_of(
-    notes: Mapping[str, Any], given: Sequence[LearnedColumn], folder: Path
-) -> LearnedColumn:
-    """Restore the column of :func:`_column_notes`, or take it from those given.
+def _given(name: str, given: Sequence[N], where: Path, option: str) -> N:
+    """The family or column of that name among those given to ``load`` by an option.
 
     Raises:
-        InputError: the column must be given, and is not.
+        InputError: there is none.
     """
-    if "model" in notes:
-        return LearnedColumn.from_json(notes)
-    name = notes["name"]
-    why = f"the model of column {name!r} is not registered; create the column"
-    return _by_name(name, given, f"{folder}: {why}", "models")
-
-
-def _by_name(name: str, given: Sequence[N], why: str, option: str) -> N:
-    """The family or column of that name among those given to ``load``."""
     found = next((item for item in given if item.name == name), None)
     if found is None:
-        raise InputError(f"{why} as it was and pass it: load(folder, {option}=[...])")
+        why = _NOT_NAMED[option].format(repr(name))
+        raise InputError(f"{where}: {why} as it was and pass it: load(folder, {option}=[...])")
     return found

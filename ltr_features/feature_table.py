@@ -312,8 +312,7 @@ def learned_columns(
             for position, column in enumerate(trained):
                 of_fold = FoldColumn(column, parts)
                 for rows in slices(len(table), at_a_time):
-                    some = Pairs(pairs.query[rows], pairs.document[rows])
-                    values[rows, position] = fold_scores(of_fold, some, parts)
+                    values[rows, position] = fold_scores(of_fold, pairs.select(rows), parts)
                 facts = column_facts(of_fold, values[:, position], pairs)
                 provenance[column.recipe.name] = (
                     column.recipe.provenance_in(context, fold.name) | facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,6 +56,20 @@ def check_values(function: Callable[..., Any], values: Mapping[str, Any], what: 
         if not _fits(value, hint):
             quoted = "" if isinstance(value, str) else _quoted(value, hint)
             raise InputError(f"{what}: {name} must be {_described(hint)}, got {value!r}{quoted}")
+
+
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Raise InputError unless the value of the parameter ``name`` is one of ``choices``."""
+    choices = list(choices)
+    if value not in choices:
+        raise InputError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_range(name: str, value: float, low: float, high: float = math.inf) -> None:
+    """Raise InputError unless ``low <= value <= high`` and the value is finite."""
+    if not (low <= value <= high and math.isfinite(value)):
+        what = f"lie between {low:g} and {high:g}" if high < math.inf else f"be {low:g} or more"
+        raise InputError(f"{name} must {what}, got {value}")
 
 
 def check_names(

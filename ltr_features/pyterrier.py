@@ -27,7 +27,21 @@ _INPUTS = ["qid", "query", "docno"]
 _TERRIER_QUERY = r"^\s*applypipeline:|#(?:combine[:(]|(?:uw\d*|\d+)\()"
 
 
-class LtrFeatures(pt.Transformer):
+class _OfPairs(pt.Transformer):
+    """Base of the transformers of rows with ``qid``, ``query`` and ``docno``."""
+
+    #: Names of the columns that it adds.
+    added: Sequence[str] = ("score", "rank")
+
+    def transform_inputs(self) -> list[str]:
+        return _INPUTS
+
+    def transform_outputs(self, input_columns: list[str]) -> list[str]:
+        pt.validate.columns(input_columns, includes=_INPUTS)
+        return [*input_columns, *(name for name in self.added if name not in input_columns)]
+
+
+class LtrFeatures(_OfPairs):
     """Transformer that adds ``features``, float64 [n_columns] per row: the builder's columns.
 
     Input: ``qid``, ``query``, ``docno``; other columns are kept. It can be combined with other
@@ -49,6 +63,7 @@ class LtrFeatures(pt.Transformer):
         super().__init__()
         self.builder, self.named = builder, named
         self.columns = list(builder.column_names if columns is None else columns)
+        self.added = ["features", *(self.columns if named else [])]
         self._positions = _positions(builder, self.columns)
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -62,14 +77,6 @@ class LtrFeatures(pt.Transformer):
             frame = frame.assign(**dict(zip(self.columns, values.T, strict=True)))
         return frame
 
-    def transform_inputs(self) -> list[str]:
-        return _INPUTS
-
-    def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        pt.validate.columns(input_columns, includes=_INPUTS)
-        more = ["features", *(self.columns if self.named else [])]
-        return [*input_columns, *(name for name in more if name not in input_columns)]
-
     def fuse_feature_union(self, other: Any, is_left: bool) -> LtrFeatures | None:
         """Fuse two transformers of the same builder, so that its columns are computed once."""
         if not isinstance(other, LtrFeatures) or other.builder is not self.builder:
@@ -80,18 +87,7 @@ class LtrFeatures(pt.Transformer):
         return LtrFeatures(self.builder, [*first.columns, *second.columns])
 
 
-class _Reranker(pt.Transformer):
-    """Base of the transformers that add ``score`` and ``rank`` to rows."""
-
-    def transform_inputs(self) -> list[str]:
-        return _INPUTS
-
-    def transform_outputs(self, input_columns: list[str]) -> list[str]:
-        pt.validate.columns(input_columns, includes=_INPUTS)
-        return [*input_columns, *(c for c in ("score", "rank") if c not in input_columns)]
-
-
-class ColumnReranker(_Reranker):
+class ColumnReranker(_OfPairs):
     """Ranks documents by one column, for example the score of a trained model.
 
     Args:
@@ -113,7 +109,7 @@ class ColumnReranker(_Reranker):
         return pt.model.add_ranks(frame.assign(score=values.astype(np.float64)))
 
 
-class PipelineReranker(_Reranker):
+class PipelineReranker(_OfPairs):
     """Ranks each query's documents with a :class:`ltr_features.scoring.ScoringPipeline`."""
 
     def __init__(self, pipeline: ScoringPipeline) -> None:

@@ -92,13 +92,12 @@ def context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> Colum
             "scores and vectors are joined"
         )
     documents = list(dict.fromkeys(rows.document_ids))
-    none = np.zeros(0, np.int64)
     collection = Collection(
         name="the rows",
         document_ids=documents,
         fields={},
         query_ids=list(rows.query_ids),
         query_texts=list(rows.query_ids),
-        judgements=Judgements(none, none, none),
+        judgements=Judgements.none(),
     )
     return ColumnContext(collection, TermIndex.without_words(len(documents)))

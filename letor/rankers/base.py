@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -22,7 +21,7 @@ from letor.dataset import RankingData
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.evaluation import Evaluator
-from letor.files import atomic_path, check_replaced, read_json
+from letor.files import atomic_path, check_replaced, read_json, write_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
@@ -213,8 +212,7 @@ class Ranker(BaseEstimator, ABC):
         with atomic_path(folder, kind="folder") as temporary:
             temporary.mkdir()
             description["fitted"] = self._save(temporary)
-            text = json.dumps(description, indent=1, ensure_ascii=False, default=_plain)
-            (temporary / "ranker.json").write_text(text + "\n", encoding="utf-8")
+            write_json(temporary / "ranker.json", description, default=_plain)
             write_digests(temporary)
 
     @classmethod

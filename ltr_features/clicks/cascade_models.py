@@ -119,9 +119,9 @@ class Downwards(ClickModel):
             self.examination_ = reached / np.bincount(pages.position, pages.row_count, minlength=K)
         self.examination_error_ = np.full(K, np.nan)
 
-    @abstractmethod
     def _after_skip(self) -> float:
         """P(next row is examined | examined and not clicked)."""
+        return 1.0
 
     @abstractmethod
     def _after_click(
@@ -163,9 +163,6 @@ class Cascade(Downwards):
                 "model does not allow: rows below the first click are left out; use dcm or dbn"
             )
         self._set_examination(log, pages)
-
-    def _after_skip(self) -> float:
-        return 1.0
 
     def _after_click(
         self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None

@@ -13,6 +13,7 @@ from letor.errors import InputError
 from letor.judged_runs import checked_frame
 from ltr_features.clicks.base import Array
 from ltr_features.clicks.log import ClickLog
+from ltr_features.parameters import check_range
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ def estimate_clicks(
     pages = log.needed_pages("estimate_clicks")
     if not 0 < confidence < 1:
         raise InputError(f"confidence must be in (0, 1), got {confidence}")
-    if largest < 1:
-        raise InputError(f"largest must be 1 or more, got {largest}")
+    check_range("largest", largest, 1)
     shown = np.zeros(log.n_positions, dtype=bool)
     shown[log.result_position] = True
     if len(examination) < log.n_positions or not (examination[: len(shown)][shown] > 0).all():

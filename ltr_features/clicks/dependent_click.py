@@ -33,9 +33,6 @@ class DependentClick(Continued):
     name = "dcm"
     continuation_: Array
 
-    def _after_skip(self) -> float:
-        return 1.0
-
     def _after_click(
         self, pages: Pages, rows: Any, known: NDArray[np.int64] | None = None
     ) -> Array:

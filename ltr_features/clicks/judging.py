@@ -16,6 +16,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.clicks.base import Array, ClickModel
 from ltr_features.clicks.log import ClickLog
+from ltr_features.parameters import check_range
 from ltr_features.text.id_rows import rows_of
 
 #: The grade of pairs with too little evidence.
@@ -245,8 +246,7 @@ def inverse_propensity(examination: Array, *, largest: float = 100.0) -> Array:
     Raises:
         InputError: an examination outside [0, 1], or ``largest`` below 1.
     """
-    if largest < 1:
-        raise InputError(f"largest must be 1 or more, got {largest}")
+    check_range("largest", largest, 1)
     known = np.isfinite(examination)
     if (examination[known] < 0).any() or (examination[known] > 1).any():
         raise InputError("examination must lie within 0 and 1")

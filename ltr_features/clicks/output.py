@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced
+from letor.files import atomic_path, check_replaced, write_json
 from letor.trec import write_qrels
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import (
@@ -107,8 +106,7 @@ def write_judgements(
             "converged": judgements.model.converged_,
             "remarks": remarks,
         }
-        text = json.dumps(facts, indent=1, ensure_ascii=False)
-        (temporary / _DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        write_json(temporary / _DESCRIPTION, facts)
     return remarks
 
 

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import xlog1py, xlogy
 
 from letor.errors import InputError
+from ltr_base.slices import slices
 from ltr_features.clicks.base import Array, ClickModel, inside, smoothed
 from ltr_features.clicks.log import ClickLog
 
@@ -201,9 +202,9 @@ class PositionBased(_ByPosition):
         own = (B[:, free].T @ diags_array(1 / D) @ B[:, free]).toarray()
         covariance = np.linalg.inv(C[np.ix_(free, free)] - own)
         variance, scaled = 1 / (D + prior), diags_array(1 / (D + prior)) @ B[:, free]
-        for start in range(0, log.n_pairs, _ROWS):
-            rows = scaled[start : start + _ROWS].toarray()
-            variance[start : start + _ROWS] += np.einsum("ij,jk,ik->i", rows, covariance, rows)
+        for rows in slices(log.n_pairs, _ROWS):
+            X = scaled[rows].toarray()
+            variance[rows] += np.einsum("ij,jk,ik->i", X, covariance, X)
         self.standard_error_ = np.sqrt(variance)
         known = np.zeros(log.n_pairs, dtype=bool)
         known[log.result_pair[np.isin(log.result_position, np.append(free, reference))]] = True

@@ -18,6 +18,7 @@ from letor.errors import InputError, reading
 from ltr_features.clicks.log import MAX_POSITIONS
 from ltr_features.clicks.tables import BadRows, whole, whole_numbers
 from ltr_features.clicks.times import time_of
+from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
@@ -84,8 +85,7 @@ class LogRules:
         object.__setattr__(self, "actions", tuple(given))
         if not given or not all(isinstance(name, str) and name for name in given):
             raise InputError(f"actions must be names of events, got {self.actions!r}")
-        if self.queries not in ("text", "id"):
-            raise InputError(f"queries must be 'text' or 'id', got {self.queries!r}")
+        check_choice("queries", self.queries, ("text", "id"))
         if self.first_position not in (None, 0, 1):
             raise InputError(f"first_position must be 0 or 1, got {self.first_position!r}")
         for name in ("depth", "max_clicks", "max_pages"):

@@ -19,6 +19,7 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError
 from letor.files import atomic_path
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
+from ltr_features.parameters import check_choice, check_range
 
 #: Sessions per random stream; the first n sessions are the same, however many follow.
 _SESSIONS = 4096
@@ -57,13 +58,10 @@ class Users:
     continuation: float = 0.9
 
     def __post_init__(self) -> None:
-        if self.model not in USERS:
-            raise InputError(f"users must be {', '.join(USERS)}, got {self.model!r}")
-        if not (np.isfinite(self.eta) and self.eta >= 0):
-            raise InputError(f"eta must be 0 or more, got {self.eta}")
+        check_choice("users", self.model, USERS)
+        check_range("eta", self.eta, 0.0)
         for name in ("noise", "continuation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} must lie within 0 and 1, got {getattr(self, name)}")
+            check_range(name, getattr(self, name), 0.0, 1.0)
 
     def examination(self, n: int) -> Array:
         """float64 [n]: examination of each position (pbm)."""
@@ -142,10 +140,8 @@ class Simulation:
             raise InputError(f"score of row {int(np.argmin(np.isfinite(scores)))} is not finite")
         if not len(self.data) or not (self.data.y >= 0).all():
             raise InputError("simulation needs rows with labels of 0 or more; drop unjudged rows")
-        if not 1 <= self.depth <= MAX_POSITIONS:
-            raise InputError(f"depth must lie within 1 and {MAX_POSITIONS}, got {self.depth}")
-        if not (np.isfinite(self.exploration) and self.exploration >= 0):
-            raise InputError(f"exploration must be 0 or more, got {self.exploration}")
+        check_range("depth", self.depth, 1, MAX_POSITIONS)
+        check_range("exploration", self.exploration, 0.0)
         object.__setattr__(self, "scores", scores)
 
     @property
@@ -224,8 +220,7 @@ class Simulation:
         return n_rows
 
     def _blocks(self, n_sessions: int) -> Iterator[_Block]:
-        if n_sessions < 1:
-            raise InputError(f"n_sessions must be 1 or more, got {n_sessions}")
+        check_range("n_sessions", n_sessions, 1)
         candidates, scores = self._candidates()
         attraction = np.append(self.attraction, 0.0)
         satisfaction = np.append(self.satisfaction, 0.0)

@@ -22,7 +22,7 @@ from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.times import time_of
 from ltr_features.clicks.ubi import read_ubi
-from ltr_features.parameters import check_call
+from ltr_features.parameters import check_call, check_choice
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.table_blocks import ColumnName
 from ltr_features.text.collection import Collection, Judgements, ids_of_texts
@@ -55,8 +55,7 @@ def read_log(
         InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
             another layout.
     """
-    if layout not in LAYOUTS:
-        raise InputError(f"layout must be {', '.join(LAYOUTS)}, got {layout!r}")
+    check_choice("layout", layout, LAYOUTS)
     # TOML parses dates.
     given: dict[str, Any] = {
         k: v.isoformat() if isinstance(v, date) else v for k, v in (rules or {}).items()
@@ -122,8 +121,7 @@ def read_clicks(
     Raises:
         InputError: files, columns or values that cannot be used; no pair with enough evidence.
     """
-    if on_unknown not in ("raise", "skip"):
-        raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+    check_choice("on_unknown", on_unknown, ("raise", "skip"))
     if (rules or {}).get("queries", "text") != "text":
         raise InputError("source 'clicks': rules.queries must be 'text': queries need their texts")
     table = read_documents(

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_features.parameters import check_choice
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, refuse_empty, texts
 
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
@@ -111,8 +112,7 @@ class BadRows:
     """
 
     def __init__(self, rule: str) -> None:
-        if rule not in ("raise", "skip"):
-            raise InputError(f"on_bad_row must be 'raise' or 'skip', got {rule!r}")
+        check_choice("on_bad_row", rule, ("raise", "skip"))
         self.skip = rule == "skip"
         self._n_good = 0
         self._n_bad: Counter[str] = Counter()

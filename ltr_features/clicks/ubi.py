@@ -15,8 +15,9 @@ import numpy as np
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.clicks.reading import LogRules
+from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.times import LogTimes, Time, time_of
+from ltr_features.parameters import check_choice
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
@@ -62,8 +63,7 @@ def read_ubi(
     Source: User Behavior Insights, index schemas of version 1.
     """
     rules = rules or LogRules()
-    if on_unknown not in ("raise", "skip"):
-        raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
+    check_choice("on_unknown", on_unknown, ("raise", "skip"))
     reader = _Ubi(Path(queries), Path(events), rules)
     reader.read_events()
     reader.read_queries()

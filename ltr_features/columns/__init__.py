@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ltr_base.lazy_names import lazy_names
+from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ltr_features.columns.base import ColumnFamily as ColumnFamily
@@ -29,28 +29,6 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ltr_features.columns.term_space import VectorSpace as VectorSpace
     from ltr_features.columns.word_embeddings import WordEmbeddingWord as WordEmbeddingWord
 
-_HOMES = {
-    "ColumnContext": ".context",
-    "ColumnFamily": ".base",
-    "ColumnSpec": ".base",
-    "DocumentEmbeddingChunk": ".doc_embeddings",
-    "DocumentEmbeddingEntity": ".entities",
-    "DocumentEmbeddingWord": ".doc_embeddings",
-    "Ensan2017": ".ensan2017",
-    "EntityOverlap": ".entities",
-    "GivenScores": ".given_scores",
-    "GivenVectors": ".given_vectors",
-    "LearnedColumn": ".learned",
-    "Letor46": ".letor46",
-    "LetterSpace": ".term_space",
-    "VectorSpace": ".term_space",
-    "WordEmbeddingEntity": ".entities",
-    "WordEmbeddingWord": ".word_embeddings",
-    "families": ".registry",
-    "get_family": ".registry",
-}
-
+_HOMES = declared_names(__file__)
 __all__ = sorted(_HOMES)
-
-
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

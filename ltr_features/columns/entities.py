@@ -142,6 +142,7 @@ class EntityOverlap(EntitySource):
     name: ClassVar[str] = "entity-overlap"
     description: ClassVar[str] = "entities of the query that a field mentions: number and share"
     reference: ClassVar[str] = "none: shared entities, in addition to the paper's columns"
+    trained_on = "nothing: entities of queries and documents"
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -160,10 +161,6 @@ class EntityOverlap(EntitySource):
                 ("covered", "share", "share", "0 to 1"),
             )
         )
-
-    @property
-    def trained_on(self) -> str:
-        return "nothing: entities of queries and documents"
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)

@@ -20,6 +20,7 @@ from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
 from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
+from ltr_features.parameters import check_choice, check_range
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import examples
 
@@ -55,11 +56,9 @@ class EntitySource(ColumnFamily):
     folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.linker not in LINKERS:
-            raise InputError(f"linker must be one of {', '.join(LINKERS)}, got {self.linker!r}")
+        check_choice("linker", self.linker, LINKERS)
         for name in ("min_rho", "min_rho_query", "min_link_probability"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
+            check_range(name, getattr(self, name), 0.0, 1.0)
         if self.linker != "wikipedia" and self.annotations is None:
             raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
         if self.knowledge is not None and self.dump is not None:

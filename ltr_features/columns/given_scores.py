@@ -51,6 +51,7 @@ class GivenScores(ColumnFamily):
     name = "scores"
     description = "Scores of other systems, from runs, tables and LETOR files"
     reference = "given"
+    trained_on = GIVEN
     reads_texts = False
 
     files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
@@ -64,10 +65,6 @@ class GivenScores(ColumnFamily):
         if named and not np.isfinite(np.float32(self.missing)):
             raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
         self._origins  # noqa: B018, check the files before anything expensive
-
-    @property
-    def trained_on(self) -> str:
-        return GIVEN
 
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import GIVEN
 from letor.errors import InputError
+from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
@@ -51,6 +52,7 @@ class GivenVectors(ColumnFamily):
     name = "vectors"
     description = "Similarity of vectors of queries and documents that another model made"
     reference = "given"
+    trained_on = GIVEN
     reads_texts = False
 
     queries: str | os.PathLike[str] | None = None
@@ -84,10 +86,6 @@ class GivenVectors(ColumnFamily):
             )
 
     @property
-    def trained_on(self) -> str:
-        return GIVEN
-
-    @property
     def columns(self) -> Sequence[ColumnSpec]:
         return [
             ColumnSpec(
@@ -111,8 +109,8 @@ class GivenVectors(ColumnFamily):
         query, document = self._rows_of(context, pairs)
         known = np.flatnonzero((query >= 0) & (document >= 0))
         result = np.full((len(pairs), len(self.measures)), self.missing or 0, dtype=np.float32)
-        for start in range(0, len(known), _BLOCK):
-            block = known[start : start + _BLOCK]
+        for rows in slices(len(known), _BLOCK):
+            block = known[rows]
             q = self._vectors("query", query[block])
             d = self._vectors("document", document[block])
             for j, name in enumerate(self.measures):

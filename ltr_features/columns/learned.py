@@ -13,11 +13,10 @@ from ltr_base.docstrings import summary
 from ltr_base.former import former_names
 from ltr_features.columns.base import ColumnSpec, check_column_name, plain_settings
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.term_space import check_document_frequency
-from ltr_features.parameters import check_names, check_values
+from ltr_features.parameters import check_choice, check_names, check_range, check_values
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
-from ltr_features.text.letter_ngrams import Terms, check_terms, described
+from ltr_features.text.letter_ngrams import KINDS, Terms, described
 from ssi_models.base import MatchingModel
 from ssi_models.parameters import plain_number
 from ssi_models.registry import MODELS, get_model, present_name
@@ -83,8 +82,8 @@ class LearnedColumn:
         try:
             self._check_params()
             self._check_word_weight()
-            check_document_frequency(self.min_document_frequency)
-            check_terms(self.terms)
+            check_range("min_document_frequency", self.min_document_frequency, 1)
+            check_choice("terms", self.terms, KINDS)
             model = self.new_model()
             if hasattr(model, "check_params"):
                 model.check_params()
@@ -115,8 +114,8 @@ class LearnedColumn:
             )
         if self.word_weight is not None and self._weight_parameter in self.params:
             raise InputError(f"{self._weight_parameter} is given twice; give word_weight")
-        if self.word_weight is not None and not 0 <= self.word_weight <= 1:
-            raise InputError(f"word_weight must be in 0..1, got {self.word_weight}")
+        if self.word_weight is not None:
+            check_range("word_weight", self.word_weight, 0.0, 1.0)
 
     def new_model(self) -> MatchingModel:
         """An unfitted model."""

@@ -30,7 +30,8 @@ from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.links import document_columns
 from ltr_features.kernels.ranking import term_columns
-from ltr_features.text.bm25 import BM25, check_range, inverse_document_frequency
+from ltr_features.parameters import check_range
+from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import WHOLE

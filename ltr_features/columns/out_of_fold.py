@@ -67,7 +67,7 @@ def fold_scores(
     parts = [(np.isin(pairs.query, part), np.setdiff1d(train, part)) for part in train_parts]
     for rows, seen in [(rest, train), *parts]:
         if rows.any():
-            scores[rows] = scores_from(seen, Pairs(pairs.query[rows], pairs.document[rows]))
+            scores[rows] = scores_from(seen, pairs.select(rows))
     return scores
 
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix, hstack
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
+from ltr_features.parameters import check_choice, check_range
 from ltr_features.text.collection import Pairs
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import (
@@ -20,7 +21,6 @@ from ltr_features.text.letter_ngrams import (
     Kind,
     LetterTrigrams,
     Terms,
-    check_terms,
     described,
     side_by_side,
 )
@@ -151,12 +151,6 @@ def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float
     return products
 
 
-def check_document_frequency(least: int) -> None:
-    """Raise InputError unless ``min_document_frequency`` is 1 or more."""
-    if least < 1:
-        raise InputError(f"min_document_frequency must be 1 or more, got {least}")
-
-
 @dataclass(frozen=True, eq=False)
 class _Kept:
     """The terms of one kind that occur in enough documents.
@@ -255,8 +249,8 @@ class VectorSpace(ColumnFamily):
     terms: Terms = "words"
 
     def __post_init__(self) -> None:
-        check_document_frequency(self.min_document_frequency)
-        check_terms(self.terms)
+        check_range("min_document_frequency", self.min_document_frequency, 1)
+        check_choice("terms", self.terms, KINDS)
 
     @property
     def columns(self) -> tuple[ColumnSpec]:

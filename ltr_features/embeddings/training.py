@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -49,10 +49,7 @@ def train_word_vectors(
     ]
     options = settings.gensim_options()
     model = gensim.models.Word2Vec(sg=1, window=settings.window, **options)
-    model.build_vocab(sentences)
-    if not len(model.wv):
-        raise _too_rare(collection, settings)
-    model.train(sentences, total_examples=model.corpus_count, epochs=model.epochs)
+    _train(model, sentences, collection, settings)
     vectors = np.asarray(model.wv.vectors, dtype=np.float32)
     return WordVectors(
         Vocabulary(model.wv.index_to_key),
@@ -75,26 +72,33 @@ def train_doc2vec(
         for row, fields in enumerate(document_tokens(collection, analyzer))
     ]
     model = gensim.models.Doc2Vec(dm=0, dbow_words=0, **settings.gensim_options())
-    model.build_vocab(texts)
-    if not len(model.wv):
-        raise _too_rare(collection, settings)
-    model.train(texts, total_examples=model.corpus_count, epochs=model.epochs)
+    _train(model, texts, collection, settings)
     source = f"doc2vec trained on: {TRAINED_ON} ({collection.name})"
     return Doc2Vec.from_gensim(model, source=source)
 
 
-def _too_rare(collection: Collection, settings: TrainingSettings) -> InputError:
-    return InputError(
-        f"no word occurs {settings.min_count} times in collection {collection.name!r}; "
-        "lower min_count"
-    )
+def _train(
+    model: Any, texts: Sequence[Any], collection: Collection, settings: TrainingSettings
+) -> None:
+    """Train a model of gensim on texts in its form."""
+    model.build_vocab(texts)
+    if not len(model.wv):
+        raise InputError(
+            f"no word occurs {settings.min_count} times in collection {collection.name!r}; "
+            "lower min_count"
+        )
+    model.train(texts, total_examples=model.corpus_count, epochs=model.epochs)
+
+
+def _rows_by_id(collection: Collection) -> list[int]:
+    return sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__)
 
 
 def document_tokens(collection: Collection, analyzer: Analyzer) -> Iterator[dict[str, list[str]]]:
     """Yield the tokens of each document's text fields, documents in the order of their ids."""
     fields = [field for field in TEXT_FIELDS if field in collection.fields]
     shared: dict[str, str] = {}
-    for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
+    for row in _rows_by_id(collection):
         yield {
             field: [
                 shared.setdefault(token, token)
@@ -141,7 +145,7 @@ def training_key(
         "numpy": np.__version__,
     }
     digest.update(json.dumps(made_of, sort_keys=True, default=np.generic.item).encode())
-    for row in sorted(range(collection.n_documents), key=[*collection.document_ids].__getitem__):
+    for row in _rows_by_id(collection):
         for field in TEXT_FIELDS:
             text = collection.fields[field][row] if field in collection.fields else ""
             encoded = text.encode("utf-8", "surrogatepass")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 import weakref
 from functools import partial
 from pathlib import Path
 
+from letor.digests import file_digest
 from letor.errors import InputError
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
 
@@ -61,10 +61,8 @@ def base_of_dump(
         base = KnowledgeBase.open(scratch.name)
         weakref.finalize(base, scratch.cleanup)
         return base
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     kind = "-no-query-sections" if withhold_query_sections else ""
-    made = Path(folder) / f"knowledge-{VERSION}{kind}-{digest[:16]}"
+    made = Path(folder) / f"knowledge-{VERSION}{kind}-{file_digest(path)[:16]}"
     if not (made / MARK).is_file():
         build(made)
     return KnowledgeBase.open(made)

@@ -28,7 +28,7 @@ import numpy as np
 
 from letor.errors import InputError, reading
 from ltr_features.entities.linker import Mention, refuse_single_text
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_choice, check_values
 
 #: The environment variable that holds the access token.
 TOKEN_VARIABLE = "GCUBE_TOKEN"
@@ -69,10 +69,7 @@ class TagmeService:
 
     def __post_init__(self) -> None:
         check_values(type(self), vars(self), "TAGME service")
-        if self.language not in LANGUAGES:
-            raise InputError(
-                f"language must be one of {', '.join(LANGUAGES)}, got {self.language!r}"
-            )
+        check_choice("language", self.language, LANGUAGES)
         if not (
             0 < self.timeout <= _LONGEST_WAIT
             and 0 <= self.pause <= _LONGEST_WAIT

@@ -27,12 +27,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
 from ltr_base.parallel import map_blocks
+from ltr_base.slices import slices
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import WORD, hash_words, word_lines
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
+from ltr_features.parameters import check_range
 
 #: Texts linked at a time, and the most pairs whose relatedness is cached meanwhile.
 _BLOCK, _MEMORY = 256, 1 << 17
@@ -63,10 +64,8 @@ class WikipediaLinker:
 
     def __post_init__(self) -> None:
         for name in ("min_link_probability", "min_commonness", "epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must be 0 to 1")
-        if self.window < 1:
-            raise InputError(f"window is {self.window}; it must be 1 or more")
+            check_range(name, getattr(self, name), 0.0, 1.0)
+        check_range("window", self.window, 1)
         self.base  # noqa: B018  report a missing folder now, not in the middle of the work
 
     @cached_property
@@ -86,7 +85,7 @@ class WikipediaLinker:
         form of Wikipedia's texts."""
         refuse_single_text(texts)
         _ = self._statistics  # computed before threads ask for it
-        blocks = [texts[i : i + _BLOCK] for i in range(0, len(texts), _BLOCK)]
+        blocks = [texts[rows] for rows in slices(len(texts), _BLOCK)]
         return [m for part in map_blocks(self._link, blocks, self.threads) for m in part]
 
     @cached_property

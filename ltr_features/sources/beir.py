@@ -56,9 +56,7 @@ def read_beir(
     judged = JudgedPairs(texts, document_row, on_unknown)
     for path in qrels:
         judged.add_rows(path, judgement_rows(path))
-    query_ids = [query for query in texts if keep_unjudged or query in judged]
-    if not query_ids:
-        raise judged.none_left(folder)
+    query_ids = judged.asked(folder, keep_unjudged=keep_unjudged)
     records = {
         text_value(queries, number, record, "_id"): record
         for number, record in json_lines(queries, ("_id",))

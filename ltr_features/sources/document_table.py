@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from letor.errors import InputError
+from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS
 from ltr_features.sources.table_blocks import ColumnName, Frame, absent_keys, rows, table_columns
@@ -58,10 +59,8 @@ def read_documents(
         other_columns: columns of the table that hold something else.
         option: prefix of the option that names a column, for messages.
     """
-    if on_other_text not in ("raise", "first", "last"):
-        raise InputError(f"on_other_text must be 'raise', 'first' or 'last', got {on_other_text!r}")
-    if markup not in ("keep", "strip"):
-        raise InputError(f"markup must be 'keep' or 'strip', got {markup!r}")
+    check_choice("on_other_text", on_other_text, ("raise", "first", "last"))
+    check_choice("markup", markup, ("keep", "strip"))
     given = dict(columns or {})
     facts: dict[str, str | int] = {}
     headers = [table_columns(table, encoding) for table in tables]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 from numpy.typing import NDArray
 
+from letor.column_names import is_letor as is_letor
 from letor.column_names import read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
@@ -140,20 +140,6 @@ def judgements_of(data: RankingData) -> pd.DataFrame:
         for number in range(count)
     ]
     return pd.concat([judged, pd.DataFrame(lost, columns=judged.columns)], ignore_index=True)
-
-
-def is_letor(path: Path) -> bool:
-    """Whether a file holds labelled rows: LETOR text, by its first line, or our own Parquet."""
-    if path.suffix == ".parquet":
-        try:
-            return b"letor" in (pyarrow.parquet.read_metadata(path).metadata or {})
-        except (OSError, pyarrow.ArrowInvalid):
-            return False  # the reader of tables reports the error
-    for _, line in text_lines(path, errors="replace"):
-        fields = line.split("#")[0].split()
-        if fields:
-            return len(fields) > 1 and fields[1].startswith("qid:")
-    return False
 
 
 def read_queries(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from letor.errors import InputError
 from ltr_base.names import close_names
+from ltr_features.parameters import check_choice
 from ltr_features.sources.judging import JudgedPairs
 from ltr_features.sources.trec_documents import web_fields
 from ltr_features.text.collection import Collection
@@ -47,8 +48,7 @@ def read_ir_dataset(
         InputError: ``ir_datasets`` is not installed, no such dataset, one without documents,
             queries or judgements, documents without any text, or files that cannot be downloaded.
     """
-    if documents not in ("all", "judged"):
-        raise InputError(f"documents must be 'all' or 'judged', got {documents!r}")
+    check_choice("documents", documents, ("all", "judged"))
     source = _load(dataset)
     with _one_error(dataset):
         queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}
@@ -68,9 +68,7 @@ def read_ir_dataset(
     judged = JudgedPairs(queries, {document: row for row, document in enumerate(ids)}, on_unknown)
     for number, (query, document, grade) in enumerate(triples, start=1):
         judged.add(f"ir_datasets {dataset!r}", number, query, document, str(grade))
-    query_ids = [query for query in queries if keep_unjudged or query in judged]
-    if not query_ids:
-        raise judged.none_left(f"ir_datasets {dataset!r}")
+    query_ids = judged.asked(f"ir_datasets {dataset!r}", keep_unjudged=keep_unjudged)
     return Collection(
         name=dataset.replace("/", "-"),
         document_ids=ids,

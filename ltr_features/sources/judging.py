@@ -11,6 +11,7 @@ import numpy as np
 from letor.errors import InputError
 from letor.trec import whole_number
 from ltr_base.names import written_otherwise
+from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Judgements
 from ltr_features.text.id_rows import examples
 
@@ -79,13 +80,8 @@ class JudgedPairs:
         on_unknown: str = "raise",
         on_other_grade: str = "raise",
     ) -> None:
-        if on_unknown not in ("raise", "skip"):
-            raise InputError(f"on_unknown must be 'raise' or 'skip', got {on_unknown!r}")
-        if on_other_grade not in _OF_TWO_GRADES:
-            raise InputError(
-                f"on_other_grade must be one of {', '.join(map(repr, _OF_TWO_GRADES))}, got "
-                f"{on_other_grade!r}"
-            )
+        check_choice("on_unknown", on_unknown, ("raise", "skip"))
+        check_choice("on_other_grade", on_other_grade, _OF_TWO_GRADES)
         self._queries, self._documents, self._skip = queries, documents, on_unknown == "skip"
         self._of_two, self._rule = _OF_TWO_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
@@ -135,18 +131,21 @@ class JudgedPairs:
         for number, row in rows:
             self.add(path, number, row["query"], row["document"], row["grade"])
 
-    def __contains__(self, query: object) -> bool:
-        """Whether the query has a judgement."""
-        return query in self._grades
+    def asked(self, where: Origin, *, keep_unjudged: bool) -> list[str]:
+        """The ids of the queries with a judgement, or of all, as given.
 
-    def none_left(self, where: Origin) -> InputError:
-        """The error for a collection without judged queries; ``where`` names the judgements."""
+        Raises:
+            InputError: there is none; ``where`` names the judgements.
+        """
+        kept = [query for query in self._queries if keep_unjudged or query in self._grades]
+        if kept:
+            return kept
         if not self.n_skipped:
-            return InputError(f"{where}: no query has a judgement")
+            raise InputError(f"{where}: no query has a judgement")
         queries, documents = (
             examples([*islice(known, 4)]) for known in (self._queries, self._documents)
         )
-        return InputError(
+        raise InputError(
             f"{where}: all {self.n_skipped:,} judgements were skipped: {self._first_skipped}, but "
             f"the collection has the queries {queries} and the documents {documents}; do both use "
             "the same ids?"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_base.names import written_otherwise
+from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import examples, rows_of
 
@@ -62,8 +63,7 @@ def join_letor(
     Raises:
         InputError: the rows have no document ids, no row has text, or one has none with "raise".
     """
-    if on_missing not in ("raise", "zero"):
-        raise InputError(f"on_missing must be 'raise' or 'zero', got {on_missing!r}")
+    check_choice("on_missing", on_missing, ("raise", "zero"))
     if data.document_ids is None:
         raise InputError(
             "the LETOR rows have no document ids; each line needs a comment '#docid = ID' to be "

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from letor.column_names import read_rows
+from letor.column_names import is_letor, read_rows
 from letor.compression import text_lines
 from letor.dataset import distinct
 from letor.errors import InputError
@@ -71,7 +71,7 @@ def score_columns(
         InputError: see :func:`read_scores`.
     """
     path = present(Path(path))
-    if _is_letor(path):
+    if not is_table(path) and is_letor(path):
         return list(_letor_scores(path, scores).scores)
     if _is_run(path, query, document):
         return ["score"]
@@ -88,15 +88,6 @@ def _is_run(path: Path, *named: str | None) -> bool:
     if not is_table(path):
         return True
     return not any(named) and ".tsv" in path.suffixes and not is_pair_table(path) and is_run(path)
-
-
-def _is_letor(path: Path) -> bool:
-    """Whether the first line of a file is a row of LETOR text."""
-    if is_table(path):
-        return False
-    lines = (line.split() for _, line in text_lines(path, errors="replace"))
-    first = next((fields for fields in lines if fields and not fields[0].startswith("#")), [])
-    return len(first) > 1 and first[1].startswith("qid:")
 
 
 def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:
@@ -142,7 +133,7 @@ def read_scores(
             are named.
     """
     path = present(Path(path))
-    if _is_letor(path):
+    if not is_table(path) and is_letor(path):
         return _letor_scores(path, scores)
     if not _is_run(path, query, document):
         query_column, document_column, names = _chosen(path, query, document, scores)

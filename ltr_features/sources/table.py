@@ -133,9 +133,7 @@ def read_table(
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
-    query_ids = [query for query in texts if keep_unjudged or query in judged]
-    if not query_ids:
-        raise judged.none_left(str(judgements))
+    query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)
     return Collection(
         name=name or tables[0].name.split(".")[0],
         document_ids=table.ids,

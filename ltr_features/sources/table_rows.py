@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from letor.column_names import is_letor
 from letor.dataset import RankingData, distinct
 from letor.errors import InputError, LetorWarning
 from letor.frames import matrix
 from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.feature_log import is_feature_log
-from ltr_features.sources.files import is_letor
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns

@@ -64,9 +64,7 @@ def read_trec(
         raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
     judged.add_rows(qrels, judgement_rows(qrels, encoding=encoding))
-    query_ids = [query for query in queries if keep_unjudged or query in judged]
-    if not query_ids:
-        raise judged.none_left(qrels)
+    query_ids = judged.asked(qrels, keep_unjudged=keep_unjudged)
     return Collection(
         name=name,
         document_ids=list(rows),

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from letor.errors import InputError
+from ltr_features.parameters import check_range
 from ltr_features.sources.dump_stream import Block, DumpStream
 from ltr_features.sources.wiki_links import Site, normalise_title
 from ltr_features.sources.wikitext import Link, Section, parse_wikitext
@@ -125,8 +126,7 @@ def map_dump(
     back; with several processes, the function and its results must be picklable. Otherwise as
     :func:`read_dump`; the blocks do not depend on ``processes``.
     """
-    if processes < 1:
-        raise InputError(f"processes is {processes}; it must be 1 or more")
+    check_range("processes", processes, 1)
     on_progress = on_progress or (lambda done, total: None)
     return _results(DumpStream(path), function, processes, on_progress)
 

@@ -33,7 +33,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -41,6 +41,7 @@ from urllib.parse import quote
 import numpy as np
 
 from letor.errors import InputError
+from ltr_features.parameters import check_range
 from ltr_features.sources.wikipedia import (
     WITHHELD,
     Article,
@@ -95,15 +96,11 @@ def section_collection(
         InputError: a number out of range, not a readable dump, or a dump in which no query can be
             made.
     """
-    for name, value, least in (
-        ("words_per_query", words_per_query, 1),
-        ("min_words", min_words, 1),
-        ("min_document_frequency", min_document_frequency, 1),
-        ("seed", seed, 0),
-        ("processes", processes, 1),
-    ):
-        if value < least:
-            raise InputError(f"{name} must be {least} or more, got {value}")
+    check_range("words_per_query", words_per_query, 1)
+    check_range("min_words", min_words, 1)
+    check_range("min_document_frequency", min_document_frequency, 1)
+    check_range("seed", seed, 0)
+    check_range("processes", processes, 1)
     records = list(read_dump(dump, processes=processes, on_progress=on_progress))
     articles = [record for record in records if isinstance(record, Article)]
     redirects = {r.title: r.target for r in records if not isinstance(r, Article)}
@@ -267,12 +264,8 @@ def _links(documents: Sequence[_Text]) -> Links:
 
 def _share_of_repeated(queries: Sequence[Sequence[str]]) -> float:
     """Share of all query words (tokens) that occur in at least one other query."""
-    count: dict[str, int] = defaultdict(int)
-    for words in queries:
-        for word in words:
-            count[word] += 1
-    total = sum(count.values())
-    return sum(n for n in count.values() if n > 1) / total
+    count = Counter(chain.from_iterable(queries))
+    return sum(n for n in count.values() if n > 1) / count.total()
 
 
 def _document_ids(documents: Sequence[_Text]) -> list[str]:

@@ -11,13 +11,12 @@ LETOR 4.0, which is never negative; bm25s and others call the combination "ATIRE
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from ltr_features.parameters import check_range
 from ltr_features.text.field_counts import FieldCounts
 
 
@@ -39,9 +38,9 @@ class BM25:
     k3: float = 0.0
 
     def __post_init__(self) -> None:
-        check_range("k1", self.k1, 0.0, np.inf)
+        check_range("k1", self.k1, 0.0)
         check_range("b", self.b, 0.0, 1.0)
-        check_range("k3", self.k3, 0.0, np.inf)
+        check_range("k3", self.k3, 0.0)
 
     def saturation(self, field: FieldCounts) -> NDArray[np.float64]:
         """float64 [n_documents]: the term added to c in the denominator, k1 (1 - b + b |d| /
@@ -61,9 +60,3 @@ def inverse_document_frequency(
     that never occurs in the field."""
     df = field.document_frequency[words]
     return np.log(field.n_documents / np.maximum(df, 1)) * (df > 0)
-
-
-def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise InputError unless ``low <= value <= high``."""
-    if not (low <= value <= high and math.isfinite(value)):
-        raise InputError(f"{name} must lie between {low:g} and {high:g}, got {value}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,9 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_base.parallel import map_blocks
+from ltr_base.slices import slices
 from ltr_features.kernels.ranking import top_documents
+from ltr_features.parameters import check_range
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import WHOLE, TermIndex
@@ -58,8 +59,7 @@ class BM25Retriever:
         Raises:
             InputError: ``depth`` below 1, or counts over another vocabulary.
         """
-        if depth < 1:
-            raise InputError(f"pool depth must be 1 or more, got {depth}")
+        check_range("pool depth", depth, 1)
         if query_counts.shape[1] != self._n_words:
             raise InputError(
                 f"query counts have {query_counts.shape[1]} columns, the index has "
@@ -70,9 +70,9 @@ class BM25Retriever:
         terms = query_counts.indices.astype(np.int32)
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
 
-        def search(block: range) -> tuple[NDArray, NDArray, NDArray]:
+        def search(block: slice) -> tuple[NDArray, NDArray, NDArray]:
             # Allocated here: numba would have to compile each allocation.
-            n, m = self._n_documents, len(block)
+            n, m = self._n_documents, block.stop - block.start
             total, touched = np.zeros(n), np.empty(n, np.int32)
             heap = np.empty(depth), np.empty(depth, np.int32)
             sizes, found, found_scores = (
@@ -85,7 +85,7 @@ class BM25Retriever:
             )  # fmt: skip
             return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
 
-        results = list(map_blocks(search, _blocks(query_counts.shape[0]), threads))
+        results = list(map_blocks(search, slices(query_counts.shape[0], _BLOCK), threads))
         sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in results)])
         documents = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in results)])
         scores = np.concatenate([np.zeros(0), *(part[2] for part in results)])
@@ -142,8 +142,3 @@ def candidate_recall(
         n_found=int(n_found.sum()),
         per_query=per_query,
     )
-
-
-def _blocks(n: int) -> Iterator[range]:
-    for first in range(0, n, _BLOCK):
-        yield range(first, min(first + _BLOCK, n))

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
-from ltr_base.names import counted
+from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.id_rows import ids_of, n_reversed
 from ltr_features.text.markup import html_share
@@ -52,6 +52,11 @@ class Judgements:
     def __post_init__(self) -> None:
         for name in ("query", "document", "grade"):
             _check_integers(f"judgements.{name}", getattr(self, name), len(self))
+
+    @classmethod
+    def none(cls) -> Judgements:
+        """No judgements."""
+        return cls(*np.zeros((3, 0), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.grade)
@@ -93,6 +98,10 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.query)
+
+    def select(self, chosen: NDArray[Any] | slice) -> Pairs:
+        """Some of the pairs, by their places or a mask."""
+        return Pairs(self.query[chosen], self.document[chosen])
 
     def check(self, n_queries: int, n_documents: int) -> None:
         """Raise InputError if a row lies outside the collection."""
@@ -198,11 +207,10 @@ class Collection:
             InputError: the ids are not distinct, or not as many as the texts.
         """
         other = copy(self)
-        none = np.zeros(0, dtype=np.int64)
         for name, value in {
             "query_texts": list(texts),
             "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
-            "judgements": Judgements(none, none, none),
+            "judgements": Judgements.none(),
             "query_sources": None,
             "query_groups": None,
             "query_times": None,
@@ -257,8 +265,7 @@ class Collection:
             return
         check_texts(f"collection {self.name!r}: {what} ids", ids)
         if len(set(ids)) != len(ids):
-            seen: set[str] = set()
-            twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            twice = repeated(ids)[0]
             raise InputError(f"collection {self.name!r}: {what} id {twice!r} occurs twice")
 
     def kept_together(self, *, by_group: bool = False) -> NDArray[np.int64] | None:
@@ -283,7 +290,9 @@ class Collection:
         """Remarks that concern every column of the collection, sentences without a full stop: on
         clicks that grades are inferred from; that queries were drawn from texts that models have
         seen or have the same text, that documents are relevant to each other or contain HTML."""
-        found = _remarks_on_clicks(self.description)
+        found = list(self.description.get("remarks", ()))
+        for n, facts in enumerate(self.description.get("periods", ()), start=1):
+            found += [f"period {n} of the clicks: {text}" for text in facts["remarks"]]
         if (click_model := self.description.get("click model")) is not None:
             found.append(
                 f"grades are what the click model {click_model!r} infers from clicks: documents "
@@ -309,8 +318,7 @@ class Collection:
                 "character references are counted as words: strip them, by the option markup=strip "
                 "of the sources table and clicks, or before indexing"
             )
-        labels = self.kept_together()
-        if labels is not None:
+        if (labels := self.kept_together()) is not None:
             found.append(
                 f"{same_text_remark(labels)}: new folds keep such queries together, except folds "
                 "by time"
@@ -337,15 +345,6 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
-
-
-def _remarks_on_clicks(description: Mapping[str, Any]) -> list[str]:
-    """What the source ``clicks`` said of its log and of the grades, by period if there are any."""
-    periods = enumerate(description.get("periods", ()), start=1)
-    later = [
-        f"period {n} of the clicks: {text}" for n, facts in periods for text in facts["remarks"]
-    ]
-    return [*description.get("remarks", ()), *later]
 
 
 def normalised(query: str) -> str:

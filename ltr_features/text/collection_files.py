@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError, reading
+from letor.files import write_json
 from ltr_base.slices import slices
 from ltr_features.text.collection import Collection, Judgements, Links
 from ltr_features.text.id_rows import Finder, finder, ids_of
@@ -85,8 +86,7 @@ def save_collection(
     header = {"name": collection.name, "description": dict(collection.description)}
     if collection.withheld is not None:
         header["withheld"] = collection.withheld
-    text = json.dumps(header, indent=1, ensure_ascii=False) + "\n"
-    (folder / "collection.json").write_text(text, encoding="utf-8")
+    write_json(folder / "collection.json", header)
 
 
 def write_documents(path: Path, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> None:

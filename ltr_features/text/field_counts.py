@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.mapped import empty_array
+from ltr_base.slices import slices
 
 _ROWS = 2**14  # documents at a time
 
@@ -132,7 +133,5 @@ class FieldCounts:
 def _blocks(ends: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
     """Yield some rows at a time, and their entries: arrays over all entries would take several
     times the memory of the counts."""
-    n = len(ends) - 1
-    for first in range(0, n, _ROWS):
-        last = min(first + _ROWS, n)
-        yield slice(first, last), slice(int(ends[first]), int(ends[last]))
+    for rows in slices(len(ends) - 1, _ROWS):
+        yield rows, slice(int(ends[rows.start]), int(ends[rows.stop]))

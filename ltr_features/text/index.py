@@ -19,6 +19,7 @@ from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, save_array
 from letor.mapped import GrowingArray
+from ltr_base.slices import slices
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, Collection
 from ltr_features.text.field_counts import FieldCounts
@@ -302,9 +303,8 @@ def _with_whole(fields: Sequence[str], matrices: Sequence[csr_matrix]) -> dict[s
 def _summed(matrices: Sequence[csr_matrix]) -> csr_matrix:
     """The sum of matrices, by blocks of rows; many entries are held on disk."""
     terms, counts, sizes = GrowingArray(np.int32), GrowingArray(np.int32), [np.zeros(1, np.int64)]
-    n_documents = matrices[0].shape[0]
-    for first in range(0, n_documents, _ROWS):
-        block, *others = (matrix[first : first + _ROWS] for matrix in matrices)
+    for rows in slices(matrices[0].shape[0], _ROWS):
+        block, *others = (matrix[rows] for matrix in matrices)
         for other in others:
             block = block + other
         terms.append(block.indices)

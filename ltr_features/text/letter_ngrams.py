@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from letor.errors import InputError
 from ssi_models.vocabulary import Vocabulary
 
 #: The terms that are counted in texts.
@@ -42,13 +41,6 @@ _BOUNDARY = "#"
 _BESIDE_WORDS = "3:"
 _BITS, _TWO = np.uint64(21), np.uint64(42)  # bits of one code point, and of two
 _LAST = np.uint64((1 << 21) - 1)
-
-
-def check_terms(terms: str) -> None:
-    """Raise InputError unless ``terms`` is one of :data:`Terms`."""
-    if terms not in get_args(Terms):
-        choices = " or ".join(map(repr, get_args(Terms)))
-        raise InputError(f"terms must be {choices}, got {terms!r}")
 
 
 def described(terms: Terms, description: str, reference: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from letor.errors import InputError, reading
 from ltr_base.machine import temporary_folder_named
+from ltr_base.slices import slices
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.collection import FIELDS, Collection
 
@@ -106,18 +107,17 @@ def save_documents(collection: Collection, folder: Path) -> None:
     columns = {_ID: collection.document_ids, **collection.fields}
     schema = pa.schema([pa.field(name, pa.large_string(), nullable=False) for name in columns])
     with pa.OSFile(str(folder / FILE), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for first in range(0, collection.n_documents, _BLOCK):
-            last = min(first + _BLOCK, collection.n_documents)
-            arrays = [_arrow(texts, first, last) for texts in columns.values()]
+        for rows in slices(collection.n_documents, _BLOCK):
+            arrays = [_arrow(texts, rows) for texts in columns.values()]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _arrow(texts: Sequence[str], first: int, last: int) -> pa.Array:
+def _arrow(texts: Sequence[str], rows: slice) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(texts, StoredTexts):
-        return texts.arrow(first, last)
-    return pa.array(texts[first:last], pa.large_string())
+        return texts.arrow(rows.start, rows.stop)
+    return pa.array(texts[rows], pa.large_string())
 
 
 def block_sizes(folder: Path) -> list[int]:

@@ -56,7 +56,7 @@ class BatchView:
 
     def embedded(self, table: EmbeddingTable, workers: Workers) -> NDArray[np.float32]:
         """The weighted sum of the embeddings of each row's words: float32 [B, N]."""
-        return table.embed(self.space.X, self.rows, workers)
+        return embed(self.space.X, table.values, workers, self.rows)
 
     def close(self) -> None:
         if self._by_term is not None:
@@ -83,12 +83,6 @@ class EmbeddingTable:
         self.adaptive = accumulator_start is not None
         n = len(values) if self.adaptive else 0
         self.accumulator = np.full(n, accumulator_start or 0.0)
-
-    def embed(
-        self, X: sp.csr_matrix, rows: NDArray[np.int64], workers: Workers
-    ) -> NDArray[np.float32]:
-        """The weighted sum of the embeddings of each row's words: float32 [B, N]."""
-        return embed(X, self.values, workers, rows)
 
     def step(self, batch: BatchView, G: NDArray[np.float32], workers: Workers) -> None:
         """Gradient ascent of sum_b embedding_b . G_b."""

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ltr_base.slices import slices
 from ssi_models.kernels.pair_weights import gather_weights, step_weights
 from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
@@ -138,8 +139,8 @@ class PairWeightScorer(DiagonalPart):
         words = np.unique(taken.indices).astype(np.int64)
         taken = take_columns(taken, words)
         out = np.empty((len(queries), len(documents)), np.float32)
-        for start in range(0, len(queries), 64):
-            part = take_rows(self.weighted_Q, queries[start : start + 64])
+        for rows in slices(len(queries), 64):
+            part = take_rows(self.weighted_Q, queries[rows])
             expanded = self.weights.expand(part, words, self.workers)
-            out[start : start + 64] = (taken @ expanded.T).T
+            out[rows] = (taken @ expanded.T).T
         return out

@@ -136,16 +136,11 @@ class TrainingRun:
         if validation is None:
             return np.zeros((len(self.mixtures), 0))
         rows = validation.queries, validation.documents
-        if self._diagonal is None or self.learns_diagonal:
+        if self._diagonal is None or "diagonal" in self.scorer.parameters():  # it is learned
             self._diagonal = self.scorer.diagonal_scores(*rows)
         learned = self.scorer.learned_scores(*rows)
         name = self.options.validation_measure
         return validation.mixture_values(name, self.mixtures, self._diagonal, learned, self.workers)
-
-    @property
-    def learns_diagonal(self) -> bool:
-        """Whether training changes the diagonal part of the scores."""
-        return "diagonal" in self.scorer.parameters()
 
     def training_loss(self, epochs: int) -> float:
         """Train for some epochs: the mean loss per tuple in the last, or infinity on divergence."""

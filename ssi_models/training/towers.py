@@ -240,6 +240,7 @@ class TowerScorer(DiagonalPart):
     def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        Eq = self.query_table.embed(self.embedded_Q.X, queries, self.workers)
-        Ed = [t.embed(self.embedded_D.X, documents, self.workers) for t in self.document_tables]
+        q, d = self.embedded_Q.rows(queries), self.embedded_D.rows(documents)
+        Eq = q.embedded(self.query_table, self.workers)
+        Ed = [d.embedded(table, self.workers) for table in self.document_tables]
         return Eq @ self.polynomial.represent(Ed).T

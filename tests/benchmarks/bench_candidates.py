@@ -28,9 +28,8 @@ def main(threads: int) -> None:
 
     numba.set_num_threads(threads)
     titles, texts = articles()
-    none, ids = np.zeros(0, np.int64), [str(row) for row in range(len(titles))]
-    fields, judged = {"title": titles, "body": texts}, Judgements(none, none, none)
-    index = TermIndex.build(Collection("articles", ids, fields, [], [], judged))
+    ids, fields = [str(row) for row in range(len(titles))], {"title": titles, "body": texts}
+    index = TermIndex.build(Collection("articles", ids, fields, [], [], Judgements.none()))
     analyzer = index.analyzer
     retriever = BM25Retriever(index, bm25=BM25(k1=1.5, b=0.75))
     counts = index.query_counts(titles)

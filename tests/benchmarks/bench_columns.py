@@ -36,14 +36,13 @@ def wikispeedia() -> Collection:
         "anchor": [" ".join(texts) for texts in anchors],
         "url": [f"http://schools.example/wp/{title.replace(' ', '_')}.htm" for title in titles],
     }
-    nothing = np.zeros(0, dtype=np.int64)
     return Collection(
         "wikispeedia",
         [str(i) for i in range(len(titles))],
         fields,
         [str(i) for i in range(2 * len(titles))],
         [*titles, *keywords],
-        Judgements(nothing, nothing, nothing),
+        Judgements.none(),
         Links(rows[:, 0], rows[:, 1]),
     )
 

@@ -265,7 +265,7 @@ def test_contexts_of_other_collections_are_refused(context):
         context.collection,
         document_ids=["d"],
         fields={"body": ["word1"]},
-        judgements=Judgements(*[np.zeros(0, dtype=np.int64)] * 3),
+        judgements=Judgements.none(),
         links=None,
     )
     with pytest.raises(InputError, match="the index has 40 documents, collection 'random' has 1"):

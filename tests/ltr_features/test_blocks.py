@@ -275,13 +275,13 @@ def test_a_cluster_without_workers_is_told():
 
 def test_a_worker_that_came_later_is_refused_for_other_inputs(workspace, families, tmp_path):
     work, block, parts = BlockWork(BM25, families), blocks.Block(0, 3), PartFolder(tmp_path)
-    seen = column_workers._Seen.of(workspace, work)
+    seen = column_workers._seen(workspace, work)
     for inputs in (
         ((str(workspace), "0" * 16),),
-        (*seen.inputs, (str(workspace / "workspace.json"), "0" * 16)),
+        (*seen, (str(workspace / "workspace.json"), "0" * 16)),
     ):
         with pytest.raises(InputError, match=r"worker on .*: .*workspace.* is another one there"):
-            column_workers._write_block(column_workers._Seen(inputs), work, block, parts, "block")
+            column_workers._write_block(inputs, work, block, parts, "block")
     column_workers._write_block(seen, work, block, parts, "block")
     assert len(ArrowRows.open(tmp_path / "block").query_ids) == 3
 
@@ -298,7 +298,7 @@ def test_blocks_of_other_pairs_have_other_files():
 
 def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
     def base(work):
-        return column_workers._base(column_workers._Seen.of(workspace, work), work)
+        return column_workers._base(column_workers._seen(workspace, work), work)
 
     of = base(BlockWork(BM25, families))
     assert of == base(BlockWork(dict(BM25), [get_family("letor46"), get_family("vsm")]))

@@ -205,7 +205,7 @@ def test_top_rows_are_those_of_a_stable_sort(scores, depth):
         ({"bm52": {}}, r"candidates\.bm52: there is no source 'bm52'; did you mean 'bm25'"),
         ({"bm25": 100}, r"candidates\.bm25: write a source and its options.*got 100"),
         ({"bm25": {"dept": 5}}, "bm25 has no option 'dept'; did you mean 'depth'"),
-        ({"bm25": {"depth": 0}}, "depth must be 1 or more, got 0"),
+        ({"bm25": {"depth": 0}}, r"candidates\.bm25: depth must be 1 or more, got 0"),
         ({"bm25": {"depth": "x"}}, "depth must be a whole number, got 'x'"),
         ({"judged": {"depth": 5}}, "judged has no option 'depth'"),
         ({"run": {}}, "run needs a path"),

@@ -198,7 +198,7 @@ def test_a_collection_without_queries_is_refused():
         query_texts=[],
         query_sources=None,
         query_groups=None,
-        judgements=Judgements(*np.zeros((3, 0), np.int64)),
+        judgements=Judgements.none(),
     )
     with pytest.raises(InputError, match="has no queries"):
         choose_candidates(context_of(collection), 3)

@@ -37,14 +37,13 @@ def collection():
 
     known = " ".join(f"query{subject}x{i}" for subject in range(5) for i in range(8))
 
-    none = np.zeros(0, np.int64)
     return Collection(
         name="subjects",
         document_ids=[*(f"d{i}" for i in range(N_DOCUMENTS)), "words"],
         fields={"body": [*(text(i % 5, "doc", 12) for i in range(N_DOCUMENTS)), known]},
         query_ids=[f"q{i}" for i in range(N_QUERIES)],
         query_texts=[text(i % 5, "query", 4) for i in range(N_QUERIES)],
-        judgements=Judgements(none, none, none),
+        judgements=Judgements.none(),
     )
 
 

@@ -241,7 +241,7 @@ def test_impossible_recipes_are_refused(tmp_path):
         LearnedColumn("x", "ssi", {"rnk": 3})
     with pytest.raises(InputError, match="lambda2 is given twice"):
         LearnedColumn("x", "wtm", {"lambda2": 0.5}, word_weight=0.3)
-    with pytest.raises(InputError, match=r"word_weight must be in 0\.\.1, got 2"):
+    with pytest.raises(InputError, match=r"word_weight must lie between 0 and 1, got 2"):
         LearnedColumn("x", "wtm", word_weight=2)
     with pytest.raises(InputError, match="model 'ssi' has no word_weight"):
         LearnedColumn("x", "ssi", word_weight=0.3)

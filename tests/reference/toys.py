@@ -15,8 +15,6 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Collection, Judgements, Links, Pairs
 from ltr_features.text.index import TermIndex
 
-NONE = np.zeros(0, np.int64)
-
 
 def toy(
     fields: Mapping[str, Sequence[str]],
@@ -33,7 +31,7 @@ def toy(
         fields,
         [f"q{i}" for i in range(len(queries))],
         queries,
-        judgements or Judgements(NONE, NONE, NONE),
+        judgements or Judgements.none(),
         links,
     )
 

@@ -232,7 +232,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         ),
         (["judge", "LOG", "--out", "j", "--rule", "bots=1"], "rules has no rule 'bots'"),
         (["judge", "LOG", "--out", "j", "--rule", "depth=x"], "rules: depth must be a whole"),
-        (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be rows"),
+        (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be 'rows' or"),
         (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' only"),
         (["judge", "LOG", "--out", "j", "--min-evidence", "1e9"], "lower min_evidence"),
         (["judge", "LOG", "--out", "."], "holds no click judgements"),

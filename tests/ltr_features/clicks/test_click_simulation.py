@@ -118,7 +118,7 @@ def test_cascade_users_click_once_and_satisfied_ones_leave():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda d: Users("eyes"), "users must be pbm"),
+        (lambda d: Users("eyes"), "users must be 'pbm' or"),
         (lambda d: Users(eta=-1), "eta must be 0 or more"),
         (lambda d: Users(noise=2), "noise must lie"),
         (lambda d: Simulation(d, [1.0]), "scores have shape"),

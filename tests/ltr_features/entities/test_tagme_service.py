@@ -185,7 +185,7 @@ def test_bad_parameters_and_caches(tmp_path):
         ({"attempts": 1.5}, "attempts must be a whole number, got 1.5"),
         ({"timeout": float("inf")}, "timeout > 0 and pause >= 0, at most 86,400 seconds"),
         ({"pause": float("nan")}, "timeout > 0 and pause >= 0"),
-        ({"language": "fr"}, "language must be one of en, de, it, got 'fr'"),
+        ({"language": "fr"}, "language must be 'en' or 'de' or 'it', got 'fr'"),
     ):
         with pytest.raises(InputError, match=said):
             TagmeService(**odd)

@@ -237,7 +237,7 @@ def test_bad_input_is_named(tmp_path, base):
         WikipediaLinker(tmp_path)
     with pytest.raises(InputError, match=r"wikipedia .*d\.xml --out kb$"):
         WikipediaLinker(tmp_path / "d.xml")
-    with pytest.raises(InputError, match="epsilon is 2"):
+    with pytest.raises(InputError, match="epsilon must lie between 0 and 1, got 2"):
         WikipediaLinker(base.path, epsilon=2)
     damaged = tmp_path / "damaged"
     damaged.mkdir()

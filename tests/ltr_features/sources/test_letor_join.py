@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from toys import context_of
 
 from letor.errors import InputError
 from letor.svmlight import read_letor
 from letor.writing import append_columns
-from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import get_family
 from ltr_features.sources.letor_join import join_letor
 from ltr_features.text.collection import Collection, Judgements
-from ltr_features.text.index import TermIndex
 
 LINES = """2 qid:10 1:0.5 2:1 #docid = GX1 inc = 1 prob = 0.1
 0 qid:10 1:0.2 2:0 #docid = GX2 inc = 1 prob = 0.2
 1 qid:20 1:0.9 2:1 #docid = GX2 inc = 1 prob = 0.3\r
 """
-NONE = np.zeros(0, np.int64)
 
 
 def texts(documents=("GX0", "GX2", "GX1"), queries=("20", "10")):
@@ -28,7 +26,7 @@ def texts(documents=("GX0", "GX2", "GX1"), queries=("20", "10")):
         fields={"body": [f"tax law {d}" for d in documents]},
         query_ids=list(queries),
         query_texts=[f"tax {q}" for q in queries],
-        judgements=Judgements(NONE, NONE, NONE),
+        judgements=Judgements.none(),
     )
 
 
@@ -47,7 +45,7 @@ def test_rows_find_their_texts(rows):
 
 def test_new_columns_are_appended_and_the_bytes_kept(rows, tmp_path):
     collection = texts()
-    context = ColumnContext(collection, TermIndex.build(collection))
+    context = context_of(collection)
     join = join_letor(rows, collection)
     values = get_family("vsm").compute(context, join.pairs)
     assert append_columns(tmp_path / "mq.txt", tmp_path / "more.txt", join.spread(values)) == [3]

@@ -38,7 +38,14 @@ RATINGS = pd.DataFrame(
 )
 COLUMNS = {"id": "sku", "title": "name", "body": ["text", "bullets"], "url": "page"}
 JUDGED = {"text": "query", "document": "sku", "grade": "label"}
-GRADES = {"Exact": 3, "None": 0}
+OPTIONS = {
+    "document_columns": COLUMNS,
+    "judgement_columns": JUDGED,
+    "grades": {"Exact": 3, "None": 0},
+}
+
+
+NAMES = {"document_columns": {"id": "sku", "title": "name"}}
 
 
 def save(table, path):
@@ -63,9 +70,7 @@ def save(table, path):
 def test_every_format_gives_the_same_collection(tmp_path, suffix):
     products = save(PRODUCTS, tmp_path / f"products{suffix}")
     ratings = save(RATINGS, tmp_path / f"ratings{suffix}")
-    c = read_table(
-        products, ratings, document_columns=COLUMNS, judgement_columns=JUDGED, grades=GRADES
-    )
+    c = read_table(products, ratings, **OPTIONS)
     assert c.name == "products"
     assert c.document_ids == ["007", "8", "9"]
     assert c.fields == {
@@ -80,14 +85,13 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
 
 def test_documents_in_several_tables_are_those_of_one(tmp_path):
     ratings = save(RATINGS, tmp_path / "ratings.csv")
-    options = {"document_columns": COLUMNS, "judgement_columns": JUDGED, "grades": GRADES}
-    one = read_table(save(PRODUCTS, tmp_path / "all.csv"), ratings, **options)
+    one = read_table(PRODUCTS, ratings, **OPTIONS)
     parts = [
         save(PRODUCTS[:1], tmp_path / "1.csv.gz"),
         save(PRODUCTS[1:], tmp_path / "2.parquet"),
         save(PRODUCTS[:2], tmp_path / "3.jsonl"),  # the same documents again
     ]
-    several = read_table([*map(str, parts)], ratings, **options)
+    several = read_table([*map(str, parts)], ratings, **OPTIONS)
     assert several.document_ids == one.document_ids
     assert {f: list(t) for f, t in several.fields.items()} == {
         f: list(t) for f, t in one.fields.items()
@@ -97,7 +101,7 @@ def test_documents_in_several_tables_are_those_of_one(tmp_path):
 
     def told(tables, judgements=ratings):
         with pytest.raises(InputError) as caught:
-            read_table(tables, judgements, **options)
+            read_table(tables, judgements, **OPTIONS)
         return str(caught.value)
 
     other = save(PRODUCTS.assign(name="other"), tmp_path / "4.csv")
@@ -116,8 +120,8 @@ def test_queries_in_a_table_of_their_own(tmp_path):
     given = {
         "documents": save(PRODUCTS, tmp_path / "p.parquet"),
         "judgements": save(ratings, tmp_path / "r.tsv"),
-        "document_columns": {"id": "sku", "title": "name"},
         "queries": queries,
+        **NAMES,
     }
     assert read_table(**given).query_texts == ["cap"]
     assert read_table(**given, keep_unjudged=True).query_ids == ["a", "b"]
@@ -144,12 +148,9 @@ def test_wrong_options_are_named(tmp_path, changes, message):
     given = {
         "documents": save(PRODUCTS, tmp_path / "p.csv"),
         "judgements": save(RATINGS, tmp_path / "r.csv"),
-        "document_columns": COLUMNS,
-        "judgement_columns": JUDGED,
-        "grades": GRADES,
     }
     with pytest.raises(InputError, match=message):
-        read_table(**{**given, **changes})
+        read_table(**{**given, **OPTIONS, **changes})
 
 
 @pytest.mark.parametrize(
@@ -182,13 +183,7 @@ def test_wrong_options_are_named(tmp_path, changes, message):
 def test_bad_tables_are_named(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=message):
-        read_table(
-            tmp_path / name,
-            save(RATINGS, tmp_path / "r.csv"),
-            document_columns={"id": "sku", "title": "name"},
-            judgement_columns=JUDGED,
-            grades=GRADES,
-        )
+        read_table(tmp_path / name, RATINGS, **{**OPTIONS, **NAMES})
 
 
 def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
@@ -250,76 +245,48 @@ def test_html_that_never_ends_takes_no_time(piece):
 
 def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_path):
     ratings = save(RATINGS.assign(sku=["p7", "p8", "p8"]), tmp_path / "r.csv")
-    given = {"document_columns": COLUMNS, "judgement_columns": JUDGED, "grades": GRADES}
-    with pytest.raises(
-        InputError, match=r"all 3 .* line 2 has document 'p7', but .* '007', '8', '9';"
-    ):
-        read_table(PRODUCTS, ratings, **given, on_unknown="skip")
+    message = r"all 3 .* line 2 has document 'p7', but .* '007', '8', '9';"
+    with pytest.raises(InputError, match=message):
+        read_table(PRODUCTS, ratings, **OPTIONS, on_unknown="skip")
 
 
-def test_spellings_of_a_query_without_an_id_are_one_query(tmp_path):
-    save(PRODUCTS, tmp_path / "p.csv")
-    ratings = pd.DataFrame(
-        {
-            "query": ["Sneaker", " sneaker", "cap"],
-            "sku": ["007", "8", "8"],
-            "label": [1, 0, 1],
-        }
-    )
-    save(ratings, tmp_path / "r.csv")
-    read = read_table(
-        tmp_path / "p.csv", tmp_path / "r.csv", document_columns=COLUMNS, judgement_columns=JUDGED
-    )
+def test_spellings_of_a_query_without_an_id_are_one_query():
+    read = read_table(PRODUCTS, RATINGS.assign(query=["Sneaker", " sneaker", "cap"]), **OPTIONS)
     assert list(read.query_texts) == ["Sneaker", "cap"]
     assert read.judgements.query.tolist() == [0, 0, 1]
     assert read.description["queries with several spellings (case, spaces); the first taken"] == 1
 
 
-def test_one_query_with_two_texts_is_refused(tmp_path):
-    ratings = RATINGS.assign(id=["1", "1", "1"])
-    with pytest.raises(InputError, match="query '1' has the text 'cap' here, 'sneaker' before"):
-        read_table(
-            save(PRODUCTS, tmp_path / "p.csv"),
-            save(ratings, tmp_path / "r.csv"),
-            document_columns=COLUMNS,
-            judgement_columns={**JUDGED, "query": "id"},
-            grades=GRADES,
-        )
-
-
 @pytest.mark.parametrize(
-    ("row", "what"), [({"id": "", "query": "cap"}, "id"), ({"id": "2", "query": " "}, "text")]
+    ("query_id", "text", "message"),
+    [
+        ("1", "cap", "query '1' has the text 'cap' here, 'sneaker' before"),
+        ("", "cap", "line 4: the query id is empty"),
+        ("2", " ", "line 4: the query text is empty"),
+    ],
 )
-def test_a_query_without_id_or_text_is_refused(tmp_path, row, what):
-    ratings = RATINGS.assign(id=["1", "1", "2"])
-    ratings.loc[2, list(row)] = list(row.values())
-    with pytest.raises(InputError, match=f"line 4: the query {what} is empty"):
-        read_table(
-            save(PRODUCTS, tmp_path / "p.csv"),
-            save(ratings, tmp_path / "r.csv"),
-            document_columns=COLUMNS,
-            judgement_columns={**JUDGED, "query": "id"},
-            grades=GRADES,
-        )
+def test_a_query_without_id_or_with_none_or_two_texts_is_refused(tmp_path, query_id, text, message):
+    ratings = RATINGS.assign(id=["1", "1", query_id], query=["sneaker", "sneaker", text])
+    columns = {"judgement_columns": {**JUDGED, "query": "id"}}
+    with pytest.raises(InputError, match=message):
+        read_table(PRODUCTS, save(ratings, tmp_path / "r.csv"), **{**OPTIONS, **columns})
 
 
 def test_texts_in_another_encoding_are_named_or_read(tmp_path):
-    given = {"document_columns": {"id": "sku", "title": "name"}, "judgement_columns": JUDGED}
+    given = {**OPTIONS, **NAMES}
     products = PRODUCTS.assign(name=["Caf\xe9", "T\xe9e", "\xd6l"])
     for suffix in (".csv", ".jsonl"):
         path, ratings = tmp_path / f"p{suffix}", save(RATINGS, tmp_path / f"r{suffix}")
         text = save(products, path).read_text(encoding="utf-8")
         path.write_text(text, encoding="latin-1")
         with pytest.raises(InputError, match=r"line [12]: byte 0xe9 .*encoding='cp1252'"):
-            read_table(path, ratings, **given, grades=GRADES)
-        found = read_table(path, ratings, **given, grades=GRADES, encoding="latin-1")
+            read_table(path, ratings, **given)
+        found = read_table(path, ratings, **given, encoding="latin-1")
         assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     save(products, tmp_path / "p.csv")
     (tmp_path / "p.csv").write_bytes((tmp_path / "p.csv").read_text("utf-8").encode("utf-16"))
     (tmp_path / "r.csv").write_bytes((tmp_path / "r.csv").read_text("utf-8").encode("utf-16"))
-    found = read_table(
-        tmp_path / "p.csv", tmp_path / "r.csv", **given, grades=GRADES, encoding="utf-16"
-    )
+    found = read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="utf-16")
     assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     save(RATINGS.assign(query=["Stra\xdfe", "Stra\xdfe", "\u20ac"]), tmp_path / "u.csv")
     marked = b"\xef\xbb\xbf" + (tmp_path / "u.csv").read_bytes()
@@ -327,9 +294,8 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
     products.to_csv(tmp_path / "l.csv", index=False, encoding="latin-1")
     for catalogue, encoding in (("p.csv", "utf-16"), ("l.csv", "latin-1"), ("l.csv", "cp1252")):
         for ratings in ("u.csv", "marked.csv"):  # in UTF-8, unlike the catalogue
-            found = read_table(
-                tmp_path / catalogue, tmp_path / ratings, **given, grades=GRADES, encoding=encoding
-            )
+            tables = tmp_path / catalogue, tmp_path / ratings
+            found = read_table(*tables, **given, encoding=encoding)
             assert found.query_texts == ["Stra\xdfe", "\u20ac"]
             assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
     with pytest.raises(InputError, match=r"\.csv: byte 0xff is not ascii; name another"):
@@ -491,7 +457,7 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     marked = save(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
     c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
     assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
-    with pytest.raises(InputError, match="on_other_grade must be one of 'raise', 'highest', 'lo"):
+    with pytest.raises(InputError, match="on_other_grade must be 'raise' or 'highest' or 'lo"):
         read_table(path, **ONE_TABLE, on_other_grade="mean")
 
 

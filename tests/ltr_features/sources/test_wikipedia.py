@@ -288,7 +288,7 @@ def test_missing_file_folder_and_parameter_are_refused_at_once(tmp_path: Path) -
         read_dump(tmp_path / "none.xml")
     with pytest.raises(InputError, match="is a folder"):
         read_dump(tmp_path)
-    with pytest.raises(InputError, match="processes is 0"):
+    with pytest.raises(InputError, match="processes must be 1 or more, got 0"):
         read_dump(tmp_path / "none.xml", processes=0)
 
 

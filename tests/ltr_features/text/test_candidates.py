@@ -6,20 +6,17 @@ from collections import Counter
 import bm25s
 import numpy as np
 import pytest
+from toys import toy
 
 from letor.errors import InputError
 from ltr_features.text.bm25 import BM25
 from ltr_features.text.candidates import BM25Retriever, candidate_recall
-from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import TermIndex
-
-NONE = np.zeros(0, dtype=np.int64)
 
 
 def index_of(texts):
-    ids = [str(i) for i in range(len(texts))]
-    collection = Collection("toy", ids, {"body": texts}, [], [], Judgements(NONE, NONE, NONE))
-    return TermIndex.build(collection)
+    return TermIndex.build(toy({"body": texts}))
 
 
 def random_texts(seed, n, longest, n_words=60):

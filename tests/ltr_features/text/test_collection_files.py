@@ -93,13 +93,12 @@ def test_collections_check_themselves():
 
 
 def queries(texts, groups=None) -> Collection:
-    none = np.zeros(0, np.int64)
     return collection(
         query_ids=[str(i) for i in range(len(texts))],
         query_texts=texts,
         query_sources=None,
         query_groups=groups,
-        judgements=Judgements(none, none, none),
+        judgements=Judgements.none(),
     )
 
 

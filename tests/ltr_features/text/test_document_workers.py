@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from folders import contents
 from killed_worker import killed_worker
-from toys import run
+from toys import run, toy
 
 from letor.errors import InputError
 from ltr_features.columns.context import make_workspace
 from ltr_features.text import document_workers, stored_texts
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.collection_files import save_collection
 from ltr_features.text.document_workers import DocumentWorkers, documents_on
 from ltr_features.text.term_counts import merge_counted
@@ -27,9 +26,7 @@ def collection(n=200):
     texts = [" ".join(rng.choice(WORDS, rng.integers(0, 40))) for _ in range(n)]
     titles = [" ".join(rng.choice(WORDS, 3)) if i % 3 else "" for i in range(n)]
     fields = {"body": texts, "title": titles}
-    none = np.zeros(0, np.int64)
-    judged = Judgements(none, none, none)
-    return Collection("some", [f"d{i}" for i in range(n)], fields, ["q"], ["runs"], judged)
+    return toy(fields, ["runs"])
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from toys import toy
 
 from letor.errors import InputError
 from letor.mapped import GrowingArray, empty_array
@@ -13,13 +14,9 @@ from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.index import WHOLE, TermIndex
 
-NONE = np.zeros(0, dtype=np.int64)
-
 
 def collection(**fields):
-    n = len(next(iter(fields.values())))
-    ids = [f"d{i}" for i in range(n)]
-    return Collection("toy", ids, fields, [], [], Judgements(NONE, NONE, NONE))
+    return toy(fields)
 
 
 @pytest.fixture
@@ -215,7 +212,7 @@ def test_an_index_of_an_earlier_version_has_no_postings(index, tmp_path):
 
 
 def test_a_collection_without_fields_is_refused():
-    nothing = Collection("toy", ["d"], {}, [], [], Judgements(NONE, NONE, NONE))
+    nothing = Collection("toy", ["d"], {}, [], [], Judgements.none())
     for counted in (None, iter(())):
         with pytest.raises(InputError, match="collection 'toy' has no fields to index"):
             TermIndex.build(nothing, counted=counted)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import all_pairs, context_of, toy
 
 from letor.digests import write_digests
 from letor.errors import InputError
@@ -20,7 +21,7 @@ from ltr_features.columns.term_space import LetterSpace, TermSpace, VectorSpace
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import Collection, Judgements, Pairs
+from ltr_features.text.collection import Judgements, Pairs
 from ltr_features.text.index import TermIndex
 from ltr_features.text.letter_ngrams import LetterTrigrams, rows_of_word, side_by_side
 from ssi_models.vocabulary import Vocabulary
@@ -84,30 +85,19 @@ QUERIES = ["glacier", "glaceir", "stone bridge", "", "glaceir stone", "ÜBER bri
 
 
 def collection_of(documents=DOCUMENTS, queries=QUERIES):
-    nothing = np.zeros(0, np.int64)
-    return Collection(
-        "parts",
-        [f"d{i}" for i in range(len(documents))],
-        {"title": [text.split(" ")[0] for text in documents], "body": documents},
-        [f"q{i}" for i in range(len(queries))],
-        list(queries),
-        Judgements(nothing, nothing, nothing),
-    )
+    fields = {"title": [text.split(" ")[0] for text in documents], "body": documents}
+    return toy(fields, list(queries), name="parts")
 
 
 @pytest.fixture
 def context():
-    collection = collection_of()
-    return ColumnContext(collection, TermIndex.build(collection, threads=1), threads=1)
-
-
-def every_pair(context):
-    n, m = context.collection.n_queries, context.collection.n_documents
-    return Pairs(np.repeat(np.arange(n), m), np.tile(np.arange(m), n))
+    return context_of(collection_of(), threads=1)
 
 
 def cosines(context, terms, **options):
-    values = get_family("vsm", terms=terms, **options).compute(context, every_pair(context))
+    values = get_family("vsm", terms=terms, **options).compute(
+        context, all_pairs(context.collection)
+    )
     return values.reshape(context.collection.n_queries, -1)
 
 
@@ -214,7 +204,7 @@ def test_queries_that_come_later_get_the_batch_s_numbers(context, terms):
 
 
 def test_letters_stand_beside_words_as_a_family_of_their_own(context):
-    pairs = every_pair(context)
+    pairs = all_pairs(context.collection)
     table = build_columns(context, pairs, [VectorSpace(), LetterSpace()])
     assert table.column_names == ["vsm", "letters"]
     for column, terms in enumerate(("words", "letter-trigrams")):
@@ -256,10 +246,8 @@ def asked():
         f"{s[:3]}{s[4]}{s[3]}{s[5:]} common{i % 3}" for i in range(N) for s in [subjects[i % 4]]
     ]
     q, d = np.nonzero(np.arange(N)[:, None] % 4 == np.arange(N) % 4)
-    return Collection(
-        "asked", [f"d{i}" for i in range(N)], {"body": documents}, [f"q{i}" for i in range(N)],
-        queries, Judgements(q, d, np.ones(len(q), np.int64)),
-    )  # fmt: skip
+    judged = Judgements(q, d, np.ones(len(q), np.int64))
+    return toy({"body": documents}, queries, judged, name="asked")
 
 
 QUICK = {"max_epochs": 2, "batch_size": 16, "n_negatives": 8}
@@ -276,16 +264,16 @@ MODELS = {
 @pytest.mark.parametrize("model", MODELS)
 def test_models_of_parts_are_saved_and_loaded(model, terms, tmp_path):
     collection = asked()
-    context = ColumnContext(collection, TermIndex.build(collection, threads=1), threads=1)
+    context = context_of(collection, threads=1)
     recipe = LearnedColumn(model, model, MODELS[model], terms=terms)
     fitted = TrainedColumn(context, recipe, tmp_path / "models").fitted(np.arange(16))
-    scores = fitted.compute(context, every_pair(context))
+    scores = fitted.compute(context, all_pairs(context.collection))
     right = scores.reshape(N, N).argsort(axis=1)[16:, -3:] % 4 == np.arange(16, N)[:, None] % 4
     assert right.mean() > 0.9
     save_fitted(fitted, tmp_path / "m.safetensors", collection.query_ids[:16])
     again = load_fitted(tmp_path / "m.safetensors", queries=collection.query_ids[16:])
     assert again.recipe == recipe
-    np.testing.assert_array_equal(again.compute(context, every_pair(context)), scores)
+    np.testing.assert_array_equal(again.compute(context, all_pairs(context.collection)), scores)
     # A recipe with other terms does not take the model's rows for its own.
     notes = json.loads(notes_path(tmp_path / "m.safetensors").read_text())
     del notes["recipe"]["terms"]
@@ -293,7 +281,7 @@ def test_models_of_parts_are_saved_and_loaded(model, terms, tmp_path):
     old = load_fitted(tmp_path / "m.safetensors", queries=[])
     assert old.recipe.terms == "words"
     with pytest.raises(InputError, match="others: it was trained on"):
-        old.compute(context, every_pair(context))
+        old.compute(context, all_pairs(context.collection))
 
 
 def test_only_other_terms_have_files_of_their_own(context, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toys import toy
 
 from letor.errors import InputError
 from ltr_features.text import stored_texts
-from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.id_rows import ids_of, rows_of
 from ltr_features.text.stored_texts import (
@@ -29,10 +30,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def collection(bodies, titles=None):
-    none = np.zeros(0, np.int64)
-    fields = {"body": bodies} | ({} if titles is None else {"title": titles})
-    ids = [f"d{i}" for i in range(len(bodies))]
-    return Collection("c", ids, fields, ["q"], ["x"], Judgements(none, none, none))
+    return toy({"body": bodies} | ({} if titles is None else {"title": titles}), ["x"])
 
 
 @settings(max_examples=50, deadline=None)
@@ -155,9 +153,7 @@ def test_damaged_files_are_refused(tmp_path, table, message):
 @given(st.lists(TEXT, min_size=1, max_size=12, unique=True), st.lists(TEXT, max_size=9), st.data())
 def test_ids_are_found_and_chosen_as_in_a_list(tmp_path_factory, ids, others, data):
     folder = tmp_path_factory.mktemp("stored")
-    none = np.zeros(0, np.int64)
-    bodies = {"body": ["x"] * len(ids)}
-    save_documents(Collection("c", ids, bodies, ["q"], ["x"], Judgements(none, none, none)), folder)
+    save_documents(replace(collection(["x"] * len(ids)), document_ids=ids), folder)
     stored, _ = open_documents(folder)
     assert isinstance(stored, StoredTexts)
     asked = data.draw(st.permutations([*ids, *others, "\ud800"]))
@@ -180,18 +176,18 @@ def test_ids_that_occur_twice_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("q\td1\t1\t2", "line 3: 4 fields, expected 3"),
-        ("q\td2\t1", "line 3: 'd2' is no known id"),
+        ("q0\td1\t1\t2", "line 3: 4 fields, expected 3"),
+        ("q0\td2\t1", "line 3: 'd2' is no known id"),
         ("p\td1\t1", "line 3: 'p' is no known id"),
-        ("q\td1\tgood", "line 3: 'good' is no integer"),
+        ("q0\td1\tgood", "line 3: 'good' is no integer"),
     ],
 )
 def test_judgements_that_cannot_be_read_are_named_by_line(line, said, tmp_path):
     save_collection(collection(["one", "two"]), tmp_path)
     save_documents(collection(["one", "two"]), tmp_path)
     qrels = tmp_path / "qrels.tsv"
-    qrels.write_text(f"query-id\tcorpus-id\tscore\nq\td0\t1\n{line}\n")
+    qrels.write_text(f"query-id\tcorpus-id\tscore\nq0\td0\t1\n{line}\n")
     with pytest.raises(InputError, match=said):
         load_collection(tmp_path)
-    qrels.write_text("query-id\tcorpus-id\tscore\nq\td1\t-2\n")
+    qrels.write_text("query-id\tcorpus-id\tscore\nq0\td1\t-2\n")
     assert load_collection(tmp_path).judgements.grade.tolist() == [-2]
