@@ -133,6 +133,27 @@ def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
     return "fold" if _part_file(folder, "train") is not None else ""
 
 
+def one_file(folder: Path) -> Path:
+    """A file of a folder of folds.
+
+    Raises:
+        InputError: the folder has no folds, or the first fold has no training file.
+    """
+    found = layout(folder)
+    if not found:
+        raise InputError(_no_folds(folder))
+    if found == "parts":
+        return next(iter(_numbered(folder, _S).values()))
+    return _needed_file(folder if found == "fold" else next(iter(_homes(folder).values())), "train")
+
+
+def _no_folds(folder: Path) -> str:
+    return (
+        f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, ... "
+        "with train.txt, vali.txt and test.txt; of tables, `ltr-features convert` makes rows"
+    )
+
+
 def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold]]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
@@ -148,10 +169,7 @@ def _read(folder: Path, options: dict[str, Any]) -> tuple[RankingData, list[Fold
         return _read_fold_folders(_without_gap(_homes(folder)), options)
     if found == "fold":
         return _read_fold_folders([folder], options)
-    raise InputError(
-        f"{folder} has no LETOR folds: neither S1.txt, S2.txt, S3.txt, ... nor Fold1, Fold2, ... "
-        "with train.txt, vali.txt and test.txt; of tables, `ltr-features convert` makes rows"
-    )
+    raise InputError(_no_folds(folder))
 
 
 def concatenate(parts: Sequence[RankingData]) -> RankingData:

@@ -17,8 +17,8 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A TOML file, a workspace (for the standard experiment on it), or the name of an "
-            "installed experiment.",
+            help="A TOML file, the name of an installed experiment, or a workspace or LETOR folds, "
+            "for the standard experiment.",
             autocompletion=completion.experiments,
         ),
     ],
@@ -46,16 +46,16 @@ def run(
     """Run an experiment and write its report.
 
     The standard experiment on a workspace tells whether columns of matching models help on its
-    collection; it is written to the output folder, as experiment.toml.
+    collection; that on LETOR folds, whether the columns there that were learned help, or, if there
+    are none, which ranker is best. It is written to the output folder, as experiment.toml.
 
     The whole file is checked before anything runs. A killed run continues where it stopped.
 
     Example: ltr-features run workspace --out out --dry-run"""
     from ltr_features.blocks import memory_size
-    from ltr_features.columns.context import is_workspace
     from ltr_features.studies.progress import Reporter
     from ltr_features.studies.run import run_file
-    from ltr_features.studies.standard_experiment import FILE
+    from ltr_features.studies.standard_experiment import FILE, has_standard
 
     reporter = Reporter(shown=progress)
     report = run_file(
@@ -70,7 +70,7 @@ def run(
     )
     if not dry_run:
         _tell_verdict(report)
-        if is_workspace(Path(experiment)):
+        if has_standard(Path(experiment)):
             typer.echo(f"The experiment, to be changed in a copy and run again: {out / FILE}")
 
 

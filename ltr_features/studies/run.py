@@ -13,10 +13,9 @@ from letor.errors import InputError
 from letor.plugins import Plugins
 from ltr_base.names import nearest
 from ltr_features.cluster import connected
-from ltr_features.columns.context import is_workspace
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
-from ltr_features.studies.standard_experiment import keep, standard_experiment
+from ltr_features.studies.standard_experiment import has_standard, keep, standard_experiment
 from ltr_features.studies.study import Study
 from ltr_features.studies.workers import done_by_workers
 
@@ -47,7 +46,7 @@ def run_file(
     Args:
         path: a TOML file, whose key ``kind`` determines how the rest is read ("ranking" by
             default); the name of an installed experiment (see :func:`experiment_names`); or the
-            folder of a workspace, for the :mod:`standard experiment
+            folder of a workspace or of LETOR folds, for the :mod:`standard experiment
             <ltr_features.studies.standard_experiment>` on it, which is written to ``out``.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
@@ -83,8 +82,8 @@ def run_file(
 
 @contextmanager
 def _file_of(path: str | os.PathLike[str], out: Path, dry_run: bool) -> Iterator[Path]:
-    """The file of an experiment; that of a workspace is in ``out``, except for a dry run."""
-    if not is_workspace(Path(path)):
+    """The file of an experiment; a standard one is in ``out``, except for a dry run."""
+    if not has_standard(Path(path)):
         yield find_experiment(path)
         return
     experiment = standard_experiment(Path(path))
@@ -144,7 +143,8 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
         return Path(str(resources.files("ltr_features.studies") / "experiments" / f"{path}.toml"))
     if Path(path).is_dir():
         raise InputError(
-            f"{path} is no workspace; make one by ltr-features index, or name an experiment's file"
+            f"{path} is no workspace and has no LETOR folds; make one by ltr-features index, or "
+            "name an experiment's file"
         )
     raise InputError(
         f"{path}: no such file, and no experiment of that name; "

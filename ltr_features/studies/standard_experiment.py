@@ -1,4 +1,6 @@
-"""The standard experiment on a workspace: do columns of matching models help on its collection?"""
+"""Standard experiments, for which the user writes no file. On a workspace: do columns of matching
+models help on its collection? On LETOR folds: do the learned columns help, or which ranker is best?
+"""
 
 from __future__ import annotations
 
@@ -6,24 +8,41 @@ import json
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
+from letor.column_names import read_rows
 from letor.errors import InputError
 from letor.files import atomic_path
-from ltr_features.columns.context import open_workspace
+from letor.fold_files import layout, one_file
+from letor.rankers.registry import ranker_names
+from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.text.analyzer import Analyzer
 
 #: Name of its file in an output folder.
 FILE = "experiment.toml"
 
-_TEMPLATE = "standard_experiment.toml.jinja"
 #: Parts into which the experiment splits queries, their groups and their times.
 _N_PARTS = 5
 
 
-def standard_experiment(workspace: Path) -> str:
+def has_standard(folder: Path) -> bool:
+    """Whether there is a standard experiment on a folder: a workspace, or LETOR folds."""
+    return is_workspace(folder) or (folder.is_dir() and layout(folder) != "")
+
+
+def standard_experiment(folder: Path) -> str:
+    """The standard experiment on a workspace or on LETOR folds, as TOML.
+
+    Raises:
+        InputError: it is neither; or see :func:`on_workspace` and :func:`on_folds`.
+    """
+    return on_workspace(folder) if is_workspace(folder) else on_folds(folder)
+
+
+def on_workspace(workspace: Path) -> str:
     """The standard experiment on the collection of a workspace, as TOML.
 
     Queries are split at random and, if their groups or times are known, by these, too.
@@ -41,10 +60,8 @@ def standard_experiment(workspace: Path) -> str:
         )
     groups = collection.query_groups
     times = None if collection.query_times is None else collection.query_times[judged]
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["toml"] = _toml
-    source = resources.files("ltr_features.studies").joinpath(_TEMPLATE)
-    return environment.from_string(source.read_text(encoding="utf-8")).render(
+    return _rendered(
+        "standard_experiment.toml.jinja",
         title=f"Do matching columns help on {collection.name}?",
         folder=str((workspace / "collection").absolute()),
         text={
@@ -54,6 +71,43 @@ def standard_experiment(workspace: Path) -> str:
         },
         groups=groups is not None and len({groups[q] for q in judged.tolist()}) >= _N_PARTS,
         times=times is not None and np.isfinite(times).all() and len(set(times)) >= _N_PARTS,
+    )
+
+
+def on_folds(folder: Path) -> str:
+    """The standard experiment on LETOR folds, as TOML.
+
+    If provenance tells which columns were learned or made elsewhere, LambdaMART with those of each
+    family, and with all, is compared with LambdaMART on the other columns; else LambdaMART with the
+    other rankers.
+
+    Raises:
+        InputError: a file of the folds cannot be read.
+    """
+    rows = read_rows(one_file(folder))
+    families: dict[str, list[str]] = {}
+    for name in rows.column_names:
+        made = rows.provenance.get(name, {})
+        if not str(made.get("trained on", "nothing")).startswith("nothing"):
+            families.setdefault(str(made.get("family", name)), []).append(name)
+    further = {name for names in families.values() for name in names}
+    rankers: list[tuple[str, str, list[str]]]  # label, name, and the columns it does not see
+    if not further or len(further) == len(rows.column_names):
+        title = f"Which ranker is best on {folder.name}?"
+        names = sorted(ranker_names(), key=lambda name: name != "lambdamart")
+        rankers = [(name, name, []) for name in names]
+    else:
+        title = f"Do the learned columns help on {folder.name}?"
+        seen = {"other columns": set[str]()}
+        seen |= {f"other columns + {family}": {*names} for family, names in families.items()}
+        if len(families) > 1:
+            seen["all columns"] = further
+        rankers = [(label, "lambdamart", sorted(further - seen[label])) for label in seen]
+    return _rendered(
+        "standard_letor.toml.jinja",
+        title=title,
+        folder=str(folder.absolute()),
+        rankers=rankers,
     )
 
 
@@ -73,6 +127,13 @@ def keep(experiment: str, out: Path) -> Path:
             "folder by --out"
         )
     return file
+
+
+def _rendered(template: str, **values: Any) -> str:
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["toml"] = _toml
+    source = resources.files("ltr_features.studies").joinpath(template)
+    return environment.from_string(source.read_text(encoding="utf-8")).render(**values)
 
 
 def _toml(value: str | bool | int | tuple[str, ...]) -> str:

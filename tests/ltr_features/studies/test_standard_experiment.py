@@ -1,5 +1,5 @@
-"""The standard experiment on a workspace is a valid file that says what was indexed; it never
-replaces another one."""
+"""The standard experiment on a workspace or on LETOR folds is a valid file that says what is there;
+it never replaces another one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from learnable import rows
 from toys import done, refused, topics
 
+from letor.column_names import write_rows
 from letor.errors import InputError
+from letor.rankers.registry import ranker_names
 from ltr_features.columns.context import make_workspace
 from ltr_features.studies import run
+from ltr_features.studies.kinds.letor import LetorStudy
 from ltr_features.studies.kinds.ranking_checks import load_config
 from ltr_features.studies.standard_experiment import keep, standard_experiment
 from ltr_features.text.analyzer import Analyzer
@@ -105,7 +109,7 @@ def test_it_never_replaces_another_experiment(workspace, tmp_path):
 
 
 def test_a_folder_that_is_no_workspace_is_told(tmp_path):
-    assert "is no workspace; make one by ltr-features index" in refused("run", tmp_path)
+    assert "is no workspace and has no LETOR folds; make one by" in refused("run", tmp_path)
 
 
 def test_a_dry_run_writes_nothing_and_a_run_answers(workspace, tmp_path, monkeypatch):
@@ -121,3 +125,54 @@ def test_a_dry_run_writes_nothing_and_a_run_answers(workspace, tmp_path, monkeyp
     assert "the word columns" in said
     assert "out/experiment.toml" in said
     assert "0 to do" in done("run", "out/experiment.toml", "--out", "out", "--dry-run")
+
+
+COUNTED = {"family": "vsm", "trained on": "nothing: counts of the collection"}
+LEARNED = {
+    "c": {"family": "lsa", "trained on": "the texts of all documents, no judgement"},
+    "d": {"family": "d2v", "trained on": "texts"},
+    "e": {"family": "d2v", "trained on": "texts"},
+}
+
+
+def write_folds(folder, provenance):
+    """Three folds of rows with the columns a to e."""
+    X, n = rows(0, n_queries=12, size=6), 3
+    X = replace(X.with_columns(["5"], X.X[:, 0]), column_names=list("abcde"), provenance=provenance)
+    parts = [X.select_queries(X.query_ids[i::n]) for i in range(n)]
+    for i in range(n):
+        for j, part in enumerate(("test", "vali", "train")):
+            (folder / f"Fold{i + 1}").mkdir(parents=True, exist_ok=True)
+            write_rows(parts[(i + j) % n], folder / f"Fold{i + 1}" / f"{part}.txt")
+    return folder
+
+
+def rankers_of(folder, out):
+    config = LetorStudy.read(keep(standard_experiment(folder), out), out)
+    assert all(ranker.grid == {} and not ranker.params for ranker in config.rankers)
+    return {ranker.label: (ranker.ranker, ranker.chosen("abcde")) for ranker in config.rankers}
+
+
+def test_on_folds_it_asks_what_each_family_of_learned_columns_adds_to_the_others(tmp_path):
+    folder = write_folds(tmp_path / "folds", {"a": COUNTED} | LEARNED)
+    assert rankers_of(folder, tmp_path / "out") == {
+        "other columns": ("lambdamart", ["a", "b"]),
+        "other columns + lsa": ("lambdamart", ["a", "b", "c"]),
+        "other columns + d2v": ("lambdamart", ["a", "b", "d", "e"]),
+        "all columns": ("lambdamart", list("abcde")),
+    }
+
+
+def test_on_folds_without_known_learned_columns_it_compares_all_rankers(tmp_path):
+    for name, provenance in (("unknown", {}), ("learned", dict.fromkeys("abcde", LEARNED["c"]))):
+        found = rankers_of(write_folds(tmp_path / name, provenance), tmp_path / f"{name}-out")
+        assert next(iter(found)) == "lambdamart"
+        assert found == {name: (name, list("abcde")) for name in ranker_names()}
+
+
+def test_a_run_on_folds_answers_and_says_where_its_experiment_is(tmp_path):
+    folder, out = write_folds(tmp_path / "folds", LEARNED), tmp_path / "out"
+    said = done("run", folder, "--out", out)
+    assert "other columns + lsa" in said
+    assert str(out / "experiment.toml") in said
+    assert "0 to do" in done("run", folder, "--out", out, "--dry-run")
