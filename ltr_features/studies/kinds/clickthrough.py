@@ -28,7 +28,7 @@ from ltr_features.studies.kinds.clickthrough_report import (
 )
 from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
 from ltr_features.studies.kinds.task_tables import TaskStudy
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
@@ -67,7 +67,7 @@ class ClickthroughStudy(TaskStudy):
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """The stage that makes the files ``model``, ``fit.json`` and ``times.json``."""
         [params] = self.config.trials(row, number)
-        task_key = self.key(self.task_stages[name])
+        task_key = self.task_stages[name].key
         inputs = {"task": task_key, "model": row.model, "params": params}
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
@@ -80,7 +80,7 @@ class ClickthroughStudy(TaskStudy):
                 model.fit(
                     Q, D, task.train, vocabulary=task.vocabulary,
                     checkpoint=folder / "checkpoint",
-                    callback=lambda _: self.runner.reporter.tick("iterations"),
+                    callback=lambda _: self.reporter.tick("iterations"),
                 )  # fmt: skip
             except ValueError as error:
                 raise InputError(f"task {name!r}, row {row.label!r}: {error}") from error
@@ -100,7 +100,7 @@ class ClickthroughStudy(TaskStudy):
     def _row_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         fit, config = self._fit_stage(name, row, number), self.config
         grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
-        inputs = {"fitted": self.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
+        inputs = {"fitted": fit.key, "mixed": row.mixed, "cutoffs": config.cutoffs}
 
         def make(folder: Path) -> None:
             model = load_model(self.done(fit).path / "model")

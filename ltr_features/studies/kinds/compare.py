@@ -30,8 +30,7 @@ from ltr_features.studies.kinds.given_files import not_found, read_query_groups
 from ltr_features.studies.kinds.given_rankings import Given, check_comparable, run_remarks
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import versions
+from ltr_features.studies.stages import Planned, versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (

@@ -43,7 +43,7 @@ from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_gr
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
 from ltr_features.studies.kinds.path_options import with_content, with_paths
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
 
@@ -117,7 +117,7 @@ class LetorStudy(Study):
     @cached_property
     def files(self) -> dict[str, Any]:
         found = self.identity(self.data / self.config.folder)
-        digests = self.runner.stages.digests
+        digests = self.digests
         columns = [
             {c.family: with_content(family_class(c.family), c.options, self.data, digests)}
             for c in self.config.columns

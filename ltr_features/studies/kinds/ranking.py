@@ -10,7 +10,7 @@ from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_report import first_verdict, make_report
 from ltr_features.studies.kinds.ranking_stages import RankingStages
 from ltr_features.studies.page.report import Report
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 
 
 class RankingStudy(RankingStages):

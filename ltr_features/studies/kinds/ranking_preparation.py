@@ -32,7 +32,7 @@ from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
@@ -71,7 +71,7 @@ class Preparation(Study):
             check_ids(collection.document_ids, "document id")
             save_collection(collection, path)
 
-        options = with_content(source, given, data, self.runner.stages.digests)
+        options = with_content(source, given, data, self.digests)
         files = [file for _, file in files_within(options)]
         n_bytes = sum(map(bytes_of, files))
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
@@ -80,8 +80,8 @@ class Preparation(Study):
         return Planned("collection", inputs, make, size, "collection", n_bytes, code=code)
 
     def _read(self, done: float, total: float) -> None:
-        self.runner.reporter.step("MB read")
-        self.runner.reporter.part(done / 1e6, total / 1e6)
+        self.reporter.step("MB read")
+        self.reporter.part(done / 1e6, total / 1e6)
 
     def input_files(self) -> dict[str, dict[str, Any]]:
         """Name, size and digest of every input file, by the option that names it."""
@@ -141,7 +141,7 @@ class Preparation(Study):
         def make(path: Path) -> None:
             TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
 
-        inputs = {"collection": self.key(self.collection_stage), "text": text}
+        inputs = {"collection": self.collection_stage.key, "text": text}
         return Planned("index", inputs, make, "all documents", "index", code=_CODE)
 
     @cached_property
@@ -164,7 +164,7 @@ class Preparation(Study):
     @cached_property
     def candidate_inputs(self) -> dict[str, dict[str, Any]]:
         """Everything that the candidates depend on: settings, with the identities of the files."""
-        digests = self.runner.stages.digests
+        digests = self.digests
         return {
             name: with_content(source_kind(name, options), options, self.data, digests)
             for name, options in self.config.candidate_settings.items()
@@ -195,9 +195,9 @@ class Preparation(Study):
             name: with_paths(source_kind(name, options), options, self.data)
             for name, options in config.candidate_settings.items()
         }
-        data, digests = self.data, self.runner.stages.digests
+        data, digests = self.data, self.digests
         inputs = {
-            "index": self.key(self.index_stage),
+            "index": self.index_stage.key,
             "columns": [
                 {part.family: with_content(family_class(part.family), part.options, data, digests)}
                 for part in config.columns
@@ -209,8 +209,8 @@ class Preparation(Study):
         return Planned("letor/base", inputs, make, size, "columns", code=code)
 
     def _built(self, family: str, n_queries: float) -> None:
-        self.runner.reporter.step(family)
-        self.runner.reporter.part(n_queries, self.collection.n_queries)
+        self.reporter.step(family)
+        self.reporter.part(n_queries, self.collection.n_queries)
 
     @cached_property
     def base(self) -> RankingData:

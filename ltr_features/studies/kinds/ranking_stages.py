@@ -30,8 +30,7 @@ from ltr_features.studies.kinds.ranking_config import SplitConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_parts import ModelConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.systems import write_system
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import STUDIES, StageResult
+from ltr_features.studies.stages import STUDIES, Planned, StageResult
 
 #: File name of each part of a fold, and name of the part in the fold's table.
 _PARTS = {"train": "train", "vali": "validation", "test": "test"}
@@ -179,10 +178,10 @@ class RankingStages(Preparation):
             by_group=split.by == "group",
             n_parts=split.inner_parts,
             memory=self.memory,
-            on_progress=self.runner.reporter.epoch,
+            on_progress=self.reporter.epoch,
         )
         for done in range(len(folds)):
-            self.runner.reporter.part(done, len(folds))
+            self.reporter.part(done, len(folds))
             yield next(made)
 
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
@@ -203,7 +202,7 @@ class RankingStages(Preparation):
             folder,
             hold_out_groups=split.by == "group",
             candidates=self.pairs,
-            on_progress=self.runner.reporter.epoch,
+            on_progress=self.reporter.epoch,
         )
 
     def rule(self, split: SplitConfig) -> dict[str, Any]:
@@ -213,7 +212,7 @@ class RankingStages(Preparation):
             rule["share"] = split.share
         name = {"group": "groups", "time": "times"}.get(split.by, "")
         if name in self.query_files:
-            rule[name] = self.runner.stages.digests.identity(self.query_files[name])
+            rule[name] = self.identity(self.query_files[name])
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -222,7 +221,7 @@ class RankingStages(Preparation):
         def make(path: Path) -> None:
             n_parts = 1 if unlabelled else split.n_folds
             for number in range(n_parts):
-                self.runner.reporter.part(number, n_parts)
+                self.reporter.part(number, n_parts)
                 make_part(path, number)
 
         def make_part(path: Path, number: int) -> None:
@@ -231,7 +230,7 @@ class RankingStages(Preparation):
             self.trained_column(split, model, path).fold_models(parts)
 
         inputs = {
-            "index": self.key(self.index_stage),
+            "index": self.index_stage.key,
             "model": model.model_dump(mode="json", exclude={"name"}),
             "split": {} if unlabelled else self.rule(split),
             # Folds contain only queries that have candidates.
@@ -259,8 +258,8 @@ class RankingStages(Preparation):
             (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
         inputs = {
-            "columns": self.key(self.columns_stage),
-            "models": self.key(self.models_stage(split, model)),
+            "columns": self.columns_stage.key,
+            "models": self.models_stage(split, model).key,
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -278,8 +277,8 @@ class RankingStages(Preparation):
                 write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads_each)
 
         inputs = {
-            "columns": self.key(self.columns_stage),
-            "scores": {m.name: self.key(self.scores_stage(split, m)) for m in models},
+            "columns": self.columns_stage.key,
+            "scores": {m.name: self.scores_stage(split, m).key for m in models},
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -311,11 +310,9 @@ class RankingStages(Preparation):
             mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
         inputs = {
-            "columns": self.key(self.columns_stage),
+            "columns": self.columns_stage.key,
             "scores": {
-                m.name: self.key(self.scores_stage(split, m))
-                for m in config.models
-                if m.name in seen
+                m.name: self.scores_stage(split, m).key for m in config.models if m.name in seen
             },
             "split": self.rule(split),
             "system": described,

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare
 from ltr_features.studies.study import Study
