@@ -152,19 +152,18 @@ def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, s
 
 def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, Drawing]]:
     """Chart of the work of the projection by iteration of EM (Figure 2 of the paper)."""
-    series = {}
-    for label in table.evaluations:
-        values = list(results.rows[table.name, label].first.evaluations)
-        series[label] = (list(range(1, len(values) + 1)), values)
-    curve = Curve(
-        "Projection", "iteration of EM", "function and gradient evaluations per pair", series
-    )
-    drawing = curves(curve)
+    found = {
+        label: results.rows[table.name, label].first.evaluations for label in table.evaluations
+    }
+    series = {label: (range(1, len(y) + 1), y) for label, y in found.items() if len(y)}
+    if not series:
+        return []
+    y_label = "function and gradient evaluations per pair"
     caption = (
         "Evaluations of the projection's dual per pair, by iteration of EM (Figure 2 of the "
         "paper). Function and gradient are computed together."
     )
-    return [] if drawing is None else [(caption, drawing)]
+    return [(caption, curves(Curve("Projection", "iteration of EM", y_label, series)))]
 
 
 def _definitions(config: ClickthroughConfig) -> dict[str, str]:

@@ -19,7 +19,10 @@ from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import (
+    MARKS,
+    STYLES,
     marks_meaning,
+    outcome_of,
     p_value,
     signed,
     tie_remark,
@@ -32,7 +35,6 @@ from ltr_features.studies.statistics.significance import TestSettings, compare, 
 _KEYS = ["scheme", "fold", "ranker"]
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
-_MARKS = {"gain": "▲", "loss": "▼", "unsure": ""}
 
 
 @dataclass(frozen=True)
@@ -351,13 +353,14 @@ def _difference_tables(
     rows: list[list[Cell | str]] = []
     for row in table.to_dict(orient="records"):
         refitted = row["n_fits"] > 1
-        style = ("gain" if row["difference"] > 0 else "loss") if row["significant"] else "unsure"
+        outcome = outcome_of(row)
+        style, marks = STYLES[outcome], MARKS[outcome]
         spread = f"{row['n_fits']} fits: spread {value(row['spread'])}" if refitted else ""
         rows.append(
             [
                 str(row["system"]),
                 row["measure"],
-                Cell(signed(row["difference"]), spread, style, strong=True, marks=_MARKS[style]),
+                Cell(signed(row["difference"]), spread, style, strong=True, marks=marks),
                 f"{signed(row['low'])} to {signed(row['high'])}",
                 Cell(p_value(row["p"]), f"refits {p_value(row['p_refits'])}" if refitted else ""),
                 p_value(row["p_corrected"]),

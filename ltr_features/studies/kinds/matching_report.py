@@ -232,8 +232,7 @@ def _curves(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
                 for part in ("train", "test"):
                     series[f"{part}, N = {rank}"] = (epochs, [point[part] for point in points])
         curve = Curve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
-        if drawing := curves(curve):
-            yield f"{curve.name}: rank loss of training and test links.", drawing
+        yield f"{curve.name}: rank loss of training and test links.", curves(curve)
 
 
 @dataclass(frozen=True)

@@ -228,15 +228,10 @@ def _folder_names(config: ExperimentConfig) -> Iterator[str]:
 def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
     """Columns of each family and model; None if they cannot be determined here."""
     try:
-        found = {part.family: _family_columns(part, data) for part in config.columns}
+        found = {part.family: part.made(data).column_names for part in config.columns}
     except Exception:  # already reported by the check of families, or a file would be needed
         return None
     return {**found, **{model.name: [model.name] for model in config.models}}
-
-
-def _family_columns(part: FamilyConfig, data: Path) -> list[str]:
-    options = with_paths(family_class(part.family), part.options, data)
-    return get_family(part.family, **options).column_names
 
 
 def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:

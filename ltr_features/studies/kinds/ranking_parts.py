@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.registry import family_class, get_family
 from ltr_features.studies.config import Section
+from ltr_features.studies.identity import Digests
+from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
@@ -59,6 +64,16 @@ class FamilyConfig(Section):
 
     family: str
     options: dict[str, Any] = Field({})
+
+    def made(self, data: Path) -> ColumnFamily:
+        """The family; paths are relative to the data folder."""
+        kind = family_class(self.family)
+        return get_family(self.family, **with_paths(kind, self.options, data))
+
+    def content(self, data: Path, digests: Digests) -> dict[str, Any]:
+        """The options by name of the family, see :func:`path_options.with_content`."""
+        kind = family_class(self.family)
+        return {self.family: with_content(kind, self.options, data, digests)}
 
 
 class ModelConfig(Section):

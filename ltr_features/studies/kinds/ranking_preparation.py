@@ -195,13 +195,9 @@ class Preparation(Study):
             name: with_paths(source_kind(name, options), options, self.data)
             for name, options in config.candidate_settings.items()
         }
-        data, digests = self.data, self.digests
         inputs = {
             "index": self.index_stage.key,
-            "columns": [
-                {part.family: with_content(family_class(part.family), part.options, data, digests)}
-                for part in config.columns
-            ],
+            "columns": [part.content(self.data, self.digests) for part in config.columns],
             "candidates": self.candidate_inputs,
         }
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"

@@ -285,7 +285,7 @@ class Curve:
         name: what the lines belong to, e.g. the model.
         x_label: unit of the horizontal axis, e.g. "epoch".
         y_label: the quantity drawn, e.g. "margin ranking loss" (one unit for all series).
-        series: (x values, y values) of each line by label; finite numbers.
+        series: (x values, y values) of each line by label; one or more, finite numbers.
         best_x: x value at which the model was kept, or None.
         description: what is shown and how the stopping point was chosen.
         remark: something that the reader must know, or "".
