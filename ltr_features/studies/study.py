@@ -7,7 +7,6 @@ the same for all kinds and are implemented here.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -25,6 +24,7 @@ from typing import Any, ClassVar, TypeAlias
 import pandas as pd
 from pydantic import BaseModel
 
+from letor.digests import file_digest
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
@@ -260,10 +260,7 @@ class Study(ABC):
             others: the packages of plug-ins that stages use.
         """
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        digests = {
-            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
-        }
+        digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
         found = {
             "title": self.config.title,
             "verdict": verdict,

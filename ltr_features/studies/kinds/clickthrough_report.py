@@ -86,13 +86,7 @@ def document(results: ClickthroughResults) -> Document:
         for table in config.tables
     ]
     measure = config.measures[-1]
-    means = {
-        table.title: {
-            row.label: float(results.rows[table.name, row.label].per_query[measure].mean())
-            for row in table.rows
-        }
-        for table in config.tables
-    }
+    means = results.means(lambda row: float(row.per_query[measure].mean()))
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
@@ -273,8 +267,7 @@ def csv_rows(results: ClickthroughResults) -> pd.DataFrame:
     """One flat record per row of all tables."""
     records: list[dict[str, Any]] = []
     for table in results.config.tables:
-        for row in table.rows:
-            found = results.rows[table.name, row.label]
+        for row, found in results.of_table(table):
             record: dict[str, Any] = {"table": table.name, "label": row.label, "model": row.model}
             record |= {m: found.per_query[m].mean() for m in results.config.measures}
             if results.config.repeats > 1:

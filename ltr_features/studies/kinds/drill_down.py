@@ -42,7 +42,7 @@ def drill_down(
         pair: system and baseline.
         differences: per-query differences of the primary measure, index = query ids.
     """
-    folders = [output.systems[system.name].path for system in pair]
+    folders = [output.first(system.name) for system in pair]
     runs = [read_run(folder / "run.txt.gz") for folder in folders]
     found = query_rankings(differences, runs, experiment.labels, experiment.title)
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}

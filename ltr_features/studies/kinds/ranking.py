@@ -32,11 +32,8 @@ class RankingStudy(RankingStages):
         """Identities of the input files and of the runs that the report is based on."""
         runs = {
             output.split.name: {
-                name: [
-                    self.identity(fit.path / "run.txt.gz")
-                    for fit in output.fits.get(name, [result])
-                ]
-                for name, result in output.systems.items()
+                name: [self.identity(fit.path / "run.txt.gz") for fit in fits]
+                for name, fits in output.fits.items()
             }
             for output in self.outputs
         }

@@ -45,9 +45,7 @@ class SplitOutputs:
     Attributes:
         split: its configuration. folds: its folds.
         models: stage with the fitted models of each model column, by column.
-        systems: stage with the run, values and rankers of each system, by system name.
-        fits: stage of every fit of each system that learns from judgements; the first one is also
-            in ``systems``.
+        fits: stage with the run, values and rankers of every fit of each system, by system name.
         smaller: for each share of the learning curve, the folds of the first fit, and the fits of
             the systems in it.
     """
@@ -55,9 +53,12 @@ class SplitOutputs:
     split: SplitConfig
     folds: list[Fold]
     models: dict[str, StageResult]
-    systems: dict[str, StageResult]
     fits: dict[str, list[StageResult]]
     smaller: list[tuple[list[Fold], dict[str, list[StageResult]]]]
+
+    def first(self, system: str) -> Path:
+        """The folder of the first fit of a system."""
+        return self.fits[system][0].path
 
 
 class RankingStages(Preparation):
@@ -122,14 +123,12 @@ class RankingStages(Preparation):
     def _outputs(self, split: SplitConfig) -> SplitOutputs:
         config = self.config
         models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
-        systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
         fits = {
             system.name: [
                 self.done(self.system_stage(fit, system))
-                for fit in self.fits(split)[: config.fits_of(system)]
+                for fit in self.fits(split)[: max(config.fits_of(system), 1)]
             ]
             for system in config.all_systems
-            if config.fits_of(system)
         }
         smaller = []
         for share in sorted(config.evaluation.learning_curve):
@@ -139,7 +138,7 @@ class RankingStages(Preparation):
                     stage = self.done(self.system_stage(fit, system))
                     found.setdefault(system.name, []).append(stage)
             smaller.append((self.folds(split.of_share(share)), found))
-        return SplitOutputs(split, self.folds(split), models, systems, fits, smaller)
+        return SplitOutputs(split, self.folds(split), models, fits, smaller)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; parts of the last split used are cached."""

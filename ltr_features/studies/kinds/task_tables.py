@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -177,6 +177,19 @@ class Results(Generic[RowT]):
     config: Any
     rows: Mapping[tuple[str, str], RowT]
     facts: Mapping[str, Mapping[str, float]]
+
+    def of_table(self, table: Any) -> Iterator[tuple[Any, RowT]]:
+        """The rows of a table that have a model, with their results."""
+        for row in table.rows:
+            if row.model is not None:
+                yield row, self.rows[table.name, row.label]
+
+    def means(self, mean: Callable[[RowT], float]) -> dict[str, dict[str, float]]:
+        """The mean of each row with a model, by titles of tables and labels."""
+        return {
+            table.title: {row.label: mean(found) for row, found in self.of_table(table)}
+            for table in self.config.tables
+        }
 
     def remarks(self, table: Any) -> list[tuple[str, str]]:
         """Label and sentence of each note on a table's rows and each remark on the fits of their

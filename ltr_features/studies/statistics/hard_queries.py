@@ -28,6 +28,7 @@ them is the estimate:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -52,8 +53,6 @@ _UNRELATED: dict[str, object] = {
     "p_related": np.nan,
     "related": False,
 }
-#: Name, parameter, and function that returns which values are hard.
-_Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
     "estimate": "the mean of system minus baseline over the queries that are hard for a third "
@@ -160,8 +159,10 @@ def hard_query_table(
     others = {n: _aligned(f"selector {n}", v, queries) for n, v in (selectors or {}).items()}
     ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
     _check_selectors(others, {BASELINE: b, **ranked}, c)
-    rules: list[_Rule] = [(f"value < {t:g}", t, hard_by_threshold) for t in thresholds]
-    rules += [(f"lowest {q:.0%}", q, hard_by_quantile) for q in quantiles]
+    rules: list[tuple[str, Callable[[pd.Series], NDArray[np.bool_]]]] = [
+        (f"value < {t:g}", partial(hard_by_threshold, threshold=t)) for t in thresholds
+    ]
+    rules += [(f"lowest {q:.0%}", partial(hard_by_quantile, quantile=q)) for q in quantiles]
     estimate = (rules[0][0], next(iter(others))) if rules and others else None
     relations = {
         (chooser, system): _relation(v, b, s, settings, group_labels(queries, groups))
@@ -169,12 +170,12 @@ def hard_query_table(
         for system, s in ranked.items()
     }
     rows = []
-    for rule, parameter, choose in rules:
+    for rule, is_hard in rules:
         for chooser in (*others, BASELINE, BOTH):
             for system, s in ranked.items():
                 both = (_mean(b) + _mean(s)) / 2
                 values = both if chooser == BOTH else _mean({**others, BASELINE: b}[chooser])
-                hard = choose(values, parameter)
+                hard = is_hard(values)
                 row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
                 row |= {"estimate": (rule, chooser) == estimate}
                 compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()
