@@ -138,7 +138,6 @@ class Study:
         remarks: sentences, without full stop, on the collection (``Collection.remarks``) and on
             trained columns that learned nothing, or had little to learn from, see
             :func:`ltr_features.remarks.grouped_remarks`; shown with the verdict.
-        warnings: what a reader must know before relying on the numbers.
     """
 
     name: str
@@ -167,7 +166,6 @@ class Study:
     column_correlation: pd.DataFrame | None = None
     test: TestSettings = field(default_factory=TestSettings)
     remarks: Sequence[str] = ()
-    warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         names = [s.name for s in self.systems]

@@ -252,7 +252,6 @@ def study_text(study: Study) -> str:
         comparison_table(study).text(),
         wrapped(hard_query_verdict(study)),
         hard.text() if hard else "",
-        "\n".join(wrapped(f"! {w}") for w in study.warnings),
     ]
     return "\n\n".join(b for b in blocks if b)
 
