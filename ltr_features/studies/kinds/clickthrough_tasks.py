@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,17 +97,9 @@ class Task:
         """Write the task into a folder."""
         for name in ("Q", "T", "D"):
             sp.save_npz(folder / f"{name}.npz", getattr(self, name))
-        np.savez(
-            folder / "rows.npz",
-            train_query=self.train.query,
-            train_document=self.train.document,
-            query=self.query,
-            document=self.document,
-            grade=self.grade,
-            half=self.half,
-            group=self.group,
-            taught=self.taught,
-        )
+        pairs = {"train_query": self.train.query, "train_document": self.train.document}
+        arrays: dict[str, Any] = {k: v for k, v in vars(self).items() if type(v) is np.ndarray}
+        np.savez(folder / "rows.npz", **pairs | arrays)
         texts = {
             "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
         }  # fmt: skip

@@ -40,7 +40,7 @@ from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
+from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
@@ -211,11 +211,9 @@ class LetorStudy(Study):
             *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
-        results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
-        tables = make_tables(self.config, results)
-        page = document(self.config, results, tables)
-        texts = {"results.json": summary(self.config, results, tables)}
-        return Contents(page, tables.frames(results), texts)
+        values = pd.concat(frames, ignore_index=True)
+        results = Results(self.config, trained, values, groups, remarks)
+        return Contents(document(results), results.frames, {"results.json": summary(results)})
 
 
 def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
