@@ -22,7 +22,7 @@ from ltr_features.studies.kinds.matching_config import (
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
-from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.queries import scatter
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table

@@ -21,10 +21,15 @@ from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import NAME_BYTES, read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
-from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
-from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig, RankerConfig
+from ltr_features.studies.kinds.sections import (
+    FamilyConfig,
+    ModelConfig,
+    RankerConfig,
+    path_options,
+    with_paths,
+)
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS, find_model

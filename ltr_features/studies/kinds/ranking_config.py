@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from letor.errors import InputError
 from ltr_features.columns.out_of_fold import check_folds
 from ltr_features.studies.config import Section
-from ltr_features.studies.kinds.ranking_parts import (
+from ltr_features.studies.kinds.sections import (
     CollectionConfig,
     FamilyConfig,
     ModelConfig,

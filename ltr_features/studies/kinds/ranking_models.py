@@ -15,8 +15,8 @@ from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import family_class
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
-from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.sections import FamilyConfig, ModelConfig
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve, NearestWords
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map

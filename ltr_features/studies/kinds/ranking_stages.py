@@ -27,8 +27,8 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.ranking_config import SplitConfig, SystemConfig
-from ltr_features.studies.kinds.ranking_parts import ModelConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.kinds.systems import write_system
 from ltr_features.studies.stages import STUDIES, Planned, StageResult
 

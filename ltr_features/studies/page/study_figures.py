@@ -11,14 +11,12 @@ from typing import Any
 import pandas as pd
 
 from ltr_features.studies.config import NAME_BYTES, slug
-from ltr_features.studies.page.charts.correlation import correlation
+from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
-from ltr_features.studies.page.charts.gains import gains
-from ltr_features.studies.page.charts.importance import importance
-from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.queries import gains, scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns

@@ -10,13 +10,11 @@ import matplotlib
 import numpy as np
 import pytest
 
-from ltr_features.studies.page.charts.correlation import correlation
+from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped
 from ltr_features.studies.page.charts.forest import Estimate, forest
-from ltr_features.studies.page.charts.gains import BARS, gains
-from ltr_features.studies.page.charts.importance import importance
-from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
 
 

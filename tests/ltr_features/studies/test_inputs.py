@@ -231,7 +231,7 @@ def test_the_installed_excerpt_is_known_by_its_content(here, monkeypatch):
     """Columns name it, and no file."""
     dump = here / "excerpt.xml"
     dump.write_bytes(b"some content")
-    monkeypatch.setattr("ltr_features.studies.kinds.path_options.excerpt_path", lambda: dump)
+    monkeypatch.setattr("ltr_features.studies.kinds.sections.excerpt_path", lambda: dump)
     options = {"family": "w2v-entity", "options": {"dump": "wikipedia-excerpt"}}
     (here / "set").mkdir()
     collection, _ = write_saved(here / "set")
