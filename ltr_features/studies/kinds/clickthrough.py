@@ -26,7 +26,7 @@ from ltr_features.studies.kinds.clickthrough_report import (
     csv_rows,
     document,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
+from ltr_features.studies.kinds.clickthrough_tasks import ranked
 from ltr_features.studies.kinds.task_tables import TaskStudy
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents
@@ -106,7 +106,7 @@ class ClickthroughStudy(TaskStudy):
             model = load_model(self.done(fit).path / "model")
             model.threads = self.threads
             task = self.task(name)
-            values, weights = ranked(model, task, row.mixed, Grids(**grids), config.cutoffs)
+            values, weights = ranked(model, task, row.mixed, config)
             values.to_csv(folder / "per_query.csv", index=False)
             (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
 

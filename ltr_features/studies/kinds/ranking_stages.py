@@ -44,7 +44,6 @@ class SplitOutputs:
 
     Attributes:
         split: its configuration. folds: its folds.
-        models: stage with the fitted models of each model column, by column.
         fits: stage with the run, values and rankers of every fit of each system, by system name.
         smaller: for each share of the learning curve, the folds of the first fit, and the fits of
             the systems in it.
@@ -52,7 +51,6 @@ class SplitOutputs:
 
     split: SplitConfig
     folds: list[Fold]
-    models: dict[str, StageResult]
     fits: dict[str, list[StageResult]]
     smaller: list[tuple[list[Fold], dict[str, list[StageResult]]]]
 
@@ -122,7 +120,6 @@ class RankingStages(Preparation):
 
     def _outputs(self, split: SplitConfig) -> SplitOutputs:
         config = self.config
-        models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
         fits = {
             system.name: [
                 self.done(self.system_stage(fit, system))
@@ -138,7 +135,7 @@ class RankingStages(Preparation):
                     stage = self.done(self.system_stage(fit, system))
                     found.setdefault(system.name, []).append(stage)
             smaller.append((self.folds(split.of_share(share)), found))
-        return SplitOutputs(split, self.folds(split), models, fits, smaller)
+        return SplitOutputs(split, self.folds(split), fits, smaller)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; parts of the last split used are cached."""
