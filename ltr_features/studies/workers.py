@@ -8,10 +8,8 @@ or inputs differ would compute another key, and is refused.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from ltr_base.machine import temporary_paths
+from letor.files import atomic_path
 from ltr_features.cluster import Cluster
 from ltr_features.studies.stages import Planned, StageResult
 from ltr_features.studies.study import Study
@@ -93,16 +91,9 @@ def _make_stage(plan: StudyPlan, name: str, key: str, path: str) -> None:
     if stage.resumable:
         stage.make(Path(path))
         return
-    partial, _ = temporary_paths(Path(path))
-    partial.mkdir(parents=True)
-    try:
+    with atomic_path(path, kind="folder") as partial:
+        partial.mkdir()
         stage.make(partial)
-        os.replace(partial, path)  # the target is empty, unless another worker was faster
-    except OSError:
-        if not any(Path(path).iterdir()):
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> None:
