@@ -22,12 +22,11 @@ from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, R
 from ltr_features.studies.kinds.clickthrough_report import (
     ClickthroughResults,
     RowFit,
-    RowResult,
     csv_rows,
     document,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import ranked
-from ltr_features.studies.kinds.task_tables import TaskStudy
+from ltr_features.studies.kinds.task_tables import Row, TaskStudy
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
@@ -118,7 +117,7 @@ class ClickthroughStudy(TaskStudy):
             code=_CODE,
         )  # fmt: skip
 
-    def _row(self, name: str, row: RowConfig) -> RowResult:
+    def _row(self, name: str, row: RowConfig) -> Row[RowFit]:
         fits = []
         for number in range(self.config.fits_of(row)):
             fitted = self.done(self._fit_stage(name, row, number))
@@ -126,7 +125,7 @@ class ClickthroughStudy(TaskStudy):
             values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
             facts = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
             fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **facts))
-        return RowResult(fits)
+        return Row(fits)
 
     def report(self) -> Contents:
         rows = {(table.name, row.label): self._row(task, row) for table, row, task in self.rows}

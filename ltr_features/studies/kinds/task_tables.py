@@ -17,7 +17,7 @@ from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.stages import Planned
-from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.statistics.refits import mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings, compare
 from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
@@ -156,6 +156,11 @@ class Row(Generic[FitT]):
     def per_query(self) -> pd.DataFrame:
         """Per-query values, means over the fits."""
         return mean_values([fit.per_query for fit in self.fits])
+
+    @property
+    def spread(self) -> pd.Series:
+        """Standard deviation of each measure's mean over the fits; NaN for one fit."""
+        return spreads([fit.per_query for fit in self.fits])
 
     @property
     def remarks(self) -> list[str]:
