@@ -266,12 +266,8 @@ def _hard(
 
 def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
     """Both rankings by query, without columns, since rankers are unknown here."""
-    by_query = given.qrels.groupby("qid")
-    labels = {str(query): rows.set_index("docno")["label"].to_dict() for query, rows in by_query}
     runs = [given.rankings[name] for name in pair]
-    return query_rankings(
-        differences, runs, lambda query: labels[query], lambda docno: given.titles.get(docno, "")
-    )
+    return query_rankings(differences, runs, given.qrels, lambda docno: given.titles.get(docno, ""))
 
 
 def _check(config: CompareConfig, data: Path) -> None:

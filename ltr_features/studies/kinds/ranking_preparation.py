@@ -309,15 +309,6 @@ class Preparation(Study):
             }
         )
 
-    def labels(self, query: str) -> dict[str, int]:
-        """The judged grade of each judged document of a query."""
-        rows = self._judged_rows.get(query)
-        return {} if rows is None else dict(zip(rows["docno"], rows["label"], strict=True))
-
-    @cached_property
-    def _judged_rows(self) -> dict[str, pd.DataFrame]:
-        return {str(query): rows for query, rows in self.qrels.groupby("qid")}
-
     def title(self, document: str) -> str:
         """A document's title, or else the beginning of its text, or else its id."""
         row = self._document_rows[document]
