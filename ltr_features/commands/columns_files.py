@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,12 +55,13 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
     Args:
         split: arguments of :func:`split_queries`.
     """
+    from letor.digests import DIGESTS, file_digest
     from letor.files import atomic_path
     from ltr_features.feature_files import columns_to_json
 
     found = {
         "workspace": os.path.relpath(workspace, build.out),
-        "sha256": _digest(workspace),
+        "sha256": file_digest(workspace / DIGESTS),
         "split": dict(split),
         "candidates": build.candidates,
         **columns_to_json(build.families, build.recipes),
@@ -77,6 +77,7 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         InputError: the folder has no folds of ``columns build``, or their workspace is gone or was
             made again of other texts.
     """
+    from letor.digests import DIGESTS, file_digest
     from letor.errors import reading
     from letor.files import read_json
     from ltr_features.columns.context import open_workspace
@@ -94,7 +95,7 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         families, recipes = columns_from_json(found, path)
         workspace = folder / found["workspace"]
         context = open_workspace(workspace, threads=threads)
-        if _digest(workspace) != found["sha256"]:
+        if file_digest(workspace / DIGESTS) != found["sha256"]:
             raise InputError(
                 f"{workspace} has changed since {folder} was built of it: build folds and train "
                 "the ranker again"
@@ -103,13 +104,6 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         return Build(
             context, found["candidates"], families, recipes, split, folder, Reporter(shown=False)
         )
-
-
-def _digest(workspace: Path) -> str:
-    """A digest of the digests of all files of a workspace."""
-    from letor.digests import DIGESTS
-
-    return sha256((workspace / DIGESTS).read_bytes()).hexdigest()
 
 
 def check_target(out: Path, *, folds: int, suffix: str) -> None:

@@ -3,50 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from letor.errors import InputError
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
 from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work
-from ltr_features.studies.stages import PACKAGES, StageResult, Stages, key_of
-
-
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A stage of a plan.
-
-    Attributes:
-        name: its folder within the output folder.
-        inputs: everything that its output depends on, except code.
-        make: fills the folder. size: how much it has to do, in words.
-        kind, amount: determine how long it takes, see :class:`progress.Work`.
-        title: name shown while it runs; ``name`` by default.
-        resumable, code: see :meth:`stages.Stages.run`.
-        after: names of further stages that it reads, beyond those whose keys are among its inputs;
-            its output does not depend on their content.
-        together: consecutive stages of a plan with the same value may run in parallel.
-        n_parts, make_part: number of parts of a resumable stage that workers may make beforehand,
-            in any order, and the function that makes one; ``make`` finds them in the folder.
-    """
-
-    name: str
-    inputs: Mapping[str, Any]
-    make: Callable[[Path], None]
-    size: str
-    kind: str
-    amount: float = 1.0
-    title: str = ""
-    resumable: bool = False
-    code: tuple[str, ...] = PACKAGES
-    after: Sequence[str] = ()
-    together: str = ""
-    n_parts: int = 0
-    make_part: Callable[[Path, int], None] | None = None
+from ltr_features.studies.stages import Planned, StageResult, Stages
 
 
 class StageRunner:
@@ -60,10 +24,6 @@ class StageRunner:
         self.stages = Stages(folder)
         self.reporter = reporter or Reporter(shown=False)
         self._done: dict[str, StageResult] = {}
-
-    def key(self, stage: Planned) -> str:
-        """The stage's key, a digest of its inputs and code."""
-        return key_of(stage.inputs, stage.code)
 
     @contextmanager
     def running(self, planned: Sequence[Planned], *later: str) -> Iterator[None]:
@@ -81,7 +41,7 @@ class StageRunner:
             self.stages.check(names)
             if message:
                 self.reporter.message(message)
-            found = {s.name: self.stages.look(s.name, s.inputs, code=s.code) for s in planned}
+            found = {s.name: self.stages.look(s) for s in planned}
             replaced = [
                 f"{name} ({result.reason})"
                 for name, result in found.items()
@@ -108,10 +68,7 @@ class StageRunner:
         if stage.name not in self._done:
             with self.reporter.stage(stage.name, stage.title) as outcome:
                 try:
-                    result = self.stages.run(
-                        stage.name, stage.inputs, stage.make, resumable=stage.resumable,
-                        code=stage.code,
-                    )  # fmt: skip
+                    result = self.stages.run(stage)
                 except InputError as error:
                     raise InputError(f"{stage.title or stage.name}: {error}") from error
                 outcome.append("reused" if result.reused else result.reason)
@@ -122,7 +79,7 @@ class StageRunner:
         """A table of all stages: how much each has to do, and whether an earlier run made it."""
         rows = []
         for stage in planned:
-            found = self.stages.look(stage.name, stage.inputs, code=stage.code)
+            found = self.stages.look(stage)
             on_disk = size_text(size_of(found.path)) if found.path.is_dir() else ""
             state = "cached" if found.reused else f"to do: {found.reason}"
             rows.append([stage.title or stage.name, stage.size, state, on_disk])

@@ -8,10 +8,10 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,62 @@ NOTE = ".stage.json"
 DIGESTS = ".digests.json"
 
 
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A stage of a plan.
+
+    Attributes:
+        name: path of its folder within the output folder.
+        inputs: JSON-compatible; everything that its output depends on, except code.
+        make: fills the folder that it is given, a temporary one.
+        size: how much it has to do, in words.
+        kind, amount: determine how long it takes, see :class:`progress.Work`.
+        title: name shown while it runs; ``name`` by default.
+        resumable: ``make`` gets the final folder instead, which may hold finished files of an
+            interrupted run with the same inputs, and makes the missing ones.
+        code: packages, modules and functions ("module:name") that make the output; it is made
+            again when they change.
+        after: names of further stages that it reads, beyond those whose keys are among its inputs;
+            its output does not depend on their content.
+        together: consecutive stages of a plan with the same value may run in parallel.
+        n_parts, make_part: number of parts of a resumable stage that workers may make beforehand,
+            in any order, and the function that makes one; ``make`` finds them in the folder.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    make: Callable[[Path], None]
+    size: str = ""
+    kind: str = ""
+    amount: float = 1.0
+    title: str = ""
+    resumable: bool = False
+    code: tuple[str, ...] = PACKAGES
+    after: Sequence[str] = ()
+    together: str = ""
+    n_parts: int = 0
+    make_part: Callable[[Path, int], None] | None = None
+
+    @cached_property
+    def noted(self) -> dict[str, Any]:
+        """Inputs and the digest of the code, as a note has them: with lists instead of tuples."""
+        found: dict[str, Any] = json.loads(
+            json.dumps({**self.inputs, "code": code_digest(self.code)})
+        )
+        return found
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of the inputs and the code; an input of later stages."""
+        return _digest(self.noted)[:16]
+
+
 @dataclass(frozen=True)
 class StageResult:
     """The result of a stage.
 
     Attributes:
-        key: digest of everything that the output depends on; an input of later stages.
+        key: see :class:`Planned`.
         path: the output folder. files: digests of its files, by name.
         reused: whether an earlier run had made it.
         reason: why it was made, if it was not reused.
@@ -69,10 +119,9 @@ class StageResult:
 class Stages:
     """The stages of one output folder.
 
-    A stage's key is a digest of its inputs (parameters, the keys of earlier stages) and of the code
-    of this software. A note inside each stage's folder records the inputs it was made from; a
-    folder without a note belongs to somebody else and is never touched. The note also has the
-    digest of every file of the output: a file that has changed since then is made again.
+    A note inside each stage's folder records the inputs it was made from; a folder without a note
+    belongs to somebody else and is never touched. The note also has the digest of every file of the
+    output: a file that has changed since then is made again.
 
     Args:
         folder: the output folder; nothing is written before it is needed.
@@ -131,47 +180,27 @@ class Stages:
                     "or name another output folder"
                 )
 
-    def look(
-        self, name: str, inputs: Mapping[str, Any], *, code: tuple[str, ...] = PACKAGES
-    ) -> StageResult:
+    def look(self, stage: Planned) -> StageResult:
         """Whether ``run`` would reuse the output, or else why it would make it."""
-        target, key = self.folder / name, key_of(inputs, code)
+        target = self.folder / stage.name
         note = _read_note(target)
-        if note is not None and note["key"] == key and note["files"] == self._files(target):
-            return StageResult(key, target, reused=True, files=note["files"])
-        return StageResult(key, target, reused=False, reason=_reason(note, _all(inputs, code)))
+        if note is not None and note["key"] == stage.key and note["files"] == self._files(target):
+            return StageResult(stage.key, target, reused=True, files=note["files"])
+        return StageResult(stage.key, target, reused=False, reason=_reason(note, stage.noted))
 
-    def run(
-        self,
-        name: str,
-        inputs: Mapping[str, Any],
-        make: Callable[[Path], None],
-        *,
-        resumable: bool = False,
-        code: tuple[str, ...] = PACKAGES,
-    ) -> StageResult:
-        """Fill the folder ``name`` by ``make(path)`` unless it exists already for the same inputs.
-
-        Args:
-            name: path of the stage's folder within the output folder.
-            inputs: JSON-compatible; everything that the output depends on, except code.
-            make: fills the folder that it is given, a temporary one.
-            resumable: ``make`` gets the final folder instead, which may hold finished files of an
-                interrupted run with the same inputs, and makes the missing ones.
-            code: packages, modules and functions ("module:name") that make the output; it is
-                made again when they change.
+    def run(self, stage: Planned) -> StageResult:
+        """Make the output of a stage unless it exists already for the same inputs and code.
 
         Raises:
             InputError: the output exists but was not made by a stage.
         """
-        self.check([name])
-        found = self.look(name, inputs, code=code)
+        self.check([stage.name])
+        found = self.look(stage)
         if found.reused:
             return found
-        key, target, reason = found.key, found.path, found.reason
-        inputs, note = _all(inputs, code), _read_note(target)
-        if resumable:
-            if note is None or note["key"] != key:
+        target, note = found.path, _read_note(found.path)
+        if stage.resumable:
+            if note is None or note["key"] != stage.key:
                 # Old outputs are removed first, so that the new key is never noted for old files.
                 if target.exists():
                     shutil.rmtree(target)
@@ -180,17 +209,17 @@ class Stages:
                 for file, digest in self._files(target).items():
                     if note["files"].get(file) != digest:
                         (target / file).unlink()
-            _write_note(target, key, inputs, files=None)
-            make(target)
+            _write_note(target, stage, files=None)
+            stage.make(target)
             files = self._files(target)
-            _write_note(target, key, inputs, files=files)
+            _write_note(target, stage, files=files)
         else:
             with atomic_path(target, kind="folder") as partial:
                 partial.mkdir()
-                make(partial)
+                stage.make(partial)
                 files = self._files(partial)
-                _write_note(partial, key, inputs, files=files)
-        return StageResult(key, target, reused=False, reason=reason, files=files)
+                _write_note(partial, stage, files=files)
+        return replace(found, files=files)
 
     def _files(self, folder: Path) -> dict[str, str]:
         """Digest of every file of a folder, by relative path; without the note."""
@@ -201,19 +230,8 @@ class Stages:
         }
 
 
-def key_of(inputs: Mapping[str, Any], code: tuple[str, ...] = PACKAGES) -> str:
-    """The key of a stage, a digest of its inputs and its code."""
-    return _digest(_all(inputs, code))[:16]
-
-
 def _digest(found: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
-
-
-def _all(inputs: Mapping[str, Any], code: tuple[str, ...]) -> dict[str, Any]:
-    """Inputs and the digest of the code, as a note has them: with lists instead of tuples."""
-    found: dict[str, Any] = json.loads(json.dumps({**inputs, "code": code_digest(code)}))
-    return found
 
 
 def versions(libraries: Iterable[str] = (*LIBRARIES, *WRITERS)) -> dict[str, str]:
@@ -271,10 +289,8 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
     return blank | note if isinstance(note, dict) else blank
 
 
-def _write_note(
-    folder: Path, key: str, inputs: Mapping[str, Any], *, files: Mapping[str, str] | None
-) -> None:
-    text = json.dumps({"key": key, "inputs": inputs, "files": files}, indent=1)
+def _write_note(folder: Path, stage: Planned, *, files: Mapping[str, str] | None) -> None:
+    text = json.dumps({"key": stage.key, "inputs": stage.noted, "files": files}, indent=1)
     with atomic_path(folder / NOTE) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
 
@@ -305,8 +321,6 @@ def _is_running(process: int) -> bool:
         return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True

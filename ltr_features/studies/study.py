@@ -7,7 +7,6 @@ the same for all kinds and are implemented here.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -25,6 +24,7 @@ from typing import Any, ClassVar, TypeAlias
 import pandas as pd
 from pydantic import BaseModel
 
+from letor.digests import file_digest
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
@@ -36,8 +36,8 @@ from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.page.verdicts import verdict_sentence
 from ltr_features.studies.progress import REPORT, Reporter
-from ltr_features.studies.runner import Planned, StageRunner
-from ltr_features.studies.stages import PACKAGES, code_digest, versions
+from ltr_features.studies.runner import StageRunner
+from ltr_features.studies.stages import PACKAGES, Planned, code_digest, versions
 
 #: File that records what a report was made from; written last.
 MANIFEST = "manifest.json"
@@ -115,9 +115,9 @@ class Study(ABC):
         self._cores = BoundedSemaphore(thread_count(threads))
         self._stopping = Event()
         self.runner = StageRunner(out, reporter)
-        self.folder = self.runner.stages.folder
-        self.key, self.done = self.runner.key, self.runner.done
-        self.identity = self.runner.stages.digests.identity
+        self.reporter, self.done = self.runner.reporter, self.runner.done
+        self.folder, self.digests = self.runner.stages.folder, self.runner.stages.digests
+        self.identity = self.digests.identity
 
     @classmethod
     def read(cls, path: Path, data: Path) -> Any:
@@ -203,7 +203,7 @@ class Study(ABC):
     def part_done(self, done: int, total: int) -> None:
         """Show how much of a stage is done; abort the stage if another one has failed or the user
         has interrupted the run."""
-        self.runner.reporter.part(done, total)
+        self.reporter.part(done, total)
         if self._stopping.is_set():
             raise KeyboardInterrupt
 
@@ -233,7 +233,7 @@ class Study(ABC):
             for stage in (made_by or self._done_here)(stages):
                 contents[stage.name] = self.done(stage).content
                 if message := self.message_after(stage):
-                    self.runner.reporter.message(message)
+                    self.reporter.message(message)
             inputs = {"config": self.settings, "stages": contents, "files": self.files}
             others = {name for stage in stages for name in stage.code if not is_ours(name)}
             planned = Planned(
@@ -260,10 +260,7 @@ class Study(ABC):
             others: the packages of plug-ins that stages use.
         """
         files = sorted(path for path in folder.rglob("*") if path.is_file())
-        digests = {
-            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
-        }
+        digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
         found = {
             "title": self.config.title,
             "verdict": verdict,

@@ -8,10 +8,8 @@ or inputs differ would compute another key, and is refused.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -22,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from ltr_base.machine import temporary_paths
+from letor.files import atomic_path
 from ltr_features.cluster import Cluster
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import StageResult
+from ltr_features.studies.stages import Planned, StageResult
 from ltr_features.studies.study import Study
 
 #: A key among the inputs of a stage, which needs the stage with that key.
@@ -58,7 +55,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
     the order of the plan."""
     out, data = str(study.folder.resolve()), str(study.data.resolve())
     plan = StudyPlan(type(study), study.config, out, data, study.memory, secrets.token_hex(8))
-    of_key = {study.key(stage): stage.name for stage in stages}
+    of_key = {stage.key: stage.name for stage in stages}
     running: dict[str, Future[StageResult]] = {}
 
     def run(stage: Planned) -> StageResult:
@@ -68,7 +65,7 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
         return study.done(replace(stage, make=lambda path: make(stage, path)))
 
     def make(stage: Planned, path: Path) -> None:
-        given = (plan, stage.name, study.key(stage), str(path.resolve()))
+        given = (plan, stage.name, stage.key, str(path.resolve()))
         parts = [cluster.submit(_make_part, *given, part) for part in range(stage.n_parts)]
         for part in parts:
             cluster.result(part)
@@ -94,16 +91,9 @@ def _make_stage(plan: StudyPlan, name: str, key: str, path: str) -> None:
     if stage.resumable:
         stage.make(Path(path))
         return
-    partial, _ = temporary_paths(Path(path))
-    partial.mkdir(parents=True)
-    try:
+    with atomic_path(path, kind="folder") as partial:
+        partial.mkdir()
         stage.make(partial)
-        os.replace(partial, path)  # the target is empty, unless another worker was faster
-    except OSError:
-        if not any(Path(path).iterdir()):
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> None:
@@ -114,8 +104,8 @@ def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> No
 
 
 def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
-    stage, key_here = _study(plan)[name]
-    if key_here != key:
+    stage = _study(plan)[name]
+    if stage.key != key:
         raise InputError(
             f"worker on {socket.gethostname()}: the inputs or the code of stage {name} differ "
             "there; install the same versions everywhere, and keep inputs on shared storage"
@@ -124,8 +114,8 @@ def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
 
 
 @lru_cache(maxsize=1)
-def _study(plan: StudyPlan) -> dict[str, tuple[Planned, str]]:
-    """The stages of the plan, with their keys, by name."""
+def _study(plan: StudyPlan) -> dict[str, Planned]:
+    """The stages of the plan by name."""
     study = plan.kind(plan.config, plan.out, plan.data, threads=1, memory=plan.memory)
     found: dict[str, StageResult] = {}
 
@@ -133,7 +123,7 @@ def _study(plan: StudyPlan) -> dict[str, tuple[Planned, str]]:
         """The result of a stage that another worker has made."""
         if stage.name not in found:
             for _ in range(_PATIENCE):
-                result = study.runner.stages.look(stage.name, stage.inputs, code=stage.code)
+                result = study.runner.stages.look(stage)
                 if result.reused:
                     break
                 time.sleep(1)
@@ -146,4 +136,4 @@ def _study(plan: StudyPlan) -> dict[str, tuple[Planned, str]]:
         return found[stage.name]
 
     study.done = done
-    return {stage.name: (stage, study.key(stage)) for stage in study.stages()}
+    return {stage.name: stage for stage in study.stages()}

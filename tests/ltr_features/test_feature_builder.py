@@ -27,7 +27,7 @@ from ltr_features.candidates import candidate_sources
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.studies.kinds.ranking_parts import ModelConfig
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.text.collection import Judgements, Pairs
 from ssi_models.ssi.low_rank import LowRankSSI
 

@@ -21,6 +21,19 @@ from ltr_features.columns.base import plain_settings
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.text.analyzer import Analyzer
 
+VSM = ("--family", "vsm")
+
+
+def of_words(folder: Path) -> tuple[object, ...]:
+    """The command that builds a pipeline of ``folder/workspace``, whose folds and ranker it makes,
+    but for ``--out``."""
+    folds, ranker = folder / "folds", folder / "ranker"
+    build = ("--workspace", folder / "workspace", *VSM, "--folds", 3, "--out", folds)
+    run("columns", "build", *build)
+    rows = folds / "Fold1" / "train.txt"
+    run("rank", "train", rows, "--ranker", "coordinate-ascent", "--out", ranker)
+    return "pipeline", "build", folds, "--ranker", ranker
+
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
@@ -132,10 +145,7 @@ def test_the_same_queries_are_held_out_together(tmp_path, options):
 
 def test_folds_and_workspace_may_move_together(workspace, tmp_path):
     shutil.copytree(workspace, tmp_path / "a" / "workspace")
-    build = ("--family", "vsm", "--folds", 3, "--out", tmp_path / "a" / "folds")
-    run("columns", "build", "--workspace", tmp_path / "a" / "workspace", *build)
-    train = tmp_path / "a" / "folds" / "Fold1" / "train.txt"
-    run("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "a" / "ranker")
+    of_words(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / "b")
     pipeline = ("--ranker", tmp_path / "b" / "ranker", "--out", tmp_path / "service")
     run("pipeline", "build", tmp_path / "b" / "folds", *pipeline)
@@ -145,34 +155,18 @@ def test_folds_and_workspace_may_move_together(workspace, tmp_path):
 def test_a_workspace_that_was_made_again_is_told(tmp_path):
     """Its queries and documents need not be those that ranker and models were trained on."""
     make_workspace(topics(), tmp_path / "workspace")
-    build = ("--family", "vsm", "--folds", 3, "--out", tmp_path / "folds")
-    run("columns", "build", "--workspace", tmp_path / "workspace", *build)
-    train = tmp_path / "folds" / "Fold1" / "train.txt"
-    run("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "ranker")
-    pipeline = ("--ranker", tmp_path / "ranker", "--out", tmp_path / "service")
+    build = (*of_words(tmp_path), "--out", tmp_path / "service")
     make_workspace(topics(), tmp_path / "workspace")  # the same
-    run("pipeline", "build", tmp_path / "folds", *pipeline)
+    run(*build)
     make_workspace(topics(50), tmp_path / "workspace")
-    message = refused("pipeline", "build", tmp_path / "folds", *pipeline)
-    assert "workspace has changed since" in message
+    assert "workspace has changed since" in refused(*build)
 
 
 def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
     build = ("pipeline", "build", folds, "--out", tmp_path / "service", "--ranker")
     assert "no fold 'Fold9'" in refused(*build, tmp_path / "ranker1", "--fold", "Fold9")
     other = tmp_path / "other"
-    run(
-        "columns",
-        "build",
-        "--workspace",
-        workspace,
-        "--family",
-        "vsm",
-        "--folds",
-        4,
-        "--out",
-        other,
-    )
+    run("columns", "build", "--workspace", workspace, *VSM, "--folds", 4, "--out", other)
     message = refused("pipeline", "build", other, *build[3:], tmp_path / "ranker1")
     assert "the ranker needs the columns" in message
     assert "it says how `columns build` made folds" in refused(

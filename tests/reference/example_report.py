@@ -255,5 +255,5 @@ def _study(
         hard_measure="NDCG@20",
         hard_control="Word counts with a third seed" + hostile,
         test=test,
-        warnings=[f"{int((difficulty == 0).sum())} queries have no relevant candidate." + hostile],
+        remarks=[f"{int((difficulty == 0).sum())} queries have no relevant candidate" + hostile],
     )

@@ -1,4 +1,4 @@
-"""What is in a folder, when it was written, and whether two runs left the same."""
+"""What is in files and folders, when it was written, and whether two runs left the same."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def different(one: Path, other: Path) -> set[str]:
     """Paths within the folders of the files that only one has, or that have other bytes."""
     a, b = contents(one), contents(other)
     return {name for name in {**a, **b} if a.get(name) != b.get(name)}
+
+
+def unwrapped(path: Path) -> str:
+    """The text of a file without line ends."""
+    return " ".join(path.read_text(encoding="utf-8").split())
 
 
 def written(folder: Path, pattern: str = "*") -> dict[Path, int]:

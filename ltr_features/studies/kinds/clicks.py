@@ -18,7 +18,7 @@ from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import Learners, MatchingLearners, RankerLearners
 from ltr_features.studies.kinds.clicks_report import Results, document
 from ltr_features.studies.kinds.clicks_simulation import simulate_fold
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents, Study
 
 #: Code that computes the numbers of a fold; changes to the layout of tables repeat no simulation.
@@ -38,7 +38,7 @@ class ClicksStudy(Study):
     @cached_property
     def _learners(self) -> Learners:
         if self.config.matching is not None:
-            digests = self.runner.stages.digests
+            digests = self.digests
             return MatchingLearners(self.config, self.config.matching, self.data, digests)
         return RankerLearners(self.config, self.data / str(self.config.folder))
 

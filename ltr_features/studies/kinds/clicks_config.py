@@ -10,7 +10,7 @@ from letor.measures import parse_measure
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import Simulation, Users
 from ltr_features.studies.config import Section
-from ltr_features.studies.kinds.ranking_parts import CollectionConfig, ModelConfig
+from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
 
 #: The click model of raw clicks: click rates.

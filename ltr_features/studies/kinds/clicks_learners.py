@@ -29,7 +29,7 @@ from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import Digests
 from ltr_features.studies.kinds.clicks_config import ClicksConfig, MatchingSection
 from ltr_features.studies.kinds.given_files import digest_of_rows
-from ltr_features.studies.kinds.path_options import with_content, with_paths
+from ltr_features.studies.kinds.sections import with_content, with_paths
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.id_rows import rows_of

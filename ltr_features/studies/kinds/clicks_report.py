@@ -275,8 +275,7 @@ def _by_sessions(results: Results, measure: str) -> list[tuple[str, Drawing]]:
         for label, column in constant.items()
     }
     curve = Curve("Sessions", "sessions, as a power of ten", measure, series)
-    drawing = curves(curve)
-    return [] if drawing is None else [(f"{measure} by number of sessions.", drawing)]
+    return [(f"{measure} by number of sessions.", curves(curve))]
 
 
 def _positions(results: Results) -> list[tuple[str, Drawing]]:
@@ -291,9 +290,8 @@ def _positions(results: Results) -> list[tuple[str, Drawing]]:
     if users.model == "pbm":
         truth = users.behaviour.examination(len(x)).tolist()
         series["examination of the users"] = (x, truth)
-    drawing = curves(Curve("Positions", "position", "probability", series))
     caption = f"Examination by position, estimated from {n:,} sessions; mean over folds."
-    return [] if drawing is None else [(caption, drawing)]
+    return [(caption, curves(Curve("Positions", "position", "probability", series)))]
 
 
 def _labels(results: Results) -> Table:

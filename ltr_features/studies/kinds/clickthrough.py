@@ -22,13 +22,12 @@ from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, R
 from ltr_features.studies.kinds.clickthrough_report import (
     ClickthroughResults,
     RowFit,
-    RowResult,
     csv_rows,
     document,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import Grids, ranked
-from ltr_features.studies.kinds.task_tables import TaskStudy
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.kinds.clickthrough_tasks import ranked
+from ltr_features.studies.kinds.task_tables import Row, TaskStudy
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
@@ -67,7 +66,7 @@ class ClickthroughStudy(TaskStudy):
     def _fit_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         """The stage that makes the files ``model``, ``fit.json`` and ``times.json``."""
         [params] = self.config.trials(row, number)
-        task_key = self.key(self.task_stages[name])
+        task_key = self.task_stages[name].key
         inputs = {"task": task_key, "model": row.model, "params": params}
         digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
@@ -80,7 +79,7 @@ class ClickthroughStudy(TaskStudy):
                 model.fit(
                     Q, D, task.train, vocabulary=task.vocabulary,
                     checkpoint=folder / "checkpoint",
-                    callback=lambda _: self.runner.reporter.tick("iterations"),
+                    callback=lambda _: self.reporter.tick("iterations"),
                 )  # fmt: skip
             except ValueError as error:
                 raise InputError(f"task {name!r}, row {row.label!r}: {error}") from error
@@ -100,13 +99,13 @@ class ClickthroughStudy(TaskStudy):
     def _row_stage(self, name: str, row: RowConfig, number: int) -> Planned:
         fit, config = self._fit_stage(name, row, number), self.config
         grids = {key: getattr(config, key) for key in ("lambda1", "lambda2", "weights")}
-        inputs = {"fitted": self.key(fit), "mixed": row.mixed, "cutoffs": config.cutoffs}
+        inputs = {"fitted": fit.key, "mixed": row.mixed, "cutoffs": config.cutoffs}
 
         def make(folder: Path) -> None:
             model = load_model(self.done(fit).path / "model")
             model.threads = self.threads
             task = self.task(name)
-            values, weights = ranked(model, task, row.mixed, Grids(**grids), config.cutoffs)
+            values, weights = ranked(model, task, row.mixed, config)
             values.to_csv(folder / "per_query.csv", index=False)
             (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
 
@@ -118,7 +117,7 @@ class ClickthroughStudy(TaskStudy):
             code=_CODE,
         )  # fmt: skip
 
-    def _row(self, name: str, row: RowConfig) -> RowResult:
+    def _row(self, name: str, row: RowConfig) -> Row[RowFit]:
         fits = []
         for number in range(self.config.fits_of(row)):
             fitted = self.done(self._fit_stage(name, row, number))
@@ -126,7 +125,7 @@ class ClickthroughStudy(TaskStudy):
             values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
             facts = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
             fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **facts))
-        return RowResult(fits)
+        return Row(fits)
 
     def report(self) -> Contents:
         rows = {(table.name, row.label): self._row(task, row) for table, row, task in self.rows}

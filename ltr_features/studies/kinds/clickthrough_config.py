@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from ltr_features.studies.config import refitted
-from ltr_features.studies.kinds.ranking_parts import TextConfig
+from ltr_features.studies.kinds.sections import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, FORMER_KEYS

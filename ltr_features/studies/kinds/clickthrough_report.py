@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.refits import repeats_note, spreads, with_spread
+from ltr_features.studies.statistics.refits import repeats_note, with_spread
 from ltr_features.studies.statistics.significance import corrected
 
 
@@ -42,17 +41,8 @@ class RowFit(Fit):
     evaluations: Sequence[float]
 
 
-class RowResult(Row[RowFit]):
-    """The fits of a row."""
-
-    @cached_property
-    def spread(self) -> pd.Series:
-        """Standard deviation of each measure's mean over the fits; NaN for one fit."""
-        return spreads([fit.per_query for fit in self.fits])
-
-
 @dataclass(frozen=True, eq=False)
-class ClickthroughResults(Results[RowResult]):
+class ClickthroughResults(Results[Row[RowFit]]):
     """Everything that a report shows.
 
     Attributes:
@@ -75,10 +65,7 @@ def document(results: ClickthroughResults) -> Document:
             title=table.title,
             facts=facts_line(results, table),
             tables=[_table(results, table)],
-            checks=[
-                (_SIGNS.get(check.outcome, "✗"), check_text(check, config.measures))
-                for check in checks(results, table)
-            ],
+            checks=checks(results, table),
             remarks=[*_work(results, table), *results.remarks(table)],
             notes=table.notes,
             figures=_evaluations(results, table),
@@ -86,13 +73,7 @@ def document(results: ClickthroughResults) -> Document:
         for table in config.tables
     ]
     measure = config.measures[-1]
-    means = {
-        table.title: {
-            row.label: float(results.rows[table.name, row.label].per_query[measure].mean())
-            for row in table.rows
-        }
-        for table in config.tables
-    }
+    means = results.means(lambda row: float(row.per_query[measure].mean()))
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
@@ -152,19 +133,18 @@ def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, s
 
 def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, Drawing]]:
     """Chart of the work of the projection by iteration of EM (Figure 2 of the paper)."""
-    series = {}
-    for label in table.evaluations:
-        values = list(results.rows[table.name, label].first.evaluations)
-        series[label] = (list(range(1, len(values) + 1)), values)
-    curve = Curve(
-        "Projection", "iteration of EM", "function and gradient evaluations per pair", series
-    )
-    drawing = curves(curve)
+    found = {
+        label: results.rows[table.name, label].first.evaluations for label in table.evaluations
+    }
+    series = {label: (range(1, len(y) + 1), y) for label, y in found.items() if len(y)}
+    if not series:
+        return []
+    y_label = "function and gradient evaluations per pair"
     caption = (
         "Evaluations of the projection's dual per pair, by iteration of EM (Figure 2 of the "
         "paper). Function and gradient are computed together."
     )
-    return [] if drawing is None else [(caption, drawing)]
+    return [(caption, curves(Curve("Projection", "iteration of EM", y_label, series)))]
 
 
 def _definitions(config: ClickthroughConfig) -> dict[str, str]:
@@ -185,32 +165,13 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
-class Check:
-    """An expectation and its outcome.
+def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
+    """Sign and sentence of each of the table's expectations, which are tested query by query, by
+    group of queries if there are any; with several fits the larger p of this test and of the one
+    over fits counts, see :func:`significance.compare`. The last measure decides.
 
-    Attributes:
-        low, relation, high: see :class:`clickthrough_config.TableConfig`.
-        differences, p, p_corrected: per measure: high minus low, p of the randomisation test, by
-            group of queries if there are any (with several fits the larger of it and the p over
-            fits, see :func:`significance.compare`), and p after Holm's correction over the
-            expectations of the table.
-        design_effect: of the groups, in the last measure; None without groups.
-        outcome: decided by the last measure.
+    The sentence is "A < B: held (NDCG@10 +0.0123, p = 0.012 (corrected 0.024); ...)".
     """
-
-    low: str
-    relation: str
-    high: str
-    differences: tuple[float, ...]
-    p: tuple[float, ...]
-    p_corrected: tuple[float, ...]
-    outcome: str
-    design_effect: float | None = None
-
-
-def checks(results: ClickthroughResults, table: TableConfig) -> list[Check]:
-    """The table's expectations, tested query by query."""
     if not table.expectations:
         return []
     config = results.config
@@ -223,14 +184,20 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[Check]:
     p = np.fmax(tests["p"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
     effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
     holm = np.stack([corrected(column) for column in p.T], axis=1)
-    return [
-        Check(
-            low, relation, high, tuple(difference[i]), tuple(p[i]), tuple(holm[i]),
-            outcome_of(relation, float(difference[i, -1]), float(holm[i, -1]), config.alpha),
-            None if groups is None else float(effect[i]),
-        )
-        for i, (low, relation, high) in enumerate(table.expectations)
-    ]  # fmt: skip
+    found = []
+    for i, (low, relation, high) in enumerate(table.expectations):
+        outcome = outcome_of(relation, difference[i, -1], holm[i, -1], config.alpha)
+        parts = [
+            f"{measure} {signed(d)}, {p_equals(alone)} (corrected {p_value(together)})"
+            for measure, d, alone, together in zip(
+                config.measures, difference[i], p[i], holm[i], strict=True
+            )
+        ]
+        if groups is not None:
+            parts.insert(0, f"design effect {effect[i]:.1f}")
+        text = f"{low} {relation} {high}: {outcome} ({'; '.join(reversed(parts))})"
+        found.append((_SIGNS.get(outcome, "✗"), text))
+    return found
 
 
 def outcome_of(relation: str, difference: float, p: float, alpha: float) -> str:
@@ -247,20 +214,6 @@ def outcome_of(relation: str, difference: float, p: float, alpha: float) -> str:
     return "not held: " + ("better, not significantly" if difference > 0 else "not better")
 
 
-def check_text(check: Check, measures: Sequence[str]) -> str:
-    """ "A < B: held (NDCG@10 +0.0123, p = 0.012, ...)"."""
-    parts = [
-        f"{measure} {signed(d)}, {p_equals(p)} (corrected {p_value(holm)})"
-        for measure, d, p, holm in zip(
-            measures, check.differences, check.p, check.p_corrected, strict=True
-        )
-    ]
-    claim = f"{check.low} {check.relation} {check.high}"
-    if check.design_effect is not None:
-        parts.insert(0, f"design effect {check.design_effect:.1f}")
-    return f"{claim}: {check.outcome} ({'; '.join(reversed(parts))})"
-
-
 def facts_line(results: ClickthroughResults, table: TableConfig) -> str:
     """Sentences on the sizes of a table's task, and on repeated fits."""
     sizes = "; ".join(
@@ -274,8 +227,7 @@ def csv_rows(results: ClickthroughResults) -> pd.DataFrame:
     """One flat record per row of all tables."""
     records: list[dict[str, Any]] = []
     for table in results.config.tables:
-        for row in table.rows:
-            found = results.rows[table.name, row.label]
+        for row, found in results.of_table(table):
             record: dict[str, Any] = {"table": table.name, "label": row.label, "model": row.model}
             record |= {m: found.per_query[m].mean() for m in results.config.measures}
             if results.config.repeats > 1:

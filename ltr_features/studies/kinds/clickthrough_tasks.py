@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from letor.files import read_json
 from ltr_features.sources.beir import read_beir
-from ltr_features.studies.kinds.clickthrough_config import TaskConfig
+from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.text.collection import Collection, normalised
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
@@ -96,17 +97,9 @@ class Task:
         """Write the task into a folder."""
         for name in ("Q", "T", "D"):
             sp.save_npz(folder / f"{name}.npz", getattr(self, name))
-        np.savez(
-            folder / "rows.npz",
-            train_query=self.train.query,
-            train_document=self.train.document,
-            query=self.query,
-            document=self.document,
-            grade=self.grade,
-            half=self.half,
-            group=self.group,
-            taught=self.taught,
-        )
+        pairs = {"train_query": self.train.query, "train_document": self.train.document}
+        arrays: dict[str, Any] = {k: v for k, v in vars(self).items() if type(v) is np.ndarray}
+        np.savez(folder / "rows.npz", **pairs | arrays)
         texts = {
             "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
         }  # fmt: skip
@@ -239,15 +232,6 @@ def _judged(
     return row[judged.query[used]], place[judged.document[used]], judged.grade[used]
 
 
-@dataclass(frozen=True)
-class Grids:
-    """The weights to try, see :class:`clickthrough_config.ClickthroughConfig`."""
-
-    lambda1: Sequence[float]
-    lambda2: Sequence[float]
-    weights: Sequence[float]
-
-
 class NDCG:
     """NDCG of rankings of all documents, per query.
 
@@ -294,23 +278,26 @@ class NDCG:
 
 
 def ranked(
-    model: MatchingModel, task: Task, mixed: bool, grids: Grids, cutoffs: Sequence[int]
+    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
 ) -> tuple[pd.DataFrame, list[list[float]]]:
     """Rank all titles for the test queries.
+
+    Args:
+        mixed: whether to mix the model with word matching. config: has the weights to try.
 
     Returns:
         NDCG per query (rows) and cutoff; and the weights with which each half was scored: (lambda1,
         lambda2), or the weight of the tf-idf cosine, or none.
     """
     m, n = task.T.shape[0], task.D.shape[0]
-    ndcg = NDCG(m, n, task.query, task.document, task.grade, cutoffs)
+    ndcg = NDCG(m, n, task.query, task.document, task.grade, config.cutoffs)
     query = np.repeat(np.arange(m), n)
     Q, T, D = task.matrices(model.inputs)
     chosen: list[list[float]] = []
     if isinstance(model, LanguageModel):
         parts = model.probabilities(T, D, query, np.tile(np.arange(n), m))
-        lambda2 = grids.lambda2 if mixed else (0.0,)
-        weights = list(product(grids.lambda1, lambda2))
+        lambda2 = config.lambda2 if mixed else (0.0,)
+        weights = list(product(config.lambda1, lambda2))
         found = cross_validated(
             weights, lambda pair: parts.log_likelihood(*pair), ndcg.last, query, task.half
         )
@@ -321,13 +308,13 @@ def ranked(
             plain = VSM().fit(Q, D, task.train).cache(D).scores(T).astype(np.float64).ravel()
             learned = scores
             mixture = cross_validated(
-                grids.weights,
+                config.weights,
                 lambda alpha: alpha * plain + (1 - alpha) * learned,
                 ndcg.last,
                 query,
                 task.half,
             )
             scores, chosen = mixture.scores, [[alpha] for alpha in mixture.choices.values()]
-    values = pd.DataFrame(ndcg.all(scores), columns=[f"NDCG@{k}" for k in cutoffs])
+    values = pd.DataFrame(ndcg.all(scores), columns=[f"NDCG@{k}" for k in config.cutoffs])
     values.insert(0, "query", task.query_ids)
     return values, chosen

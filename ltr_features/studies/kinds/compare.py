@@ -30,8 +30,7 @@ from ltr_features.studies.kinds.given_files import not_found, read_query_groups
 from ltr_features.studies.kinds.given_rankings import Given, check_comparable, run_remarks
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import versions
+from ltr_features.studies.stages import Planned, versions
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import (
@@ -267,12 +266,8 @@ def _hard(
 
 def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
     """Both rankings by query, without columns, since rankers are unknown here."""
-    by_query = given.qrels.groupby("qid")
-    labels = {str(query): rows.set_index("docno")["label"].to_dict() for query, rows in by_query}
     runs = [given.rankings[name] for name in pair]
-    return query_rankings(
-        differences, runs, lambda query: labels[query], lambda docno: given.titles.get(docno, "")
-    )
+    return query_rankings(differences, runs, given.qrels, lambda docno: given.titles.get(docno, ""))
 
 
 def _check(config: CompareConfig, data: Path) -> None:

@@ -42,9 +42,9 @@ def drill_down(
         pair: system and baseline.
         differences: per-query differences of the primary measure, index = query ids.
     """
-    folders = [output.systems[system.name].path for system in pair]
+    folders = [output.first(system.name) for system in pair]
     runs = [read_run(folder / "run.txt.gz") for folder in folders]
-    found = query_rankings(differences, runs, experiment.labels, experiment.title)
+    found = query_rankings(differences, runs, experiment.qrels, experiment.title)
     parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
     first = {ranking.query for ranking in found[:EXPLAINED]}
 
@@ -65,7 +65,7 @@ def drill_down(
 def query_rankings(
     differences: pd.Series,
     runs: Sequence[pd.DataFrame],
-    labels: Callable[[str], Mapping[str, int]],
+    qrels: pd.DataFrame,
     title: Callable[[str], str],
 ) -> list[QueryRankings]:
     """For each query the documents among the first ``TOP`` of either ranking; the queries with the
@@ -74,14 +74,18 @@ def query_rankings(
     Args:
         differences: per-query differences of a measure, index = query ids.
         runs: of system and baseline, columns ``qid``, ``docno``, ``score``.
-        labels: returns the grades of a query's judged documents. title: returns the title of a
-            document, or "".
+        qrels: judgements, columns ``qid``, ``docno``, ``label``.
+        title: returns the title of a document, or "".
     """
     largest = differences.abs().sort_values(ascending=False, kind="stable")
     chosen = [str(query) for query in largest.index[:QUERIES]]
     after, before = (_ranks(run, chosen) for run in runs)
+    grades = {
+        str(query): dict(zip(rows["docno"], rows["label"], strict=True))
+        for query, rows in qrels[qrels["qid"].isin(set(chosen))].groupby("qid")
+    }
     return [
-        QueryRankings(q, _first(after.get(q, {}), before.get(q, {}), labels(q), title))
+        QueryRankings(q, _first(after.get(q, {}), before.get(q, {}), grades.get(q, {}), title))
         for q in chosen
     ]
 

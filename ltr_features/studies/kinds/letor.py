@@ -35,15 +35,13 @@ from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted, listed
 from ltr_base.source_code import packages_of
-from ltr_features.columns.registry import family_class, get_family
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_report import Results, document, make_tables, summary
-from ltr_features.studies.kinds.path_options import with_content, with_paths
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.kinds.letor_report import Results, document, summary
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
 
@@ -105,11 +103,7 @@ class LetorStudy(Study):
         """The rows with the further columns."""
         if not self.config.columns:
             return rows
-        chosen = [
-            get_family(c.family, **with_paths(family_class(c.family), c.options, self.data))
-            for c in self.config.columns
-        ]
-        new = columns_of_rows(rows, chosen)
+        new = columns_of_rows(rows, [column.made(self.data) for column in self.config.columns])
         if known := {*rows.column_names} & {*new.provenance}:
             raise InputError(f"columns: the rows have a column {min(known)!r} already: rename it")
         return rows.with_columns(list(new.provenance), new.values, new.provenance)
@@ -117,11 +111,7 @@ class LetorStudy(Study):
     @cached_property
     def files(self) -> dict[str, Any]:
         found = self.identity(self.data / self.config.folder)
-        digests = self.runner.stages.digests
-        columns = [
-            {c.family: with_content(family_class(c.family), c.options, self.data, digests)}
-            for c in self.config.columns
-        ]
+        columns = [column.content(self.data, self.digests) for column in self.config.columns]
         found |= {"columns": columns} if columns else {}
         if self.config.groups is not None:
             found |= {"groups": self.identity(self.data / self.config.groups)}
@@ -221,11 +211,9 @@ class LetorStudy(Study):
             *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
-        results = Results(trained, pd.concat(frames, ignore_index=True), groups, remarks)
-        tables = make_tables(self.config, results)
-        page = document(self.config, results, tables)
-        texts = {"results.json": summary(self.config, results, tables)}
-        return Contents(page, tables.frames(results), texts)
+        values = pd.concat(frames, ignore_index=True)
+        results = Results(self.config, trained, values, groups, remarks)
+        return Contents(document(results), results.frames, {"results.json": summary(results)})
 
 
 def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:

@@ -14,7 +14,7 @@ from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
 from ltr_features.studies.config import Section
-from ltr_features.studies.kinds.ranking_parts import FamilyConfig
+from ltr_features.studies.kinds.sections import FamilyConfig
 
 
 class SchemeConfig(Section):

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import (
+    MARKS,
+    STYLES,
     marks_meaning,
+    outcome_of,
     p_value,
     signed,
     tie_remark,
@@ -32,12 +36,11 @@ from ltr_features.studies.statistics.significance import TestSettings, compare, 
 _KEYS = ["scheme", "fold", "ranker"]
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
-_MARKS = {"gain": "▲", "loss": "▼", "unsure": ""}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
-    """Results of all stages.
+    """Results of all stages, and the tables made of them.
 
     Attributes:
         trained: chosen parameters, validation value and seconds by scheme, fit, fold and ranker.
@@ -47,72 +50,121 @@ class Results:
         remarks: on columns.
     """
 
+    config: StudyConfig
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
     groups: dict[str, str] | None = None
     remarks: Sequence[str] = ()
 
+    @cached_property
+    def folds(self) -> pd.DataFrame:
+        """Means of each scheme, fold and ranker in the first fit."""
+        first = self.per_query[self.per_query["fit"] == 0]
+        return first.groupby(_KEYS, sort=False)[list(self.config.measures)].mean().reset_index()
 
-@dataclass(frozen=True)
-class Tables:
-    """The results as tables.
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """Means over folds (as in LETOR's tables) and fits, with ``validation``."""
+        by_fold = self.per_query.groupby(["fit", *_KEYS], sort=False)[list(self.config.measures)]
+        means = by_fold.mean().groupby(_KEYS[::2], sort=False).mean().reset_index()
+        return means.merge(self._of_fits("validation"), on=_KEYS[::2])
 
-    Attributes:
-        folds: means of each scheme, fold and ranker in the first fit.
-        means: means over folds (as in LETOR's tables) and fits, with ``validation``.
-        errors: standard errors of the means over queries (or groups of queries) and fits.
-        times: seconds per trial. comparisons: every ranker against the baseline.
-        checks: whether each expected number was met, and a sentence on it.
-        settings: of the tests.
-    """
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """Standard errors of the means over queries (or groups of queries) and fits."""
+        return pd.DataFrame(
+            {"scheme": scheme, "ranker": ranker} | _standard_errors(frames, self.groups)
+            for scheme, fits in self._fits(list(self.config.measures))
+            for ranker, frames in fits.items()
+        )
 
-    folds: pd.DataFrame
-    means: pd.DataFrame
-    errors: pd.DataFrame
-    times: pd.DataFrame
-    comparisons: pd.DataFrame
-    checks: list[tuple[bool, str]]
-    settings: TestSettings
+    @property
+    def times(self) -> pd.DataFrame:
+        """Seconds per trial."""
+        return self._of_fits("seconds_per_trial")
 
-    def frames(self, results: Results) -> dict[str, pd.DataFrame]:
+    @property
+    def test(self) -> TestSettings:
+        """Settings of the tests."""
+        return TestSettings(n_permutations=self.config.n_permutations)
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """Every ranker against the baseline, corrected within each scheme; empty for a single
+        ranker."""
+        config = self.config
+        others = [r.label for r in config.rankers if r.label != config.baseline]
+        if not others:
+            return pd.DataFrame()
+        tables = []
+        for scheme, fits in self._fits(config.compare_measures):
+            table = compare(
+                {name: mean_values(frames) for name, frames in fits.items()},
+                [(name, config.baseline) for name in others],
+                config.compare_measures,
+                self.test,
+                groups=self.groups,
+                # A ranker that was fitted only once, despite repeats, is the same in every fit.
+                fits={n: f for n, f in fits.items() if config.repeats > 1 and len(f) > 1},
+            )
+            table.insert(0, "scheme", scheme)
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
+
+    @property
+    def checks(self) -> list[tuple[bool, str]]:
+        """Whether each expected number was met, and a sentence on it."""
+        table = self.means.set_index(["scheme", "ranker"])
+        checks = []
+        for e in self.config.expected:
+            found = float(table.at[(e.scheme, e.ranker), e.measure])
+            text = (
+                f"{e.ranker}, {e.measure}, {e.scheme}: {found:.4f}, "
+                f"expected {e.value:.4f} ± {e.tolerance:.4f}"
+            )
+            checks.append((abs(found - e.value) <= e.tolerance, text))
+        return checks
+
+    @property
+    def frames(self) -> dict[str, pd.DataFrame]:
         """The tables by name."""
-        names = ("folds", "means", "errors", "times", "comparisons")
-        return {"per_query": results.per_query, **{name: getattr(self, name) for name in names}}
+        names = ("per_query", "folds", "means", "errors", "times", "comparisons")
+        return {name: getattr(self, name) for name in names}
+
+    def _of_fits(self, key: str) -> pd.DataFrame:
+        """A number of each fit, mean over folds and fits by scheme and ranker."""
+        trained = pd.DataFrame(self.trained).groupby(_KEYS[::2], sort=False)
+        return trained[key].mean().reset_index()
+
+    def _fits(self, measures: Sequence[str]) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
+        """Each scheme with the values of every fit of each ranker, by query."""
+        for scheme, rows in self.per_query.groupby("scheme", sort=False):
+            yield (
+                str(scheme),
+                {
+                    str(name): [
+                        fit.set_index("qid")[[*measures]]
+                        for _, fit in part.groupby("fit", sort=False)
+                    ]
+                    for name, part in rows.groupby("ranker", sort=False)
+                },
+            )
 
 
-def make_tables(config: StudyConfig, results: Results) -> Tables:
-    """Means, standard errors, times, comparisons and checks."""
-    names = list(config.measures)
-    every = results.per_query.groupby(["fit", *_KEYS], sort=False)[names].mean()
-    means = every.groupby(_KEYS[::2], sort=False).mean().reset_index()
-    first = results.per_query[results.per_query["fit"] == 0]
-    folds = first.groupby(_KEYS, sort=False)[names].mean().reset_index()
-    errors = pd.DataFrame(
-        {"scheme": scheme, "ranker": ranker} | _standard_errors(frames, results.groups)
-        for scheme, fits in _fits(results, names)
-        for ranker, frames in fits.items()
-    )
-    trained = pd.DataFrame(results.trained).groupby(_KEYS[::2], sort=False)
-    means = means.merge(trained["validation"].mean().reset_index(), on=_KEYS[::2])
-    times = trained["seconds_per_trial"].mean().reset_index()
-    settings = TestSettings(n_permutations=config.n_permutations)
-    comparisons = _comparisons(config, results, settings)
-    return Tables(folds, means, errors, times, comparisons, _checks(config, means), settings)
-
-
-def summary(config: StudyConfig, results: Results, tables: Tables) -> str:
+def summary(results: Results) -> str:
     """All numbers as JSON."""
+    config = results.config
     found = {
         "title": config.title,
         "measures": {n: parse_measure(t).definition for n, t in config.measures.items()},
-        "means": tables.means.to_dict(orient="records"),
-        "errors": tables.errors.to_dict(orient="records"),
-        "folds": tables.folds.to_dict(orient="records"),
-        "comparisons": json.loads(tables.comparisons.to_json(orient="records")),
+        "means": results.means.to_dict(orient="records"),
+        "errors": results.errors.to_dict(orient="records"),
+        "folds": results.folds.to_dict(orient="records"),
+        "comparisons": json.loads(results.comparisons.to_json(orient="records")),
         "chosen": [
             {k: r[k] for k in ("fit", *_KEYS, "chosen", "validation")} for r in results.trained
         ],
-        "checks": [{"held": held, "text": text} for held, text in tables.checks],
+        "checks": [{"held": held, "text": text} for held, text in results.checks],
         "remarks": list(results.remarks),
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
@@ -131,35 +183,6 @@ def _choices(trained: list[dict[str, Any]], scheme: str) -> list[str]:
     return lines
 
 
-def _checks(config: StudyConfig, means: pd.DataFrame) -> list[tuple[bool, str]]:
-    table = means.set_index(["scheme", "ranker"])
-    checks = []
-    for e in config.expected:
-        found = float(table.at[(e.scheme, e.ranker), e.measure])
-        text = (
-            f"{e.ranker}, {e.measure}, {e.scheme}: {found:.4f}, "
-            f"expected {e.value:.4f} ± {e.tolerance:.4f}"
-        )
-        checks.append((abs(found - e.value) <= e.tolerance, text))
-    return checks
-
-
-def _fits(
-    results: Results, measures: Sequence[str]
-) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
-    """Each scheme with the values of every fit of each ranker, by query."""
-    for scheme, rows in results.per_query.groupby("scheme", sort=False):
-        yield (
-            str(scheme),
-            {
-                str(name): [
-                    fit.set_index("qid")[[*measures]] for _, fit in part.groupby("fit", sort=False)
-                ]
-                for name, part in rows.groupby("ranker", sort=False)
-            },
-        )
-
-
 def _standard_errors(
     fits: Sequence[pd.DataFrame], groups: Mapping[str, str] | None
 ) -> dict[str, float]:
@@ -171,57 +194,32 @@ def _standard_errors(
     return dict(zip(values.columns, error.tolist(), strict=True))
 
 
-def _comparisons(config: StudyConfig, results: Results, settings: TestSettings) -> pd.DataFrame:
-    """Every ranker against the baseline, corrected within each scheme."""
-    others = [r.label for r in config.rankers if r.label != config.baseline]
-    if not others:
-        return pd.DataFrame()
-    tables = []
-    for scheme, fits in _fits(results, config.compare_measures):
-        pairs = [(name, config.baseline) for name in others]
-        table = compare(
-            {name: mean_values(frames) for name, frames in fits.items()},
-            pairs,
-            config.compare_measures,
-            settings,
-            groups=results.groups,
-            # A ranker that was fitted only once, despite repeats, is the same in every fit.
-            fits={n: f for n, f in fits.items() if config.repeats > 1 and len(f) > 1},
-        )
-        table.insert(0, "scheme", scheme)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
-
-
-def document(config: StudyConfig, results: Results, tables: Tables) -> Document:
+def document(results: Results) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
-    grouped = results.groups is not None
+    config = results.config
     sections = [
         Section(
             name=slug(scheme.name),
             title=scheme.name.capitalize(),
-            tables=[
-                _means_table(config, tables, scheme.name, grouped=grouped),
-                *_difference_tables(config, tables, scheme.name, grouped=grouped),
-            ],
-            remarks=_remarks(config, results.trained, scheme.name),
+            tables=[_means_table(results, scheme.name), *_difference_tables(results, scheme.name)],
+            remarks=_remarks(results, scheme.name),
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
         )
         for scheme in config.schemes
     ]
-    if tables.checks:
-        checks = [("✓" if held else "✗", text) for held, text in tables.checks]
+    if config.expected:
+        checks = [("✓" if held else "✗", text) for held, text in results.checks]
         sections.append(Section("expected", "Expectations", checks=checks))
     definitions = {n: parse_measure(text).definition for n, text in config.measures.items()}
-    definitions["Tests"] = tables.settings.description
+    definitions["Tests"] = results.test.description
     measure = config.compare_measures[0]
     means = {
         str(scheme).capitalize(): dict(zip(rows["ranker"], rows[measure], strict=True))
-        for scheme, rows in tables.means.groupby("scheme", sort=False)
+        for scheme, rows in results.means.groupby("scheme", sort=False)
     }
     return Document(
         config.title, config.introduction, sections, means, measure, config.baseline,
-        notes=config.notes, definitions=definitions, answer=_answer(config, tables),
+        notes=config.notes, definitions=definitions, answer=_answer(results),
         remarks=[*results.remarks, *_learned_nothing(results.trained)],
     )  # fmt: skip
 
@@ -237,25 +235,25 @@ def _learned_nothing(trained: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _answer(config: StudyConfig, tables: Tables) -> str:
+def _answer(results: Results) -> str:
     """Which rankers differ significantly from the baseline, by the first tested measure; if none
     does, whether one could; and what other measures add to it or find the other way round."""
-    if not len(tables.comparisons):
+    if not len(results.comparisons):
         return ""
-    measure, *others = config.compare_measures
-    sentences = []
-    for scheme, tested in tables.comparisons.groupby("scheme", sort=False):
+    measure, *others = results.config.compare_measures
+    baseline, sentences = results.config.baseline, []
+    for scheme, tested in results.comparisons.groupby("scheme", sort=False):
         certain = tested[tested["significant"].astype(bool)]
         mine = certain[certain["measure"] == measure]
-        found = _significant(mine, config.baseline) or (
-            f"no ranker differs significantly from {config.baseline}{_whether(tested, tables)}"
+        found = _significant(mine, baseline) or (
+            f"no ranker differs significantly from {baseline}{_whether(tested, results.test)}"
         )
         sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")
         same = set(zip(mine["system"], mine["difference"] > 0, strict=True))
         for other in others:
             rows = certain[certain["measure"] == other]
             told = [x in same for x in zip(rows["system"], rows["difference"] > 0, strict=True)]
-            if further := _significant(rows[~np.array(told, dtype=bool)], config.baseline):
+            if further := _significant(rows[~np.array(told, dtype=bool)], baseline):
                 sentences.append(f"{other}: {further}.")
     return " ".join(sentences)
 
@@ -273,9 +271,8 @@ def _significant(rows: pd.DataFrame, baseline: str) -> str:
     return f"{' and '.join(parts)} than {baseline}" if parts else ""
 
 
-def _whether(tested: pd.DataFrame, tables: Tables) -> str:
+def _whether(tested: pd.DataFrame, test: TestSettings) -> str:
     """A clause, if no comparison of a scheme could have been significant."""
-    test = tables.settings
     if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
         return ""
     alone = (tested["n_groups"] == tested["n_queries"]).all()
@@ -289,28 +286,26 @@ def _with_differences(rows: pd.DataFrame) -> str:
     return listed([f"{name} ({signed(difference)})" for name, difference in pairs], _NAMED)
 
 
-def _remarks(
-    config: StudyConfig, trained: list[dict[str, Any]], scheme: str
-) -> list[tuple[str, str]]:
+def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
     """What each ranker's first fit says of itself, and whether its equal scores leave its value
     open: label and sentence."""
     found = []
-    for ranker in config.rankers:
-        of_folds = [
-            r for r in trained if (r["scheme"], r["ranker"], r["fit"]) == (scheme, ranker.label, 0)
-        ]
+    for ranker in results.config.rankers:
+        place = (scheme, ranker.label, 0)
+        of_folds = [r for r in results.trained if (r["scheme"], r["ranker"], r["fit"]) == place]
         told = [(str(r["fold"]), remark) for r in of_folds for remark in r["remarks"]]
         found += [(f"{ranker.label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
         worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
-        measure, order = config.compare_measures[0], "here they keep the order of the files"
+        measure = results.config.compare_measures[0]
+        order = "here they keep the order of the files"
         found += [(ranker.label, tied) for tied in tie_remark(measure, worst, best, order)]
     return found
 
 
-def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: bool) -> Table:
+def _means_table(results: Results, scheme: str) -> Table:
     """Our means with standard errors, then the references."""
-    errors = tables.errors.set_index(["scheme", "ranker"])
-    ours = tables.means[tables.means["scheme"] == scheme]
+    config, errors = results.config, results.errors.set_index(["scheme", "ranker"])
+    ours = results.means[results.means["scheme"] == scheme]
     best = ours[list(config.measures)].max()
     rows: list[list[Cell | str]] = []
     for mean in ours.to_dict(orient="records"):
@@ -324,9 +319,9 @@ def _means_table(config: StudyConfig, tables: Tables, scheme: str, *, grouped: b
             found = [reference.values.get(m) for m in config.measures]
             values = [Cell("–" if x is None else value(x)) for x in found]
             rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
-    n = tables.folds.loc[tables.folds["scheme"] == scheme, "fold"].nunique()
+    n = results.folds.loc[results.folds["scheme"] == scheme, "fold"].nunique()
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
-    over = "groups of queries" if grouped else "queries"
+    over = "queries" if results.groups is None else "groups of queries"
     caption = (
         f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± the standard "
         f"error over {over}{' and fits' if fits else ''}. Bold: largest value found here. "
@@ -341,23 +336,23 @@ def _with_error(mean: float, error: float) -> str:
     return value(mean) if np.isnan(error) else f"{value(mean)} ± {value(error)}"
 
 
-def _difference_tables(
-    config: StudyConfig, tables: Tables, scheme: str, *, grouped: bool
-) -> list[Table]:
+def _difference_tables(results: Results, scheme: str) -> list[Table]:
     """The comparisons of every ranker with the baseline, if there are any."""
-    if not len(tables.comparisons):
+    if not len(results.comparisons):
         return []
-    table = tables.comparisons[tables.comparisons["scheme"] == scheme]
+    baseline, grouped = results.config.baseline, results.groups is not None
+    table = results.comparisons[results.comparisons["scheme"] == scheme]
     rows: list[list[Cell | str]] = []
     for row in table.to_dict(orient="records"):
         refitted = row["n_fits"] > 1
-        style = ("gain" if row["difference"] > 0 else "loss") if row["significant"] else "unsure"
+        outcome = outcome_of(row)
+        style, marks = STYLES[outcome], MARKS[outcome]
         spread = f"{row['n_fits']} fits: spread {value(row['spread'])}" if refitted else ""
         rows.append(
             [
                 str(row["system"]),
                 row["measure"],
-                Cell(signed(row["difference"]), spread, style, strong=True, marks=_MARKS[style]),
+                Cell(signed(row["difference"]), spread, style, strong=True, marks=marks),
                 f"{signed(row['low'])} to {signed(row['high'])}",
                 Cell(p_value(row["p"]), f"refits {p_value(row['p_refits'])}" if refitted else ""),
                 p_value(row["p_corrected"]),
@@ -372,6 +367,6 @@ def _difference_tables(
     family = f"this table's {counted(len(table), 'comparison')}"
     caption = (
         "Over the test queries of all folds; the means above weigh each fold alike. "
-        f"{marks_meaning(config.baseline, table, tables.settings, family)}"
+        f"{marks_meaning(baseline, table, results.test, family)}"
     )
-    return [Table(f"Differences from {config.baseline}, {scheme}", columns, rows, caption)]
+    return [Table(f"Differences from {baseline}, {scheme}", columns, rows, caption)]

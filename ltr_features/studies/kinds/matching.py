@@ -31,7 +31,7 @@ from ltr_features.studies.kinds.matching_report import (
 )
 from ltr_features.studies.kinds.matching_rows import make_row
 from ltr_features.studies.kinds.task_tables import TaskStudy
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Contents
 
 #: Code that computes the numbers of a row; changes to the layout of tables do not retrain models.
@@ -67,7 +67,7 @@ class MatchingStudy(TaskStudy):
     def _row_stage(self, task: str, row: RowConfig, fit: int) -> Planned:
         trials = self.config.trials(row, fit)
         inputs = {
-            "task": self.key(self.task_stages[task]),
+            "task": self.task_stages[task].key,
             "model": row.model,
             "trials": trials,
             "choose_on": row.choose_on,
@@ -81,7 +81,7 @@ class MatchingStudy(TaskStudy):
                 inner = matching_tasks.unseen_documents(data, self.config.tasks[task])
             make_row(
                 data, str(row.model), trials, folder,
-                inner=inner, threads=self.threads, reporter=self.runner.reporter,
+                inner=inner, threads=self.threads, reporter=self.reporter,
             )  # fmt: skip
 
         title = f"{task}: {row.label}{f', fit {fit + 1}' if fit else ''}"

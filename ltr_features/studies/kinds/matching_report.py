@@ -22,7 +22,7 @@ from ltr_features.studies.kinds.matching_config import (
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
-from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.queries import scatter
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table
@@ -115,16 +115,9 @@ def document(results: MatchingResults) -> Document:
     if drawn:
         notes = config.curves.notes if config.curves else ()
         sections.append(Section("figures", "Figures", figures=drawn, notes=notes))
-    means = {
-        table.title: {
-            row.label: results.rows[table.name, row.label].measures["map"]
-            for row in table.rows
-            if row.model is not None
-        }
-        for table in config.tables
-    }
     return Document(
-        config.title, config.introduction, sections, means, "MAP",
+        config.title, config.introduction, sections,
+        results.means(lambda row: row.measures["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
         answer=" ".join(
             warn(*task) for task in results.facts.items() for warn in (_given_away, _untaught)
@@ -232,8 +225,7 @@ def _curves(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
                 for part in ("train", "test"):
                     series[f"{part}, N = {rank}"] = (epochs, [point[part] for point in points])
         curve = Curve(f"{share:.0%} of the training links", "epoch", "rank loss", series)
-        if drawing := curves(curve):
-            yield f"{curve.name}: rank loss of training and test links.", drawing
+        yield f"{curve.name}: rank loss of training and test links.", curves(curve)
 
 
 @dataclass(frozen=True)
@@ -318,10 +310,7 @@ def csv_rows(results: MatchingResults) -> pd.DataFrame:
     """One flat record per trained row of all tables."""
     records = []
     for table in results.config.tables:
-        for row in table.rows:
-            if row.model is None:
-                continue
-            found = results.rows[table.name, row.label]
+        for row, found in results.of_table(table):
             kept = found.first.kept
             paper = {f"paper_{k}": v for k, v in row.paper.model_dump().items() if v is not None}
             shown = {

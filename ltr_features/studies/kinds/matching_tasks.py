@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,10 +24,6 @@ from ssi_models.training.preferences import Preferences
 from ssi_models.weighting import TfIdf
 
 PARTS = ("train", "dev", "test")
-_ARRAYS = (
-    "train_query", "train_document", "test_query", "test_document", "known_query",
-    "known_document", "excluded", "groups", "candidates", "database", "asked", "triples",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +66,8 @@ class Task:
             for part in ("train", "test")
             for side in ("query", "document")
         }
-        others = {name: getattr(self, name) for name in _ARRAYS if name not in pairs}
-        np.savez(folder / "rows.npz", **pairs, **others)
+        arrays: dict[str, Any] = {k: v for k, v in vars(self).items() if type(v) is np.ndarray}
+        np.savez(folder / "rows.npz", **pairs | arrays)
         facts = json.dumps(self.facts(), indent=1)
         (folder / "facts.json").write_text(facts + "\n", encoding="utf-8")
 
@@ -80,17 +77,12 @@ class Task:
         Q = sp.load_npz(folder / "Q.npz").tocsr()
         D = sp.load_npz(folder / "D.npz").tocsr() if (folder / "D.npz").exists() else Q
         with np.load(folder / "rows.npz") as rows:
-            arrays = {name: rows[name] for name in _ARRAYS}
-        train, test = (
-            Preferences.from_pairs(
-                arrays.pop(f"{part}_query"),
-                arrays.pop(f"{part}_document"),
-                n_queries=Q.shape[0],
-                n_documents=D.shape[0],
-            )
-            for part in ("train", "test")
-        )
-        return cls(Q, D, train, test, **arrays)
+            arrays = {name: rows[name] for name in rows}
+        shape = {"n_queries": Q.shape[0], "n_documents": D.shape[0]}
+        for part in ("train", "test"):
+            pairs = arrays.pop(f"{part}_query"), arrays.pop(f"{part}_document")
+            arrays[part] = Preferences.from_pairs(*pairs, **shape)
+        return cls(Q, D, **arrays)
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""

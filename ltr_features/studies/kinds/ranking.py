@@ -10,7 +10,7 @@ from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_report import first_verdict, make_report
 from ltr_features.studies.kinds.ranking_stages import RankingStages
 from ltr_features.studies.page.report import Report
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 
 
 class RankingStudy(RankingStages):
@@ -32,11 +32,8 @@ class RankingStudy(RankingStages):
         """Identities of the input files and of the runs that the report is based on."""
         runs = {
             output.split.name: {
-                name: [
-                    self.identity(fit.path / "run.txt.gz")
-                    for fit in output.fits.get(name, [result])
-                ]
-                for name, result in output.systems.items()
+                name: [self.identity(fit.path / "run.txt.gz") for fit in fits]
+                for name, fits in output.fits.items()
             }
             for output in self.outputs
         }

@@ -21,10 +21,15 @@ from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import NAME_BYTES, read_config, slug
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
-from ltr_features.studies.kinds.path_options import path_options, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
-from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig, RankerConfig
+from ltr_features.studies.kinds.sections import (
+    FamilyConfig,
+    ModelConfig,
+    RankerConfig,
+    path_options,
+    with_paths,
+)
 from ltr_features.studies.statistics.significance import CORRECTIONS
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS, find_model
@@ -228,15 +233,10 @@ def _folder_names(config: ExperimentConfig) -> Iterator[str]:
 def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
     """Columns of each family and model; None if they cannot be determined here."""
     try:
-        found = {part.family: _family_columns(part, data) for part in config.columns}
+        found = {part.family: part.made(data).column_names for part in config.columns}
     except Exception:  # already reported by the check of families, or a file would be needed
         return None
     return {**found, **{model.name: [model.name] for model in config.models}}
-
-
-def _family_columns(part: FamilyConfig, data: Path) -> list[str]:
-    options = with_paths(family_class(part.family), part.options, data)
-    return get_family(part.family, **options).column_names
 
 
 def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from letor.errors import InputError
 from ltr_features.columns.out_of_fold import check_folds
 from ltr_features.studies.config import Section
-from ltr_features.studies.kinds.ranking_parts import (
+from ltr_features.studies.kinds.sections import (
     CollectionConfig,
     FamilyConfig,
     ModelConfig,
@@ -255,18 +255,18 @@ class ExperimentConfig(Section):
     def all_systems(self) -> list[SystemConfig]:
         """All systems, with one per ranker of those with several, and with the variants that show
         the value of column groups."""
-        systems = [each for system in self.systems for each in system.each(self._usual_ranker)]
-        return [*systems, *(variant for variant, _, _ in self.variants)]
+        return [*self._named_systems, *(variant for variant, _, _ in self.variants)]
 
     @property
-    def _usual_ranker(self) -> str:
-        return self.rankers[0].name if self.rankers else ""
+    def _named_systems(self) -> list[SystemConfig]:
+        usual = self.rankers[0].name if self.rankers else ""
+        return [each for system in self.systems for each in system.each(usual)]
 
     @property
     def variants(self) -> list[tuple[SystemConfig, str, str]]:
         """Variants for the value of groups: (system, group, "left out", "alone" or "added")."""
-        named = [each for system in self.systems for each in system.each(self._usual_ranker)]
-        whole = next((s for s in named if s.name == self.evaluation.column_value), None)
+        valued = self.evaluation.column_value
+        whole = next((s for s in self._named_systems if s.name == valued), None)
         if whole is None or len(whole.columns) < 2:
             return []
         made = []

@@ -53,12 +53,11 @@ class Findings:
 
     @classmethod
     def of(cls, experiment: RankingStages, output: SplitOutputs) -> Findings:
-        fitted = {name: list(map(values_of, fits)) for name, fits in output.fits.items()}
-        per_query = {
-            name: mean_values(fitted[name]) if name in fitted else values_of(result)
-            for name, result in output.systems.items()
-        }
-        return cls(experiment, output, per_query, fitted, settings_of(experiment.config))
+        config = experiment.config
+        every = {name: list(map(values_of, fits)) for name, fits in output.fits.items()}
+        per_query = {name: mean_values(fits) for name, fits in every.items()}
+        fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
+        return cls(experiment, output, per_query, fits, settings_of(config))
 
     @property
     def measure(self) -> str:
@@ -71,12 +70,6 @@ class Findings:
         system, baseline = self.experiment.config.pairs[0]
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
 
-    @property
-    def by_fit_of_headline(self) -> tuple[pd.DataFrame | pd.Series, pd.DataFrame | pd.Series]:
-        """:meth:`by_fit` of the two systems of ``headline``."""
-        system, baseline = self.experiment.config.pairs[0]
-        return self.by_fit(system, self.measure), self.by_fit(baseline, self.measure)
-
     def by_fit(self, system: str, measure: str) -> pd.DataFrame | pd.Series:
         """Per-query values of a system, with a column per fit if it was fitted several times."""
         if system not in self.fits:
@@ -86,13 +79,10 @@ class Findings:
     @cached_property
     def runs(self) -> dict[str, list[pd.DataFrame]]:
         """The rankings of the systems on the first screen, of all their fits."""
-        pairs, output = self.experiment.config.headline_pairs, self.output
+        pairs = self.experiment.config.headline_pairs
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
         return {
-            name: [
-                read_run(fit.path / "run.txt.gz")
-                for fit in output.fits.get(name, [output.systems[name]])
-            ]
+            name: [read_run(fit.path / "run.txt.gz") for fit in self.output.fits[name]]
             for name in names
         }
 
@@ -134,14 +124,9 @@ class Findings:
             (folds, {name: list(map(values_of, fits)) for name, fits in systems.items()})
             for folds, systems in self.output.smaller
         ]
+        points.append((self.output.folds, {n: f for n, f in self.fits.items() if n in names}))
         return learning_curve(
-            [
-                (
-                    float(np.mean([len(fold.train) for fold in folds])),
-                    {name: frames for name, frames in values.items() if name in names},
-                )
-                for folds, values in [*points, (self.output.folds, self.fits)]
-            ],
+            [(float(np.mean([len(fold.train) for fold in folds])), fits) for folds, fits in points],
             pairs,
             self.measure,
             self.test,
@@ -170,23 +155,15 @@ class Findings:
             query_groups=self.experiment.groups, fits=self.fits,
         )  # fmt: skip
         mean = self.per_query[whole.name][measure].mean()
-        shuffled = [
-            {
-                "group": g,
-                "kind": "shuffled",
-                "with": mean,
-                "without": mean - v,
-                "value": v,
-                "significant": False,
-            }
-            for g, v in self._lost_by_shuffling(whole).items()
-        ]
-        return pd.concat([table, pd.DataFrame(shuffled)], ignore_index=True)
+        lost = pd.Series(self._lost_by_shuffling(whole), name="value").rename_axis("group")
+        shuffled = lost.reset_index().assign(kind="shuffled", significant=False)
+        shuffled = shuffled.assign(**{"with": mean, "without": mean - shuffled["value"]})
+        return pd.concat([table, shuffled], ignore_index=True)
 
     def _lost_by_shuffling(self, system: SystemConfig) -> dict[str, float]:
         """Loss by shuffling each group of columns of a system."""
         output = self.output
-        folder = output.systems[system.name].path
+        folder = output.first(system.name)
         parts = [self.experiment.part(output.split, fold.name, "test") for fold in output.folds]
         family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
         return shuffled_value(

@@ -15,8 +15,8 @@ from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import family_class
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
-from ltr_features.studies.kinds.ranking_parts import FamilyConfig, ModelConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.sections import FamilyConfig, ModelConfig
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve, NearestWords
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
@@ -34,7 +34,8 @@ def test_models(
     experiment: RankingStages, output: SplitOutputs, model: ModelConfig
 ) -> list[MatchingModel]:
     """The model of each fold that scored its validation and test queries."""
-    column = experiment.trained_column(output.split, model, output.models[model.name].path)
+    folder = experiment.done(experiment.models_stage(output.split, model)).path
+    column = experiment.trained_column(output.split, model, folder)
     collection, folds, n_parts = experiment.collection, output.folds, output.split.inner_parts
     return [column.fold_models(train_parts(collection, folds, fold, n_parts))[0] for fold in folds]
 
@@ -91,8 +92,8 @@ def training_curve(title: str, model: ModelConfig, fitted: MatchingModel) -> Cur
     )
 
 
-def has_vectors(part: FamilyConfig, of: type = WordVectorSource) -> bool:
-    """Whether a column family has word vectors, or document vectors for ``Doc2VecSource``."""
+def has_vectors(part: FamilyConfig, of: type) -> bool:
+    """Whether a column family has the vectors of a class, such as ``WordVectorSource``."""
     try:
         return issubclass(family_class(part.family), of)
     except InputError:  # the check of families says so

@@ -30,9 +30,9 @@ from ltr_features.feature_table import table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
-from ltr_features.studies.kinds.path_options import with_content, with_paths
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.kinds.sections import with_content, with_paths
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
 from ltr_features.text.analyzer import Analyzer
@@ -71,7 +71,7 @@ class Preparation(Study):
             check_ids(collection.document_ids, "document id")
             save_collection(collection, path)
 
-        options = with_content(source, given, data, self.runner.stages.digests)
+        options = with_content(source, given, data, self.digests)
         files = [file for _, file in files_within(options)]
         n_bytes = sum(map(bytes_of, files))
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
@@ -80,8 +80,8 @@ class Preparation(Study):
         return Planned("collection", inputs, make, size, "collection", n_bytes, code=code)
 
     def _read(self, done: float, total: float) -> None:
-        self.runner.reporter.step("MB read")
-        self.runner.reporter.part(done / 1e6, total / 1e6)
+        self.reporter.step("MB read")
+        self.reporter.part(done / 1e6, total / 1e6)
 
     def input_files(self) -> dict[str, dict[str, Any]]:
         """Name, size and digest of every input file, by the option that names it."""
@@ -141,7 +141,7 @@ class Preparation(Study):
         def make(path: Path) -> None:
             TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
 
-        inputs = {"collection": self.key(self.collection_stage), "text": text}
+        inputs = {"collection": self.collection_stage.key, "text": text}
         return Planned("index", inputs, make, "all documents", "index", code=_CODE)
 
     @cached_property
@@ -164,7 +164,7 @@ class Preparation(Study):
     @cached_property
     def candidate_inputs(self) -> dict[str, dict[str, Any]]:
         """Everything that the candidates depend on: settings, with the identities of the files."""
-        digests = self.runner.stages.digests
+        digests = self.digests
         return {
             name: with_content(source_kind(name, options), options, self.data, digests)
             for name, options in self.config.candidate_settings.items()
@@ -195,13 +195,9 @@ class Preparation(Study):
             name: with_paths(source_kind(name, options), options, self.data)
             for name, options in config.candidate_settings.items()
         }
-        data, digests = self.data, self.runner.stages.digests
         inputs = {
-            "index": self.key(self.index_stage),
-            "columns": [
-                {part.family: with_content(family_class(part.family), part.options, data, digests)}
-                for part in config.columns
-            ],
+            "index": self.index_stage.key,
+            "columns": [part.content(self.data, self.digests) for part in config.columns],
             "candidates": self.candidate_inputs,
         }
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
@@ -209,8 +205,8 @@ class Preparation(Study):
         return Planned("letor/base", inputs, make, size, "columns", code=code)
 
     def _built(self, family: str, n_queries: float) -> None:
-        self.runner.reporter.step(family)
-        self.runner.reporter.part(n_queries, self.collection.n_queries)
+        self.reporter.step(family)
+        self.reporter.part(n_queries, self.collection.n_queries)
 
     @cached_property
     def base(self) -> RankingData:
@@ -312,15 +308,6 @@ class Preparation(Study):
                 "label": judged.grade,
             }
         )
-
-    def labels(self, query: str) -> dict[str, int]:
-        """The judged grade of each judged document of a query."""
-        rows = self._judged_rows.get(query)
-        return {} if rows is None else dict(zip(rows["docno"], rows["label"], strict=True))
-
-    @cached_property
-    def _judged_rows(self) -> dict[str, pd.DataFrame]:
-        return {str(query): rows for query, rows in self.qrels.groupby("qid")}
 
     def title(self, document: str) -> str:
         """A document's title, or else the beginning of its text, or else its id."""

@@ -173,7 +173,12 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_queries=found.hard_queries(),
         query_classes=query_class_table(
             kinds,
-            {" - ".join(config.pairs[0]): found.by_fit_of_headline},
+            {
+                f"{system} - {baseline}": (
+                    found.by_fit(system, found.measure),
+                    found.by_fit(baseline, found.measure),
+                )
+            },
             settings=found.test,
             groups=experiment.groups,
         ),
@@ -326,7 +331,7 @@ def _system(
     per_query: pd.DataFrame,
     fits: list[pd.DataFrame],
 ) -> SystemResult:
-    importance = output.systems[system.name].path / "importance.csv"
+    importance = output.first(system.name) / "importance.csv"
     table = pd.read_csv(importance) if importance.exists() else None
     return SystemResult(
         name=system.name,

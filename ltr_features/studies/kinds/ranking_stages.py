@@ -27,11 +27,10 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.ranking_config import SplitConfig, SystemConfig
-from ltr_features.studies.kinds.ranking_parts import ModelConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.kinds.systems import write_system
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import STUDIES, StageResult
+from ltr_features.studies.stages import STUDIES, Planned, StageResult
 
 #: File name of each part of a fold, and name of the part in the fold's table.
 _PARTS = {"train": "train", "vali": "validation", "test": "test"}
@@ -45,20 +44,19 @@ class SplitOutputs:
 
     Attributes:
         split: its configuration. folds: its folds.
-        models: stage with the fitted models of each model column, by column.
-        systems: stage with the run, values and rankers of each system, by system name.
-        fits: stage of every fit of each system that learns from judgements; the first one is also
-            in ``systems``.
+        fits: stage with the run, values and rankers of every fit of each system, by system name.
         smaller: for each share of the learning curve, the folds of the first fit, and the fits of
             the systems in it.
     """
 
     split: SplitConfig
     folds: list[Fold]
-    models: dict[str, StageResult]
-    systems: dict[str, StageResult]
     fits: dict[str, list[StageResult]]
     smaller: list[tuple[list[Fold], dict[str, list[StageResult]]]]
+
+    def first(self, system: str) -> Path:
+        """The folder of the first fit of a system."""
+        return self.fits[system][0].path
 
 
 class RankingStages(Preparation):
@@ -122,15 +120,12 @@ class RankingStages(Preparation):
 
     def _outputs(self, split: SplitConfig) -> SplitOutputs:
         config = self.config
-        models = {m.name: self.done(self.models_stage(split, m)) for m in config.models}
-        systems = {s.name: self.done(self.system_stage(split, s)) for s in config.all_systems}
         fits = {
             system.name: [
                 self.done(self.system_stage(fit, system))
-                for fit in self.fits(split)[: config.fits_of(system)]
+                for fit in self.fits(split)[: max(config.fits_of(system), 1)]
             ]
             for system in config.all_systems
-            if config.fits_of(system)
         }
         smaller = []
         for share in sorted(config.evaluation.learning_curve):
@@ -140,7 +135,7 @@ class RankingStages(Preparation):
                     stage = self.done(self.system_stage(fit, system))
                     found.setdefault(system.name, []).append(stage)
             smaller.append((self.folds(split.of_share(share)), found))
-        return SplitOutputs(split, self.folds(split), models, systems, fits, smaller)
+        return SplitOutputs(split, self.folds(split), fits, smaller)
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; parts of the last split used are cached."""
@@ -179,10 +174,10 @@ class RankingStages(Preparation):
             by_group=split.by == "group",
             n_parts=split.inner_parts,
             memory=self.memory,
-            on_progress=self.runner.reporter.epoch,
+            on_progress=self.reporter.epoch,
         )
         for done in range(len(folds)):
-            self.runner.reporter.part(done, len(folds))
+            self.reporter.part(done, len(folds))
             yield next(made)
 
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
@@ -203,7 +198,7 @@ class RankingStages(Preparation):
             folder,
             hold_out_groups=split.by == "group",
             candidates=self.pairs,
-            on_progress=self.runner.reporter.epoch,
+            on_progress=self.reporter.epoch,
         )
 
     def rule(self, split: SplitConfig) -> dict[str, Any]:
@@ -213,7 +208,7 @@ class RankingStages(Preparation):
             rule["share"] = split.share
         name = {"group": "groups", "time": "times"}.get(split.by, "")
         if name in self.query_files:
-            rule[name] = self.runner.stages.digests.identity(self.query_files[name])
+            rule[name] = self.identity(self.query_files[name])
         return rule
 
     def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -222,7 +217,7 @@ class RankingStages(Preparation):
         def make(path: Path) -> None:
             n_parts = 1 if unlabelled else split.n_folds
             for number in range(n_parts):
-                self.runner.reporter.part(number, n_parts)
+                self.reporter.part(number, n_parts)
                 make_part(path, number)
 
         def make_part(path: Path, number: int) -> None:
@@ -231,7 +226,7 @@ class RankingStages(Preparation):
             self.trained_column(split, model, path).fold_models(parts)
 
         inputs = {
-            "index": self.key(self.index_stage),
+            "index": self.index_stage.key,
             "model": model.model_dump(mode="json", exclude={"name"}),
             "split": {} if unlabelled else self.rule(split),
             # Folds contain only queries that have candidates.
@@ -259,8 +254,8 @@ class RankingStages(Preparation):
             (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
         inputs = {
-            "columns": self.key(self.columns_stage),
-            "models": self.key(self.models_stage(split, model)),
+            "columns": self.columns_stage.key,
+            "models": self.models_stage(split, model).key,
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -278,8 +273,8 @@ class RankingStages(Preparation):
                 write_rows(part, path / example / f"{name}.txt.zst", threads=self.threads_each)
 
         inputs = {
-            "columns": self.key(self.columns_stage),
-            "scores": {m.name: self.key(self.scores_stage(split, m)) for m in models},
+            "columns": self.columns_stage.key,
+            "scores": {m.name: self.scores_stage(split, m).key for m in models},
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -311,11 +306,9 @@ class RankingStages(Preparation):
             mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
         inputs = {
-            "columns": self.key(self.columns_stage),
+            "columns": self.columns_stage.key,
             "scores": {
-                m.name: self.key(self.scores_stage(split, m))
-                for m in config.models
-                if m.name in seen
+                m.name: self.scores_stage(split, m).key for m in config.models if m.name in seen
             },
             "split": self.rule(split),
             "system": described,

@@ -20,7 +20,7 @@ from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
-from ltr_features.studies.kinds.ranking_parts import RankerConfig
+from ltr_features.studies.kinds.sections import RankerConfig
 
 #: Reads a part of a fold, given the names of the fold and of the part ("train", "vali", "test").
 ReadPart = Callable[[str, str], RankingData]

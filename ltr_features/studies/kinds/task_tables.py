@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.stages import Planned
+from ltr_features.studies.statistics.refits import mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings, compare
 from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
@@ -158,6 +158,11 @@ class Row(Generic[FitT]):
         return mean_values([fit.per_query for fit in self.fits])
 
     @property
+    def spread(self) -> pd.Series:
+        """Standard deviation of each measure's mean over the fits; NaN for one fit."""
+        return spreads([fit.per_query for fit in self.fits])
+
+    @property
     def remarks(self) -> list[str]:
         """The remarks on any of the fits, each once."""
         return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
@@ -177,6 +182,19 @@ class Results(Generic[RowT]):
     config: Any
     rows: Mapping[tuple[str, str], RowT]
     facts: Mapping[str, Mapping[str, float]]
+
+    def of_table(self, table: Any) -> Iterator[tuple[Any, RowT]]:
+        """The rows of a table that have a model, with their results."""
+        for row in table.rows:
+            if row.model is not None:
+                yield row, self.rows[table.name, row.label]
+
+    def means(self, mean: Callable[[RowT], float]) -> dict[str, dict[str, float]]:
+        """The mean of each row with a model, by titles of tables and labels."""
+        return {
+            table.title: {row.label: mean(found) for row, found in self.of_table(table)}
+            for table in self.config.tables
+        }
 
     def remarks(self, table: Any) -> list[tuple[str, str]]:
         """Label and sentence of each note on a table's rows and each remark on the fits of their

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -124,17 +126,6 @@ def _section_text(section: Section) -> str:
     return "\n".join(part for part in parts if part)
 
 
-class Numbering:
-    """Numbers tables and figures in order of appearance: ``numbered("Table")`` is "Table 1"."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, int] = {}
-
-    def __call__(self, kind: str) -> str:
-        self._last[kind] = self._last.get(kind, 0) + 1
-        return f"{kind} {self._last[kind]}"
-
-
 def render(template: str, **values: Any) -> str:
     """Render a page from a template. The same values give the same text: it has no time stamps or
     random ids. A variable that the template needs but does not get is an error."""
@@ -146,8 +137,9 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["plain"] = _plain
+    numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(1))
     environment.globals |= {
-        "numbered": Numbering(),
+        "numbered": lambda kind: f"{kind} {next(numbers[kind])}",  # in order of appearance
         "colours": _colours(),
         "style": _source("style.css"),
         "script": Markup("\n").join(map(_source, ("rankings.js", "embedding_map.js", "script.js"))),

@@ -138,7 +138,6 @@ class Study:
         remarks: sentences, without full stop, on the collection (``Collection.remarks``) and on
             trained columns that learned nothing, or had little to learn from, see
             :func:`ltr_features.remarks.grouped_remarks`; shown with the verdict.
-        warnings: what a reader must know before relying on the numbers.
     """
 
     name: str
@@ -167,7 +166,6 @@ class Study:
     column_correlation: pd.DataFrame | None = None
     test: TestSettings = field(default_factory=TestSettings)
     remarks: Sequence[str] = ()
-    warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         names = [s.name for s in self.systems]
@@ -285,7 +283,7 @@ class Curve:
         name: what the lines belong to, e.g. the model.
         x_label: unit of the horizontal axis, e.g. "epoch".
         y_label: the quantity drawn, e.g. "margin ranking loss" (one unit for all series).
-        series: (x values, y values) of each line by label; finite numbers.
+        series: (x values, y values) of each line by label; one or more, finite numbers.
         best_x: x value at which the model was kept, or None.
         description: what is shown and how the stopping point was chosen.
         remark: something that the reader must know, or "".

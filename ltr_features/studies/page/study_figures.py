@@ -11,16 +11,13 @@ from typing import Any
 import pandas as pd
 
 from ltr_features.studies.config import NAME_BYTES, slug
-from ltr_features.studies.page.charts.correlation import correlation
+from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
-from ltr_features.studies.page.charts.gains import gains
-from ltr_features.studies.page.charts.importance import importance
-from ltr_features.studies.page.charts.scatter import scatter
+from ltr_features.studies.page.charts.queries import gains, scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
-from ltr_features.studies.page.table_parts import style_of
 from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
@@ -83,26 +80,23 @@ class ReportFigures:
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """All figures by file name: ``overview``; for each study ``STUDY-gains-SYSTEM-BASELINE``,
-        ``STUDY-scatter``, ``STUDY-precision-recall``, ``STUDY-learning-curve``,
-        ``STUDY-hard-queries``, ``STUDY-importance-SYSTEM`` and ``STUDY-correlation``;
-        for each model ``curve-NAME``; ``word-map``, ``document-map``."""
+        ``STUDY-importance-SYSTEM`` and ``STUDY-KIND`` for those of which there is one; for each
+        model ``curve-NAME``; ``word-map``, ``document-map``."""
         yield "overview", self.overview
         for figures in self.studies:
             name = slug(figures.study.name)
             for pair, drawing in figures.gains:
                 yield f"{name}-gains-{'-'.join(map(slug, pair))}", drawing
-            if figures.scatter is not None:
-                yield f"{name}-scatter", figures.scatter
-            if figures.recall is not None:
-                yield f"{name}-precision-recall", figures.recall
-            if figures.learning is not None:
-                yield f"{name}-learning-curve", figures.learning
-            if figures.hard is not None:
-                yield f"{name}-hard-queries", figures.hard
             for chart in figures.importance:
                 yield f"{name}-importance-{slug(chart.system)}", chart.drawing
-            if figures.correlation is not None:
-                yield f"{name}-correlation", figures.correlation.drawing
+            single = {
+                "scatter": figures.scatter,
+                "precision-recall": figures.recall,
+                "learning-curve": figures.learning,
+                "hard-queries": figures.hard,
+                "correlation": figures.correlation.drawing if figures.correlation else None,
+            }
+            yield from ((f"{name}-{kind}", one) for kind, one in single.items() if one is not None)
         for curve, drawing in self.curves:
             yield f"curve-{slug(curve.name)}", drawing
         for found, drawing in self.maps:
@@ -123,11 +117,10 @@ class ReportFigures:
 
 def report_figures(report: Report) -> ReportFigures:
     """All figures of a report; they are drawn only when written or shown."""
-    drawn = ((curve, curves(curve)) for curve in report.curves)
     return ReportFigures(
         _overview(report),
         [_study_figures(report, study) for study in report.studies],
-        [(curve, drawing) for curve, drawing in drawn if drawing is not None],
+        [(curve, curves(curve)) for curve in report.curves],
         [(found, embedding_map_chart(found)) for found in report.maps],
     )
 
@@ -254,7 +247,7 @@ def _hard(study: Study) -> Drawing | None:
 
 def _estimate(label: str, row: Mapping[str, Any] | pd.Series, key: str) -> Estimate:
     middle, low, high = (float(row[name]) for name in (key, "low", "high"))
-    return Estimate(label, middle, signed(middle), style_of(row, key), low, high)
+    return Estimate(label, middle, signed(middle), STYLES[outcome_of(row, key)], low, high)
 
 
 def _has_importance(system: SystemResult) -> bool:

@@ -25,11 +25,13 @@ from ltr_features.studies.page.tables import (
     wrapped,
 )
 from ltr_features.studies.page.verdicts import (
+    MARKS,
     detected,
     group_verdict,
     hard_query_verdict,
     marks_meaning,
     minus,
+    outcome_of,
     p_value,
     value,
     verdict,
@@ -53,7 +55,7 @@ def significance_marks(study: Study) -> dict[tuple[str, str], str]:
     marks: dict[tuple[str, str], str] = {}
     for row in study.comparisons.to_dict("records"):
         key = (str(row["system"]), str(row["measure"]))
-        sign = ("▲" if row["difference"] > 0 else "▼") if row["significant"] else ""
+        sign = MARKS[outcome_of(row)]
         marks[key] = marks.get(key, "") + (sign + letters[str(row["baseline"])] if sign else "")
     return marks
 
@@ -250,7 +252,6 @@ def study_text(study: Study) -> str:
         comparison_table(study).text(),
         wrapped(hard_query_verdict(study)),
         hard.text() if hard else "",
-        "\n".join(wrapped(f"! {w}") for w in study.warnings),
     ]
     return "\n\n".join(b for b in blocks if b)
 

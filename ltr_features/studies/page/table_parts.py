@@ -9,7 +9,7 @@ import pandas as pd
 
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
-from ltr_features.studies.page.verdicts import minus, percent, signed, value
+from ltr_features.studies.page.verdicts import STYLES, minus, outcome_of, percent, signed, value
 
 #: A row of a data frame; and a column: its heading and the function that makes its cells.
 Record: TypeAlias = Mapping[str, Any]
@@ -42,7 +42,7 @@ def difference(key: str, title: str, relative: str = "") -> Part:
     return title, lambda row: Cell(
         signed(row[key]),
         percent(row[relative]) if relative else "",
-        style_of(row, key),
+        STYLES[outcome_of(row, key)],
         strong=True,
     )
 
@@ -60,22 +60,14 @@ def interval(
         low, mean, high = (float(row[name]) for name in ("low", middle, "high"))
         span = (low / limit, mean / limit, high / limit) if limit > 0 else None
         noted = note and not pd.isna(row[note_key])
-        remark = note.format(row[note_key]) if noted else ""
-        return Cell(f"{signed(low)} to {signed(high)}", remark, style_of(row, middle), span=span)
+        remark, style = note.format(row[note_key]) if noted else "", STYLES[outcome_of(row, middle)]
+        return Cell(f"{signed(low)} to {signed(high)}", remark, style, span=span)
 
     return f"{study.test.confidence:.0%} interval", cell
 
 
 QUERIES = number("Queries", "n_queries", "{:,}".format)
 MEANS = number("Baseline", "baseline_mean", value), number("System", "system_mean", value)
-
-
-def style_of(row: Record, key: str) -> str:
-    """Colour of a row by its corrected test of the number ``key``; that of no significant
-    difference without one, as among many uncorrected tests some reach any level by chance."""
-    if not row.get("significant", False):
-        return "unsure"
-    return "gain" if row[key] > 0 else "loss"
 
 
 def two(x: float) -> str:

@@ -45,11 +45,12 @@ class Verdict:
     row: pd.Series
 
 
-def outcome_of(row: Mapping[str, Any] | pd.Series) -> Outcome:
-    """Outcome of one row of ``Study.comparisons``."""
-    if not row["significant"]:
+def outcome_of(row: Mapping[str, Any] | pd.Series, key: str = "difference") -> Outcome:
+    """Outcome of a row by its corrected test of the number ``key``; no significant difference
+    without one, as among many uncorrected tests some reach any level by chance."""
+    if not row.get("significant", False):
         return "no significant difference"
-    return "helps" if row["difference"] > 0 else "hurts"
+    return "helps" if row[key] > 0 else "hurts"
 
 
 def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:

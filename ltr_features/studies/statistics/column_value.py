@@ -35,29 +35,12 @@ def retrained_value(
         difference), ``low``, ``high``, ``p`` (the larger of ``p`` and ``p_refits`` of
         :func:`significance.compare`), ``p_corrected`` (over these rows), ``significant``.
     """
-    named = {name for pair in pairs for name in pair}
-    table = compare(
-        {n: per_query[n] for n in named},
-        pairs,
-        [measure],
-        settings,
-        groups=query_groups,
-        fits={n: frames for n, frames in (fits or {}).items() if n in named},
-    )
-    return pd.DataFrame(
-        {
-            "group": list(groups),
-            "kind": list(kinds),
-            "with": table["system_mean"],
-            "without": table["baseline_mean"],
-            "value": table["difference"],
-            "low": table["low"],
-            "high": table["high"],
-            "p": table[["p", "p_refits"]].max(axis=1),
-            "p_corrected": table["p_corrected"],
-            "significant": table["significant"],
-        }
-    )
+    table = compare(per_query, pairs, [measure], settings, groups=query_groups, fits=fits)
+    names = {"system_mean": "with", "baseline_mean": "without", "difference": "value"}
+    p = table[["p", "p_refits"]].max(axis=1)
+    found = table.rename(columns=names).assign(group=list(groups), kind=list(kinds), p=p)
+    of_tests = ["low", "high", "p", "p_corrected", "significant"]
+    return found[["group", "kind", *names.values(), *of_tests]]
 
 
 def shuffled_value(

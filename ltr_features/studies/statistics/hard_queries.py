@@ -5,29 +5,24 @@ itself scores below 0.5 in NDCG@20. Part of a low score is bad luck, which does 
 queries chosen in this way, a ranker of equal quality gains too (regression to the mean).
 
 The estimate here is therefore the gain on queries that a third ranking finds hard, one that is
-neither the baseline nor a judged system. It describes queries that are hard for that ranking. If
-the third ranking is related to the baseline more than to the system, as BM25 is to a ranker of
-word-counting columns, it shares some of the baseline's bad luck, and the system gains on these
-queries, and loses on the others, without being better; if it is related to the system more, the
-system loses in the same way. Each estimate therefore comes with the gain on the other queries, with
-the correlations of the third ranking's values with those of baseline and system, and with a test of
-whether the difference depends on the third ranking's values. Where it does, the gain on queries
-chosen by the mean of both tells how much of it remains.
+neither the baseline nor a judged system. A third ranking that is related to one of the two more, as
+BM25 is to a ranker of word-counting columns, shares some of its luck. Each estimate therefore comes
+with the gain on the other queries, with the correlations of the third ranking's values with those
+of baseline and system, and with a test of whether the difference depends on them; where it does,
+the gain on queries chosen by the mean of both, which are interchangeable under the null hypothesis,
+tells how much of it remains.
 
 Other ways to choose the queries are computed as well, to show how much the choice matters; none of
-them is the estimate:
-
-- by the baseline itself, the papers' rule; with a control (the baseline refitted), also the gain
-  net of what the same choice gives the control. The control shares columns, and so luck, with the
-  baseline: if it differs less from the baseline than the system does, part of the effect remains;
-- by the mean of system and baseline: the two are interchangeable under the null hypothesis, but the
-  judged runs influence the choice;
-- by further rankings, and by other rules.
+them is the estimate, see ``DEFINITIONS``. With a control (the baseline refitted), the choice by the
+baseline itself also has the gain net of what it gives the control, which shares columns, and so
+luck, with the baseline: if it differs less from the baseline than the system does, part of the
+effect of the choice remains.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -52,8 +47,6 @@ _UNRELATED: dict[str, object] = {
     "p_related": np.nan,
     "related": False,
 }
-#: Name, parameter, and function that returns which values are hard.
-_Rule: TypeAlias = tuple[str, float, Callable[[pd.Series, float], NDArray[np.bool_]]]
 
 DEFINITIONS = {
     "estimate": "the mean of system minus baseline over the queries that are hard for a third "
@@ -160,8 +153,10 @@ def hard_query_table(
     others = {n: _aligned(f"selector {n}", v, queries) for n, v in (selectors or {}).items()}
     ranked = {name: _aligned(f"system {name}", v, queries) for name, v in systems.items()}
     _check_selectors(others, {BASELINE: b, **ranked}, c)
-    rules: list[_Rule] = [(f"value < {t:g}", t, hard_by_threshold) for t in thresholds]
-    rules += [(f"lowest {q:.0%}", q, hard_by_quantile) for q in quantiles]
+    rules: list[tuple[str, Callable[[pd.Series], NDArray[np.bool_]]]] = [
+        (f"value < {t:g}", partial(hard_by_threshold, threshold=t)) for t in thresholds
+    ]
+    rules += [(f"lowest {q:.0%}", partial(hard_by_quantile, quantile=q)) for q in quantiles]
     estimate = (rules[0][0], next(iter(others))) if rules and others else None
     relations = {
         (chooser, system): _relation(v, b, s, settings, group_labels(queries, groups))
@@ -169,12 +164,12 @@ def hard_query_table(
         for system, s in ranked.items()
     }
     rows = []
-    for rule, parameter, choose in rules:
+    for rule, is_hard in rules:
         for chooser in (*others, BASELINE, BOTH):
             for system, s in ranked.items():
                 both = (_mean(b) + _mean(s)) / 2
                 values = both if chooser == BOTH else _mean({**others, BASELINE: b}[chooser])
-                hard = choose(values, parameter)
+                hard = is_hard(values)
                 row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
                 row |= {"estimate": (rule, chooser) == estimate}
                 compared = None if c is None or chooser != BASELINE else c[hard].to_numpy()

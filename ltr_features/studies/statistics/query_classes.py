@@ -77,12 +77,12 @@ def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
     return next((part for part in parts if isinstance(part, EntitySource)), None)
 
 
-def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
+def query_classes(properties: pd.DataFrame) -> pd.DataFrame:
     """The class of every query by every property.
 
     Args:
         properties: numbers; a row per query, a column per property. Each property gives up to
-            ``n_classes`` classes of about equally many queries, where queries of equal value stay
+            three classes of about equally many queries, where queries of equal value stay
             together; ``entities`` gives the classes none, one, and two or more.
 
     Returns:
@@ -97,7 +97,8 @@ def query_classes(properties: pd.DataFrame, n_classes: int = 3) -> pd.DataFrame:
             codes = np.searchsorted(edges, values, side="left")
             labels = {code: names[code] for code in np.unique(codes)}
         else:
-            codes = _classes(values, n_classes)
+            thirds = np.unique(np.quantile(values, [1 / 3, 2 / 3], method="inverted_cdf"))
+            codes = np.searchsorted(thirds, values, side="left")
             groups = {code: values[codes == code] for code in np.unique(codes)}
             labels = {code: _label(group, _short) for code, group in groups.items()}
             if len(set(labels.values())) < len(labels):
@@ -146,11 +147,6 @@ def query_class_table(
                 labels = group_labels(classes.index[chosen], groups)
                 rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
     return pd.DataFrame(rows)
-
-
-def _classes(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    edges = np.quantile(values, np.arange(1, n) / n, method="inverted_cdf")
-    return np.searchsorted(np.unique(edges), values, side="left")
 
 
 def _label(values: NDArray[np.float64], shown: Callable[[float], str]) -> str:

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from folders import unwrapped
 from scipy.stats import sem, t
 from small_studies import CLICKS, write_clicks
 
@@ -142,7 +143,7 @@ def test_estimates_are_compared_with_what_users_do(report):
 
 
 def test_a_gap_that_may_be_0_is_neither_denied_nor_shared_out(report):
-    text = " ".join((report / "tables.txt").read_text(encoding="utf-8").split())
+    text = unwrapped(report / "tables.txt")
     gap = r"the gap, \+0\.\d+ \(−0\.\d+ to \+0\.\d+\), may be 0"
     assert re.search(rf"at least 50% of the gap is closed: {gap}", text)
     assert re.search(r"400 0\.\d+ 0\.\d+ 0\.\d+ \+\S+ \(.*?\) \S+ \(.*?\) \S+ –", text)

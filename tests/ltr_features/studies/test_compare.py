@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from folders import different
+from folders import different, unwrapped
 from toys import refused, run
 
 from letor.column_names import write_rows
@@ -87,7 +87,7 @@ def summary(report: Path) -> pd.DataFrame:
 
 def told(report: Path) -> str:
     """The report as text, without line ends."""
-    return " ".join((report / "summary.txt").read_text("utf-8").split())
+    return unwrapped(report / "summary.txt")
 
 
 @pytest.mark.parametrize("suffix", ["run", "scores", "ranklib"])
@@ -158,7 +158,7 @@ def test_unjudged_queries_are_left_out_and_counted_missing_ones_count_0(files, t
     lacking = "good lacks 1 of 19 judged queries, which count 0"
     assert lacking in html.partition("<nav")[0]  # beside the verdict
     assert f"! {lacking}\n" in (report / "verdict.txt").read_text(encoding="utf-8")
-    verdict = " ".join((report / "verdict.txt").read_text(encoding="utf-8").split())
+    verdict = unwrapped(report / "verdict.txt")
     assert (
         "! 1 query of the runs without judgement left out; the first is 'q3' in bad "
         "(check its spelling)"
@@ -414,7 +414,7 @@ def test_queries_of_the_same_text_are_tested_as_one_unless_there_are_groups(file
     assert (summary(report)["n_groups"] == 16).all()
     same = "! 5 of 20 queries have the same text as another one, up to case and spaces: "
     assert f"{same}they are tested as one" in told(report)
-    assert "they are tested as one" in " ".join((report / "verdict.txt").read_text("utf-8").split())
+    assert "they are tested as one" in unwrapped(report / "verdict.txt")
     grouped = compared(files[0], tmp_path / "own", queries=texts, groups=groups_file(tmp_path))
     assert (summary(grouped)["n_groups"] == 5).all()
     assert f"{same}groups are given for them" in told(grouped)
@@ -440,7 +440,7 @@ def test_runs_on_different_queries_are_refused_or_the_verdict_says_so(files, tmp
     with pytest.raises(InputError, match=expected):
         compare_files(runs, tmp_path / "out", **options)
     report = compare_files([folder / "bad.run", *runs], tmp_path / "three", **options)
-    verdict = " ".join((report / "verdict.txt").read_text("utf-8").split())
+    verdict = unwrapped(report / "verdict.txt")
     first = "! two lacks 12 of 20 judged queries, which count 0: the verdict says more about these"
     assert f"{first} than about rankings; to compare rankings, leave" in verdict
     assert "one lacks 8 of 20 judged queries, which count 0 " in verdict + " "

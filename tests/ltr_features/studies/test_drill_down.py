@@ -19,9 +19,10 @@ def run_of(**queries: str) -> pd.DataFrame:
 def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> None:
     system = run_of(a="xyz", b="abcdefghijklm")
     baseline = run_of(a="zyx", b="mlkjihgfedcba")
-    labels = {"a": {"x": 2, "y": 0, "z": -2}, "b": {}, "c": {"x": 1}}
+    judged = [("a", "x", 2), ("a", "y", 0), ("a", "z", -2), ("c", "x", 1)]
+    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
     differences = pd.Series({"a": 0.1, "b": -0.5, "c": 0.0})
-    found = query_rankings(differences, [system, baseline], labels.__getitem__, str.upper)
+    found = query_rankings(differences, [system, baseline], qrels, str.upper)
     assert [one.query for one in found] == ["b", "a", "c"]
     assert [(d.document, d.before, d.after) for d in found[1].documents] == [
         ("x", 3, 1), ("y", 2, 2), ("z", 1, 3)
@@ -39,7 +40,8 @@ def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> Non
 
 def test_of_equal_scores_the_smaller_id_is_first_as_for_the_measures() -> None:
     tied = pd.DataFrame({"qid": ["a"] * 3, "docno": ["y", "z", "x"], "score": [1.0, 2.0, 1.0]})
-    [one] = query_rankings(pd.Series({"a": 0.0}), [tied, tied], lambda q: {}, lambda d: "")
+    none = pd.DataFrame(columns=["qid", "docno", "label"])
+    [one] = query_rankings(pd.Series({"a": 0.0}), [tied, tied], none, lambda d: "")
     assert [d.document for d in one.documents] == ["z", "x", "y"]
     assert one.moved == []
 

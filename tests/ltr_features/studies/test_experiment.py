@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dumps import topical_dump
-from folders import different, written
+from folders import different, unwrapped, written
 
 from letor.column_names import read_rows
 from letor.errors import InputError
@@ -108,8 +108,8 @@ def test_another_run_gives_the_same_bytes(small_run, one_of_each, tmp_path, memo
 
 def to_do(study: RankingStudy) -> list[str]:
     """The stages that a run would make."""
-    stages = ((s, study.runner.stages.look(s.name, s.inputs, code=s.code)) for s in study.stages())
-    return [stage.name for stage, found in stages if not found.reused]
+    look = study.runner.stages.look
+    return [stage.name for stage in study.stages() if not look(stage).reused]
 
 
 def some_parts(study):
@@ -350,7 +350,7 @@ def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
     assert (row["n_fits"], row["n_queries"], row["n_groups"]) == (2, 50, 25)
     alone = table[(table["system"] == "words+LSA") & (table["baseline"] == "words")]
     assert (alone["n_fits"] == 1).all()
-    summary = " ".join((report / "summary.txt").read_text("utf-8").split())
+    summary = unwrapped(report / "summary.txt")
     assert "The 50 queries belong to 25 groups" in summary
     values = pd.read_csv(report / "tables" / "per_query.csv")
     assert values["group"].nunique() == 25

@@ -197,7 +197,6 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
         query_texts={},
         facts={},
         hard_queries=None,
-        warnings=(),
     )
     page = render(Report("t", "", [bare]))
     assert Outline(page).open == []

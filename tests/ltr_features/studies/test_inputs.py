@@ -110,17 +110,14 @@ def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> Expe
 
 def keys(config: ExperimentConfig, data: str | Path = ".") -> dict[str, str]:
     experiment = RankingStudy(config, "out", data)
-    return {stage.name: experiment.key(stage) for stage in experiment.stages()}
+    return {stage.name: stage.key for stage in experiment.stages()}
 
 
 def stale(config: ExperimentConfig) -> set[str]:
     """The stages that a run would make."""
     experiment = RankingStudy(config, "out", ".")
-    looked = (
-        (stage, experiment.runner.stages.look(stage.name, stage.inputs, code=stage.code))
-        for stage in experiment.stages()
-    )
-    return {stage.name for stage, found in looked if not found.reused}
+    look = experiment.runner.stages.look
+    return {stage.name for stage in experiment.stages() if not look(stage).reused}
 
 
 def spoil(path: Path) -> None:
@@ -234,7 +231,7 @@ def test_the_installed_excerpt_is_known_by_its_content(here, monkeypatch):
     """Columns name it, and no file."""
     dump = here / "excerpt.xml"
     dump.write_bytes(b"some content")
-    monkeypatch.setattr("ltr_features.studies.kinds.path_options.excerpt_path", lambda: dump)
+    monkeypatch.setattr("ltr_features.studies.kinds.sections.excerpt_path", lambda: dump)
     options = {"family": "w2v-entity", "options": {"dump": "wikipedia-excerpt"}}
     (here / "set").mkdir()
     collection, _ = write_saved(here / "set")

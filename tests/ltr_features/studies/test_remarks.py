@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from folders import unwrapped
 
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
@@ -104,7 +105,7 @@ def test_rows_carry_remarks_and_distance(run):
 
 def test_the_verdict_says_it_once(run):
     folder = run.folder / "report"
-    summary = " ".join((folder / "summary.txt").read_text(encoding="utf-8").split())
+    summary = unwrapped(folder / "summary.txt")
     page = (folder / "report.html").read_text(encoding="utf-8")
     sentence = f"Column mine, [^:]*: {KEPT}"
     assert len(re.findall(sentence, summary)) == 1

@@ -8,7 +8,8 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.progress import TIMES, Reporter
-from ltr_features.studies.runner import Planned, StageRunner
+from ltr_features.studies.runner import StageRunner
+from ltr_features.studies.stages import Planned
 
 
 def planned(name, calls, inputs=None):

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ltr_base.parallel import side_by_side
 from ltr_features.studies.progress import Reporter
-from ltr_features.studies.runner import Planned
+from ltr_features.studies.stages import Planned
 from ltr_features.studies.study import Study
 
 WAIT = 60  # seconds, of tests that have failed

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.stages import NOTE, Stages
+from ltr_features.studies.stages import NOTE, Planned, StageResult, Stages
+
+
+def run(
+    folder: Path, name: str, inputs: dict[str, Any], make: Callable[[Path], None], **options: Any
+) -> StageResult:
+    """Run a stage as a new process does."""
+    return Stages(folder).run(Planned(name, inputs, make, **options))
 
 
 def writer(text: str, calls: list[str]):
@@ -20,11 +30,11 @@ def writer(text: str, calls: list[str]):
 
 def test_reused_while_inputs_are_equal_and_said_why_not(tmp_path):
     calls: list[str] = []
-    first = Stages(tmp_path).run("a/b", {"x": 1}, writer("one", calls))
-    again = Stages(tmp_path).run("a/b", {"x": 1}, writer("two", calls))
+    first = run(tmp_path, "a/b", {"x": 1}, writer("one", calls))
+    again = run(tmp_path, "a/b", {"x": 1}, writer("two", calls))
     assert (first.reused, first.reason, again.reused) == (False, "not made yet", True)
     assert first.key == again.key
-    changed = Stages(tmp_path).run("a/b", {"x": 2, "y": 0}, writer("three", calls))
+    changed = run(tmp_path, "a/b", {"x": 2, "y": 0}, writer("three", calls))
     assert changed.reason == "changed: x, y"
     assert changed.key != first.key
     assert calls == ["one", "three"]
@@ -34,12 +44,12 @@ def test_reused_while_inputs_are_equal_and_said_why_not(tmp_path):
 @pytest.mark.parametrize("damage", [os.unlink, lambda path: path.write_text("")])
 def test_lost_or_cut_files_are_made_again(tmp_path, damage):
     calls: list[str] = []
-    Stages(tmp_path).run("x", {}, writer("whole", calls))
+    run(tmp_path, "x", {}, writer("whole", calls))
     damage(tmp_path / "x" / "x.txt")
-    again = Stages(tmp_path).run("x", {}, writer("whole", calls))
+    again = run(tmp_path, "x", {}, writer("whole", calls))
     assert again.reason == "its files have changed"
     assert (tmp_path / "x" / "x.txt").read_text() == "whole"
-    assert Stages(tmp_path).run("x", {}, writer("whole", calls)).reused
+    assert run(tmp_path, "x", {}, writer("whole", calls)).reused
 
 
 def test_a_failed_stage_leaves_nothing(tmp_path):
@@ -48,10 +58,10 @@ def test_a_failed_stage_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Stages(tmp_path).run("out", {}, fail)
+        run(tmp_path, "out", {}, fail)
     assert list(tmp_path.iterdir()) == []
     calls: list[str] = []
-    assert Stages(tmp_path).run("out", {}, writer("x", calls)).reason == "not made yet"
+    assert run(tmp_path, "out", {}, writer("x", calls)).reason == "not made yet"
 
 
 def test_a_resumable_stage_goes_on_with_the_same_inputs_only(tmp_path):
@@ -65,10 +75,10 @@ def test_a_resumable_stage_goes_on_with_the_same_inputs_only(tmp_path):
 
     seen: list[list[str]] = []
     with pytest.raises(KeyboardInterrupt):
-        Stages(tmp_path).run("models", {"x": 1}, interrupted, resumable=True)
-    result = Stages(tmp_path).run("models", {"x": 1}, finish, resumable=True)
+        run(tmp_path, "models", {"x": 1}, interrupted, resumable=True)
+    result = run(tmp_path, "models", {"x": 1}, finish, resumable=True)
     assert (result.reused, result.reason) == (False, "interrupted")
-    Stages(tmp_path).run("models", {"x": 2}, finish, resumable=True)
+    run(tmp_path, "models", {"x": 2}, finish, resumable=True)
     assert seen == [["first"], []]  # other inputs: nothing of the former run is left
 
 
@@ -83,27 +93,27 @@ def test_old_outputs_never_pass_for_those_of_new_inputs(tmp_path, monkeypatch):
     def interrupted(path, **kwargs):
         raise KeyboardInterrupt
 
-    Stages(tmp_path).run("models", {"x": 1}, old, resumable=True)
+    run(tmp_path, "models", {"x": 1}, old, resumable=True)
     with monkeypatch.context() as patch:
         patch.setattr("ltr_features.studies.stages.shutil.rmtree", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            Stages(tmp_path).run("models", {"x": 2}, new, resumable=True)
-    again = Stages(tmp_path).run("models", {"x": 2}, new, resumable=True)
+            run(tmp_path, "models", {"x": 2}, new, resumable=True)
+    again = run(tmp_path, "models", {"x": 2}, new, resumable=True)
     assert (again.path / "model").read_text() == "new"
 
 
 @pytest.mark.parametrize("resumable", [False, True])
 def test_what_others_made_is_not_touched(tmp_path, resumable):
     with pytest.raises(ZeroDivisionError):
-        Stages(tmp_path).run("report", {}, lambda path: 1 / 0, resumable=False)
+        run(tmp_path, "report", {}, lambda path: 1 / 0, resumable=False)
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "mine").write_text("precious")
     for attempt in (
-        lambda stages: stages.check(["report"]),
-        lambda stages: stages.run("report", {}, writer("x", []), resumable=resumable),
+        lambda: Stages(tmp_path).check(["report"]),
+        lambda: run(tmp_path, "report", {}, writer("x", []), resumable=resumable),
     ):
         with pytest.raises(InputError, match="was not made by this program"):
-            attempt(Stages(tmp_path))
+            attempt()
     assert (tmp_path / "report" / "mine").read_text() == "precious"
 
 
@@ -128,8 +138,8 @@ def test_folders_that_cannot_be_written_are_named(tmp_path):
 
 def test_a_damaged_note_means_made_again(tmp_path):
     calls: list[str] = []
-    Stages(tmp_path).run("x", {}, writer("one", calls))
+    run(tmp_path, "x", {}, writer("one", calls))
     for damaged in ("{", "{}", "[]"):
         (tmp_path / "x" / NOTE).write_text(damaged)
-        Stages(tmp_path).run("x", {}, writer(damaged, calls))
+        run(tmp_path, "x", {}, writer(damaged, calls))
     assert calls == ["one", "{", "{}", "[]"]

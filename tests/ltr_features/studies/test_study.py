@@ -16,8 +16,7 @@ from ltr_features.studies import stages
 from ltr_features.studies.config import Section, read_config
 from ltr_features.studies.page import pages
 from ltr_features.studies.progress import TIMES
-from ltr_features.studies.runner import Planned
-from ltr_features.studies.stages import NOTE, code_digest
+from ltr_features.studies.stages import NOTE, Planned, code_digest
 from ltr_features.studies.study import Contents, Study
 
 

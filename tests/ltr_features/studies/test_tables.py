@@ -129,7 +129,7 @@ def test_tables_of_grouped_and_refitted_systems_say_so(make_report: Callable[...
     assert "spread" in alone[0]
 
 
-def test_report_text_has_verdicts_warnings_and_each_definition_once(
+def test_report_text_has_verdicts_remarks_and_each_definition_once(
     make_report: Callable[..., Report],
 ) -> None:
     report = make_report()
@@ -139,7 +139,7 @@ def test_report_text_has_verdicts_warnings_and_each_definition_once(
     assert text.count("gain 2^label - 1") == 2  # NDCG@10 and NDCG@20
     assert text.count("A document with label 1 or more is relevant") == 1
     for study in report.studies:
-        assert f"! {study.warnings[0]}" in text
+        assert f"! {study.remarks[0]}." in text
 
 
 def test_one_table_as_text_and_as_latex() -> None:

@@ -1,1 +1,1 @@
-"""Charts of a page, one module for each kind."""
+"""Charts of a page."""

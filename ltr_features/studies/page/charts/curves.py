@@ -25,11 +25,9 @@ POINTS = 10
 """Lines with at most this many points also show the points as dots."""
 
 
-def curves(curve: Curve) -> Drawing | None:
-    """Lines, and the x value at which the model was kept, if any; None if there are no points."""
-    series = {label: s for label, s in curve.series.items() if len(s[0])}
-    if not series:
-        return None
+def curves(curve: Curve) -> Drawing:
+    """Lines, and the x value at which the model was kept, if any."""
+    series = curve.series
     top = 22.0 + 15.0 * len(series)
     height = top + 190.0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from folders import unwrapped
 from scipy.stats import permutation_test
 from scipy.stats import t as t_distribution
 from small_studies import CLICKTHROUGH, write_clickthrough
@@ -21,7 +21,7 @@ from ltr_features.studies.kinds import clickthrough
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.clickthrough_report import outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import NDCG, make_task
-from ltr_features.studies.run import find_experiment, run_file
+from ltr_features.studies.run import run_file
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_test_queries_of_one_group_are_tested_together(data):
     text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
     (data / "x.toml").write_text(text)
     folder = run_it(data)
-    text = " ".join((folder / "tables.txt").read_text().split())
+    text = unwrapped(folder / "tables.txt")
     assert "groups of test queries: 4" in text
     assert len(re.findall(r"design effect [0-9.]+", text)) == 2
     values = [
@@ -117,12 +117,12 @@ def test_queries_of_one_text_are_dealt_and_tested_together(data):
         assert not task.taught.any()
         assert not {*np.array(texts)[task.half == 0]} & {*np.array(texts)[task.half == 1]}
         assert len({*zip(texts, task.group.tolist(), strict=True)}) == len({*texts})
-    text = " ".join((run_it(data) / "tables.txt").read_text().split())
+    text = unwrapped(run_it(data) / "tables.txt")
     assert "groups of test queries: 6" in text
 
 
 def verdict(data):
-    return " ".join((run_it(data) / "verdict.txt").read_text().split())
+    return unwrapped(run_it(data) / "verdict.txt")
 
 
 def test_the_verdict_warns_of_test_queries_that_were_taught(data):
@@ -218,7 +218,7 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
     freedom = total**2 / (of_queries**2 / (len(d) - 1) + of_fits**2 / 2)
     p = 2 * t_distribution.sf(abs(d.mean()) / np.sqrt(total), freedom)
     p = max(p, permutation_test((d,), np.sum, permutation_type="samples").pvalue)
-    text = " ".join((folder / "tables.txt").read_text().split())
+    text = unwrapped(folder / "tables.txt")
     assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
     shown = f"{rows.loc['PR', 'NDCG@3']:.3f} ({rows.loc['PR', 'NDCG@3 spread']:.3f})"
     assert shown in text
@@ -291,25 +291,3 @@ def test_bad_files_are_refused(tmp_path, old, new, message):
     path.write_text(CLICKTHROUGH.replace(old, new))
     with pytest.raises(InputError, match=message):
         read_config(path, ClickthroughConfig)
-
-
-@pytest.mark.parametrize("name", ["clickthrough_table1", "clickthrough_table2"])
-def test_installed_experiments_are_complete(name):
-    path = find_experiment(name)
-    config = read_config(path, ClickthroughConfig)
-    rows = [row for row in config.tables[0].rows if row.paper]
-    assert len(rows) == {"clickthrough_table1": 11, "clickthrough_table2": 9}[name]
-    assert tomllib.loads(path.read_text(encoding="utf-8"))["kind"] == "clickthrough"
-
-
-def test_every_file_is_known_by_its_content(data, capsys):
-    run_it(data)
-    folder = data / "data" / "small"
-    for file in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
-        content = (folder / file).read_text()
-        (folder / file).write_text(content.replace("1", "2", 1))
-        run_file(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
-        assert "0 cached, 8 to do" in capsys.readouterr().out
-        (folder / file).write_text(content)
-    run_file(data / "x.toml", data=data / "data", out=data / "out", dry_run=True)
-    assert "8 cached, 0 to do" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from folders import written
+from folders import unwrapped, written
 from scipy.stats import sem, ttest_1samp
 from small_studies import LETOR, write_letor
 
@@ -75,7 +75,7 @@ def test_standard_errors_are_those_of_the_mean_over_queries(folder):
     errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
     found = errors.loc[("three", "AdaRank"), "NDCG@5"]
     assert found == pytest.approx(sem(mine["NDCG@5"]), abs=1e-6)
-    assert "Every system was fitted once" in " ".join((folder / "tables.txt").read_text().split())
+    assert "Every system was fitted once" in unwrapped(folder / "tables.txt")
 
 
 def test_page_has_means_references_and_what_was_expected(folder):
@@ -155,14 +155,14 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     errors = pd.read_csv(folder / "errors.csv").set_index(["scheme", "ranker"])
     expected = group_error(values["AdaRank"], (values.index // 20).tolist())[0].item()
     assert errors.loc[("three", "AdaRank"), "MAP"] == pytest.approx(expected, abs=1e-6)
-    verdict = " ".join((folder / "verdict.txt").read_text().split())
+    verdict = unwrapped(folder / "verdict.txt")
     # S2 and S3 make one group; only the third fold, of S3 and S4, tests the other part of it
     assert "! official folds: 6 of 24 test queries belong to a group that was also" in verdict
     means = d.groupby(d.index // 20).mean()
     assert row["p_t"] == pytest.approx(ttest_1samp(means, 0).pvalue, abs=1e-4)
     assert "Design effect" in (folder / "tables.txt").read_text()
     said = "Fisher's randomisation test by 3 groups of queries, two-sided, all 8 sign patterns; p"
-    assert said in " ".join((folder / "tables.txt").read_text().split())
+    assert said in unwrapped(folder / "tables.txt")
     assert "over this table's 1 comparison." in (folder / "tables.tex").read_text()
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")
@@ -221,7 +221,7 @@ def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
     means = pd.read_csv(folder / "means.csv").set_index("ranker")
     assert means.loc["given and mine", "NDCG@10"] > 0.99
     assert means.loc["given", "NDCG@10"] < 0.98
-    verdict = " ".join((folder / "verdict.txt").read_text().split())
+    verdict = unwrapped(folder / "verdict.txt")
     assert re.search(r"NDCG@10: given and mine \(\+0\.\d+\) significantly better", verdict)
     assert "! given columns (mine): if their source saw judgements of the test queries" in verdict
     page = (folder / "tables.txt").read_text()
@@ -249,7 +249,7 @@ def test_runs_of_the_test_queries_are_kept(joined, tmp_path):
 
 def test_equal_scores_are_told(joined, tmp_path):
     folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
-    text = " ".join((folder / "tables.txt").read_text().split())
+    text = unwrapped(folder / "tables.txt")
     assert "ties: gives equal scores to documents of different grades" in text
     assert "given: gives equal" not in text
     assert "ties, fold 1, 2, 3, 4: learned nothing" in text
@@ -343,8 +343,8 @@ grid = {}
     with (tmp_path / "study.toml").open("a") as file:
         file.write("[[rankers]]\nlabel = 'four'\nranker = 'coordinate-ascent'\ngrid = {}\n")
     report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
-    assert told in " ".join((report / "verdict.txt").read_text().split())
-    assert told[2:] in " ".join((report / "report.html").read_text().split())
+    assert told in unwrapped(report / "verdict.txt")
+    assert told[2:] in unwrapped(report / "report.html")
 
 
 def test_the_rows_of_a_file_are_dealt_into_folds(tmp_path):
@@ -369,39 +369,41 @@ grid = {}
     assert values["fold"].nunique() == 3
 
 
-def test_too_few_queries_for_any_significance_are_told(tmp_path):
-    home = tmp_path / "one"
-    home.mkdir()
-    for part, queries in (("train", "abcdefgh"), ("vali", "ij"), ("test", "kl")):
-        lines = (f"{y} qid:{q} 1:{y} 2:{1 - y}\n" for q in queries for y in (0, 1))
-        (home / f"{part}.txt").write_text("".join(lines))
+def one_fold(folder, rows, measures="", **parts):
+    """The file of a study of two rankers, r1 and r2, which see a column each, on one fold.
+
+    Args:
+        rows: label and two values, of each query. parts: letters, the queries of each part.
+    """
+    (folder / "one").mkdir()
+    for part, queries in parts.items():
+        lines = (f"{y} qid:{q} 1:{one} 2:{two}\n" for q in queries for y, one, two in rows)
+        (folder / "one" / f"{part}.txt").write_text("".join(lines))
     ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
     text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
-    (tmp_path / "few.toml").write_text(f"kind = 'letor'\ntitle = 'Few'\nfolder = 'one'\n{text}")
-    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
-    verdict = " ".join((report / "verdict.txt").read_text().split())
+    file = folder / "one.toml"
+    file.write_text(f"kind = 'letor'\ntitle = 'T'\nfolder = 'one'\n{measures}{text}")
+    return file
+
+
+def test_too_few_queries_for_any_significance_are_told(tmp_path):
+    rows = ((0, 0, 1), (1, 1, 0))
+    file = one_fold(tmp_path, rows, train="abcdefgh", vali="ij", test="kl")
+    report = run_file(file, data=tmp_path, out=tmp_path / "out")
+    verdict = unwrapped(report / "verdict.txt")
     assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
-    (home / "test.txt").write_text("".join(f"{y} qid:k 1:{y} 2:{1 - y}\n" for y in (0, 1)))
-    report = run_file(tmp_path / "few.toml", data=tmp_path, out=tmp_path / "out")
+    (tmp_path / "one/test.txt").write_text("0 qid:k 1:0 2:1\n1 qid:k 1:1 2:0\n")
+    report = run_file(file, data=tmp_path, out=tmp_path / "out")
     assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
 
 
 def test_what_other_measures_find_is_in_the_answer(tmp_path):
     """Column 1 puts a relevant document first, and the other one last; column 2 both first."""
-    home = tmp_path / "one"
-    home.mkdir()
-    for part, queries in (("train", "abcd"), ("vali", "ef"), ("test", "ghijklmnop")):
-        rows = ((2, 3, 3), (1, 0, 2), (0, 2, 1), (0, 1, 0))
-        lines = (f"{y} qid:{q} 1:{one} 2:{two}\n" for q in queries for y, one, two in rows)
-        (home / f"{part}.txt").write_text("".join(lines))
-    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
-    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
+    rows = ((2, 3, 3), (1, 0, 2), (0, 2, 1), (0, 1, 0))
     measures = "[measures]\n'NDCG@1' = 'ndcg@1'\nMAP = 'map'\n'P@2' = 'p@2'\n"
-    (tmp_path / "x.toml").write_text(
-        f"kind = 'letor'\ntitle = 'T'\nfolder = 'one'\n{measures}{text}"
-    )
-    report = run_file(tmp_path / "x.toml", data=tmp_path, out=tmp_path / "out")
-    verdict = " ".join((report / "verdict.txt").read_text().split())
+    file = one_fold(tmp_path, rows, measures, train="abcd", vali="ef", test="ghijklmnop")
+    report = run_file(file, data=tmp_path, out=tmp_path / "out")
+    verdict = unwrapped(report / "verdict.txt")
     assert verdict.startswith(
         "Official folds, NDCG@1: no ranker differs significantly from r1. MAP: r2 (+0.2500) "
         "significantly better than r1. P@2: r2 (+0.5000) significantly better than r1. NDCG@1"

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from folders import unwrapped
 from scipy.stats import sem, ttest_1samp
 from small_studies import MATCHING
 
@@ -122,7 +123,7 @@ def test_the_verdict_warns_of_words_that_training_does_not_have(tmp_path, space,
     toml = tmp_path / "small.toml"
     toml.write_text(LANGUAGES.format(bigrams=bigrams), "utf-8")
     report = run_file(toml, data=tmp_path, out=tmp_path / "out", threads=1)
-    verdict = " ".join((report / "verdict.txt").read_text("utf-8").split())
+    verdict = unwrapped(report / "verdict.txt")
     said = f"Task 'mates': {unknown} of the words of test queries are in no training query, so that"
     assert (said in verdict) if unknown else ("Task" not in verdict)
     assert "of test documents" not in verdict
@@ -194,7 +195,7 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_
     assert row["map_spread"] == pytest.approx(np.std(fits, ddof=1))
     assert row["map_spread"] > 0
     for name in ("tables.txt", "report.html"):
-        shown = " ".join((report / name).read_text(encoding="utf-8").split())
+        shown = unwrapped(report / name)
         assert f"±{row['map_error']:.3f} ({row['map_spread']:.3f})" in shown
         assert "were fitted 3 times with different seeds" in shown
 
@@ -227,19 +228,7 @@ def test_the_page_is_one_file_with_tables_and_figures(finished):
     assert "https://" not in page
 
 
-def test_an_interrupted_run_makes_only_what_is_missing(finished):
-    data, toml, out, _report = finished
-    before = made(out)
-    [missing] = [path for path in before if "cross-language" in str(path)]
-    measures = json.loads(missing.read_text())["measures"]
-    missing.unlink()
-    run_file(toml, data=data, out=out, threads=1)
-    after = made(out)
-    assert {path for path in before if before[path] != after[path]} == {missing}
-    assert json.loads(missing.read_text())["measures"] == measures
-
-
-def test_every_file_is_known_by_its_content(finished, tmp_path, capsys):
+def test_a_file_counts_for_what_is_made_of_it(finished, tmp_path, capsys):
     """Articles count for the tasks, rows and curves on links, sentences for the others."""
     data, toml, out, _ = finished
     copied = tmp_path / "data"

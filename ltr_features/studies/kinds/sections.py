@@ -1,14 +1,21 @@
-"""Typed sections of an experiment's TOML file for the collection, text, columns and rankers."""
+"""Sections of experiment files that several kinds share, and the files that their options name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.columns.registry import family_class, get_family
+from ltr_features.entities.of_dump import EXCERPT_NAME
+from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.studies.config import Section
+from ltr_features.studies.identity import Digests
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import Terms
@@ -60,6 +67,16 @@ class FamilyConfig(Section):
     family: str
     options: dict[str, Any] = Field({})
 
+    def made(self, data: Path) -> ColumnFamily:
+        """The family; paths are relative to the data folder."""
+        kind = family_class(self.family)
+        return get_family(self.family, **with_paths(kind, self.options, data))
+
+    def content(self, data: Path, digests: Digests) -> dict[str, Any]:
+        """The options by name of the family, see :func:`with_content`."""
+        kind = family_class(self.family)
+        return {self.family: with_content(kind, self.options, data, digests)}
+
 
 class ModelConfig(Section):
     """The column of a trained model, see :class:`ltr_features.columns.learned.LearnedColumn`.
@@ -106,3 +123,47 @@ class RankerConfig(Section):
     name: str
     ranker: str
     params: dict[str, Any] = Field({})
+
+
+def path_options(made: Callable[..., Any]) -> set[str]:
+    """The parameters of a source or family that are paths."""
+    return {
+        name
+        for name, parameter in inspect.signature(made).parameters.items()
+        if "Path" in str(parameter.annotation)
+    }
+
+
+def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path) -> dict[str, Any]:
+    """The options with paths resolved against the data folder (absolute ones stay). Values of other
+    options, such as word vectors, are resolved too if they name a file in that folder."""
+    return _with_files(made, options, data, str)
+
+
+def with_content(
+    made: Callable[..., Any], options: Mapping[str, Any], data: Path, digests: Digests
+) -> dict[str, Any]:
+    """The options with the identity of each file or folder in place of its path, as inputs of a
+    stage, which do not depend on the spelling of paths."""
+    return _with_files(made, options, data, digests.identity)
+
+
+def _with_files(
+    made: Callable[..., Any],
+    options: Mapping[str, Any],
+    data: Path,
+    put: Callable[[Path], Any],
+) -> dict[str, Any]:
+    paths = path_options(made)
+
+    def replaced(name: str, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [replaced(name, v) for v in value]
+        if isinstance(value, Mapping):
+            return {key: replaced(name, v) for key, v in value.items()}
+        if name == "dump" and value == EXCERPT_NAME:
+            return put(excerpt_path())
+        is_path = isinstance(value, str) and (name in paths or (data / value).is_file())
+        return put(data / value) if is_path else value
+
+    return {name: replaced(name, value) for name, value in options.items()}
