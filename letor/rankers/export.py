@@ -68,7 +68,7 @@ def of_plain_trees(ranker: Ranker) -> LambdaMART:
         raise InputError(
             f"the ranker was trained with normalise={ranker.normalise!r}, which an engine cannot "
             "do, as it scores each document by itself; train one with normalise='none' and measure "
-            "what that costs (rank measure)"
+            "what that costs (ltr-features measure)"
         )
     return ranker
 

@@ -173,11 +173,14 @@ class _Table:
     def rows(self) -> RankingData:
         """All rows, those of a query together."""
         features = [name for name in self.features if self.holds_numbers.get(name, True)]
-        if not features or not self._of_roles["query"]:
-            raise InputError(f"{self.path}: no {'rows' if features else 'column of numbers'}")
-        if self.first_word:
-            shown = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
-            _left_out(self.path, "as the first value is not a number, such as 7.25", shown)
+        words = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
+        if not self._of_roles["query"]:
+            raise InputError(f"{self.path}: no rows")
+        if not features:
+            found = f"; the first values of others are {listed(words, 20)}" if words else ""
+            raise InputError(f"{self.path}: no column of numbers, such as 7.25{found}")
+        if words:
+            _left_out(self.path, "as the first value is not a number, such as 7.25", words)
         whole = {role: pa.chunked_array(parts) for role, parts in self._of_roles.items()}
         table = pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
         ids, query = distinct(whole["query"].to_pylist())

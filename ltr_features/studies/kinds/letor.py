@@ -173,7 +173,8 @@ class LetorStudy(Study):
         again = f".refit-{fit}" if fit else ""
         name = f"{slug(place['scheme'])}{again}/fold{place['fold']}/{slug(ranker.label)}"
         return Planned(
-            f"rankers/{name}", inputs, make, f"{ranker.ranker}, {n_trials} trials", ranker.label,
+            f"rankers/{name}", inputs, make, f"{ranker.ranker}, {counted(n_trials, 'trial')}",
+            ranker.label,
             n_trials, title=name, code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
         )  # fmt: skip
 
