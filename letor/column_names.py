@@ -3,7 +3,6 @@ its columns, and judged documents and queries without rows."""
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from letor.compression import COMPRESSED, text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
-from letor.files import atomic_path, check_output, read_json
+from letor.files import atomic_path, check_output, read_json, write_json
 from letor.missing import Missing
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import names_path, read_letor
@@ -158,7 +157,7 @@ def _read_side_file(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
 def _write_side_file(columns: list[dict[str, Any]], missing: Missing | None, path: Path) -> None:
     content = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
     with atomic_path(path) as partial:
-        partial.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+        write_json(partial, content)
 
 
 def is_letor(path: Path) -> bool:

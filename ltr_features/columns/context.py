@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, read_json, write_json
 from ltr_base.former import FormerName
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
@@ -243,7 +242,7 @@ def make_workspace(
             counted = workers.counted(documents, analyzer) if workers else None
             index = TermIndex.build(collection, analyzer, threads=threads, counted=counted)
         index.save(partial / "index")
-        (partial / _MARK).write_text(json.dumps({"version": _VERSION}) + "\n", encoding="utf-8")
+        write_json(partial / _MARK, {"version": _VERSION})
         write_digests(partial)
     return folder
 

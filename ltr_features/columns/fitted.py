@@ -3,7 +3,6 @@ whose judgements it was trained on."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection as IdCollection
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, read_json, write_json
 from ltr_base.names import listed
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
@@ -164,7 +163,7 @@ def save_fitted(
         notes["remarks"] = column.remarks
     column.model.save(path)
     with atomic_path(notes_path(path)) as partial:
-        partial.write_text(json.dumps(notes, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(partial, notes)
 
 
 def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> FittedColumn:

@@ -121,6 +121,12 @@ class LearnedColumn:
         """An unfitted model."""
         return self.kind(**self.all_params)
 
+    def filled(self, **params: Any) -> LearnedColumn:
+        """The same with these parameters of the model where it has them and none is given."""
+        known = self.kind.default_params()
+        usual = {name: value for name, value in params.items() if name in known}
+        return dataclasses.replace(self, params={**usual, **self.params})
+
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LearnedColumn:
         """The recipe stored in a file. Files that predate the choice of terms use words, and call

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -286,7 +285,5 @@ def recipes_of(
         check_names(given, keys, f"--recipe {name}", "setting")
         check_values(LearnedColumn, given, f"--recipe {name}")
         column = LearnedColumn(name, model, by_model.get(name, {}), **given)
-        if "seed" in inspect.signature(column.kind).parameters:
-            column = replace(column, params={"seed": seed, **column.params})
-        recipes.append(column)
+        recipes.append(column.filled(seed=seed))
     return recipes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from letor.errors import InputError
+from letor.files import write_json
 from ltr_base.names import counted
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
         **columns_to_json(build.families, build.recipes),
     }
     with atomic_path(build.out / SETTINGS) as partial:
-        partial.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_json(partial, found)
 
 
 def read_settings(folder: Path, threads: int | None) -> Build:

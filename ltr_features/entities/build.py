@@ -18,7 +18,6 @@ Rules:
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 
 from letor.digests import write_digests
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced
+from letor.files import atomic_path, check_replaced, write_json
 from ltr_features.cluster import Cluster, connected
 from ltr_features.entities.digest import digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, look_up
@@ -109,7 +108,7 @@ def build_knowledge_base(
         header = {"version": VERSION, "source": dump.name, "sizes": sizes, "facts": facts}
         if withhold_query_sections:
             header["withheld"] = WITHHELD
-        (unfinished / MARK).write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+        write_json(unfinished / MARK, header)
         write_digests(unfinished)
     return facts
 

@@ -3,7 +3,6 @@ are measured, kept in the output folder, and used to estimate those of later sta
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from letor.files import atomic_path, saved_json
+from letor.files import atomic_path, saved_json, write_json
 
 #: File of an output folder with the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
@@ -65,7 +64,7 @@ class StageTimes:
             return
         every = {name: asdict(entry) for name, entry in (self._earlier | self._now).items()}
         with atomic_path(self._path) as partial:
-            partial.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
+            write_json(partial, every)
 
     @property
     def mean(self) -> float | None:

@@ -3,7 +3,6 @@ debiased, for several numbers of sessions, compared with those trained on labels
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from letor.files import write_json
 from letor.folds import Fold
 from ltr_features.studies.config import slug
 from ltr_features.studies.identity import files_within
@@ -85,7 +85,7 @@ class ClicksStudy(Study):
             learner = self._learners.learner(name, fold, seed)
             values, facts = simulate_fold(self.config, learner, seed)
             values.to_csv(folder / "per_query.csv", float_format="%.17g")
-            (folder / "clicks.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            write_json(folder / "clicks.json", facts)
 
         sizes = ", ".join(f"{n:,}" for n in self.config.sessions)
         return Planned(

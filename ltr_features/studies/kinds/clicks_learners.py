@@ -206,9 +206,7 @@ class MatchingLearners(Learners):
 
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
         described = next(model for model in self._section.models if model.name == name)
-        recipe = LearnedColumn(**described.model_dump())
-        if "seed" in recipe.kind.default_params():
-            recipe = replace(recipe, params={"seed": seed, **recipe.params})
+        recipe = LearnedColumn(**described.model_dump()).filled(seed=seed)
         train, valid, test = fold.split(self.rows)
         return MatchingLearner(self.context, recipe, concatenate([train, valid]), test)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from letor.errors import InputError
+from letor.files import write_json
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
@@ -87,7 +88,7 @@ class ClickthroughStudy(TaskStudy):
             model.save(folder / "model")
             fit = {"evaluations": _evaluations(model), "remarks": model.remarks}
             for file, found in (("fit.json", fit), ("times.json", {"seconds": seconds})):
-                (folder / file).write_text(json.dumps(found), encoding="utf-8")
+                write_json(folder / file, found)
 
         path = f"models/{slug(name)}/{row.model}-{digest.hexdigest()[:10]}"
         return Planned(
@@ -107,7 +108,7 @@ class ClickthroughStudy(TaskStudy):
             task = self.task(name)
             values, weights = ranked(model, task, row.mixed, config)
             values.to_csv(folder / "per_query.csv", index=False)
-            (folder / "weights.json").write_text(json.dumps(weights), encoding="utf-8")
+            write_json(folder / "weights.json", weights)
 
         path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"
         return Planned(

@@ -3,7 +3,6 @@ a fitted model, with weights for each half of the test queries tuned on the othe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.files import read_json
+from letor.files import read_json, write_json
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
@@ -104,7 +103,7 @@ class Task:
             "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
         }  # fmt: skip
         for name, found in (("texts", texts), ("facts", self.facts())):
-            (folder / f"{name}.json").write_text(json.dumps(found), encoding="utf-8")
+            write_json(folder / f"{name}.json", found)
 
     @classmethod
     def load(cls, folder: Path) -> Task:

@@ -7,7 +7,6 @@ tells what columns are worth that others made (the family ``scores``).
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -26,6 +25,7 @@ from letor.column_names import read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate
+from letor.files import write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
 from letor.folds import Fold, has_relevant, k_fold, queries_of_trained_groups
 from letor.lint_labels import ordered_as_labels
@@ -303,4 +303,4 @@ def _train(
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
     for file, found in (("result.json", result), ("times.json", times)):
-        (folder / file).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_json(folder / file, found)

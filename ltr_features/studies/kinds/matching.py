@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from letor.files import write_json
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import matching_tasks
 from ltr_features.studies.kinds.matching_config import (
@@ -116,7 +117,7 @@ class MatchingStudy(TaskStudy):
                 self.make_task(config), curves.model, params, curves.epochs, curves.n_queries,
                 threads=self.threads,
             )  # fmt: skip
-            (folder / "curve.json").write_text(json.dumps(points, indent=1), encoding="utf-8")
+            write_json(folder / "curve.json", points)
 
         return Planned(
             f"curves/{share:g}-{rank}", inputs, make, f"{curves.epochs} epochs", "curve", share,

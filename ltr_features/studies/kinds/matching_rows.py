@@ -3,7 +3,6 @@ loss on triples, MAP and P@10, with standard errors."""
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.files import write_json
 from ltr_features.studies.kinds.matching_tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
@@ -64,7 +64,7 @@ def make_row(
     }
     times = {"trials": seconds, "ranking": time.perf_counter() - start}
     for file, content in (("result.json", result), ("times.json", times)):
-        (folder / file).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_json(folder / file, content)
     pd.DataFrame(
         {
             "query": found.queries,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError
+from letor.files import write_json
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
@@ -68,8 +68,7 @@ class Task:
         }
         arrays: dict[str, Any] = {k: v for k, v in vars(self).items() if type(v) is np.ndarray}
         np.savez(folder / "rows.npz", **pairs | arrays)
-        facts = json.dumps(self.facts(), indent=1)
-        (folder / "facts.json").write_text(facts + "\n", encoding="utf-8")
+        write_json(folder / "facts.json", self.facts())
 
     @classmethod
     def load(cls, folder: Path) -> Task:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.files import write_json
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.parquet import read_parquet
 from letor.writing import check_ids
@@ -189,7 +189,7 @@ class Preparation(Study):
                 "recall": {name: recall.mean for name, recall in recalls.items()},
                 "remarks": found.remarks(self.collection),
             }
-            (path / "candidates.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
+            write_json(path / "candidates.json", facts)
 
         settings = {
             name: with_paths(source_kind(name, options), options, self.data)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +13,7 @@ import numpy as np
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
-from letor.files import read_json, save_array
+from letor.files import read_json, save_array, write_json
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.rankers.registry import get_ranker
@@ -183,12 +181,8 @@ class RankingStages(Preparation):
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
         """The recipe of a model's column in a split. Models that learn from documents alone are the
         same in every fit."""
-        recipe = model.recipe
-        accepted = inspect.signature(recipe.kind).parameters
-        run = {"seed": self.config.seed, "threads": self.threads}
-        params = {**{k: v for k, v in run.items() if k in accepted}, **recipe.params}
-        params = refitted(recipe.kind, params, split.fit)
-        return replace(recipe, params=params)
+        recipe = model.recipe.filled(seed=self.config.seed, threads=self.threads)
+        return replace(recipe, params=refitted(recipe.kind, recipe.params, split.fit))
 
     def trained_column(self, split: SplitConfig, model: ModelConfig, folder: Path) -> TrainedColumn:
         """The models of a column and a split, saved in the folder."""
@@ -251,7 +245,7 @@ class RankingStages(Preparation):
             for fold in self.learned(split, model, folder):
                 save_array(path / f"{fold.fold.name}.npy", fold.values[:, 0])
                 facts[fold.fold.name] = fold.provenance[model.name]
-            (path / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+            write_json(path / "facts.json", facts)
 
         inputs = {
             "columns": self.columns_stage.key,
