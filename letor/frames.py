@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError, LetorWarning
 from letor.kernels.numbers import EXACT_IN_FLOAT32
+from letor.string_array import StringArray
 from ltr_base.names import counted, listed, repeated
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
@@ -55,7 +56,7 @@ def frame_rows(
     ids = table[qid]
     if ids.null_count:
         raise InputError(f"column {qid!r}: no query id in {counted(ids.null_count, 'row')}")
-    queries = id_texts(ids.to_pylist(), f"column {qid!r}")
+    queries = id_texts(ids, f"column {qid!r}")
     _check_adjacent(queries, qid)
     y = _numbers(table[label], label)
     if np.isnan(y).any():
@@ -65,10 +66,7 @@ def frame_rows(
             f"column {label!r}: no label in {counted(n, 'row')} (row {row}, query {queries[row]}); "
             "leave them out, or give unjudged documents 0"
         )
-    documents = None
-    if docno in names:
-        given_ids = ["" if d is None else d for d in table[docno].to_pylist()]
-        documents = np.array(id_texts(given_ids, f"column {docno!r}"), object)
+    documents = document_texts(table[docno], f"column {docno!r}") if docno in names else None
     return FrameRows(_matrix(table, given), y, queries, list(given), documents)
 
 
@@ -84,6 +82,9 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     if isinstance(X, pd.DataFrame) or hasattr(X, "__arrow_c_stream__"):
         table = arrow_table(X)
         return _matrix(table, table.column_names), table.column_names
+    if hasattr(X, "toarray") or hasattr(X, "collect"):
+        advice = "X.toarray(), with 0 for what it lacks" if hasattr(X, "toarray") else "X.collect()"
+        raise InputError(f"X must be rows of numbers, it is a {type(X).__name__}: give {advice}")
     try:
         values = np.ma.filled(X.astype(np.float32), np.nan) if np.ma.isMA(X) else np.asarray(X)
         if values.dtype.kind not in "biufO":
@@ -119,9 +120,16 @@ def check_same_index(given: Mapping[str, Any]) -> None:
             )
 
 
-def check_row_order(name: str, values: Any, n: int) -> None:
+def check_row_order(name: str, values: Any, n: int, names: Sequence[str] = ()) -> None:
     """Raise InputError if a pandas object, which is put beside n rows by position, has another
-    index than 0, 1, ..., n - 1."""
+    index than 0, 1, ..., n - 1, or a frame, whose columns get the names, has them in another
+    order."""
+    own = [str(column) for column in getattr(values, "columns", ())]
+    if set(own) & set(names) and own != list(names):
+        raise InputError(
+            f"{name} have the columns {listed(own, 5)}, which are not the names in their order: "
+            f"give {name}[names]"
+        )
     if not isinstance(values, pd.DataFrame | pd.Series):
         return
     if (row := _first_difference(pd.RangeIndex(n), values.index)) is not None:
@@ -143,21 +151,25 @@ def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], l
     """(float32 [n], [n]): the label and the query id of each row.
 
     Raises:
-        InputError: labels are not numbers, a query id is missing, or the lengths differ.
+        InputError: labels are not numbers, a query id is missing, or there is not one per row.
     """
+    _check_one_per_row("y", y, n)
+    _check_one_per_row("qid", qid, n)
     if np.ma.is_masked(y):
         raise InputError("the labels y have masked values: each row needs a label")
     try:
         labels = np.asarray(y, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"the labels y must be numbers: {error}") from None
-    queries = np.empty(len(qid), dtype=object)
-    queries[:] = list(qid)
-    if len(queries) != n:
-        raise InputError(f"qid has {len(queries)} entries for {n} rows")
-    if pd.isna(queries).any():
-        raise InputError(f"qid: row {int(np.argmax(pd.isna(queries)))} has no query id")
-    return labels, id_texts(queries, "qid")
+    return labels, id_texts(qid, "qid")
+
+
+def _check_one_per_row(name: str, values: Any, n: int) -> None:
+    """Raise InputError unless the values are a list, array or series of one for each of n rows."""
+    shape = getattr(values, "shape", (len(values),) if hasattr(values, "__len__") else None)
+    if shape is None or tuple(shape) != (n,):
+        found = f"is {values!r:.80}" if shape is None else f"has shape {tuple(shape)}"
+        raise InputError(f"{name} {found}, must be a list, array or series of one per row, ({n},)")
 
 
 def id_texts(ids: Iterable[Any], what: str) -> list[str]:
@@ -165,17 +177,48 @@ def id_texts(ids: Iterable[Any], what: str) -> list[str]:
     without an id, are written as integers are: 100.0 as "100".
 
     Raises:
-        InputError: a float is not a whole number; the message calls the ids ``what``.
+        InputError: an id is missing or a list, or a float that is not whole, or so large that it
+            may stand for several; the message calls the ids ``what``.
     """
-    return [_id_text(given, row, what) for row, given in enumerate(ids)]
+    return [_id_text(given, row, what) for row, given in enumerate(_items(ids))]
+
+
+def document_texts(ids: Any, what: str) -> Any:
+    """Document ids as texts, object [n], ``""`` where there is none, see :func:`id_texts`; string
+    arrays and None are returned as they are."""
+    if ids is None or isinstance(ids, StringArray):
+        return ids
+    return np.array(id_texts(["" if is_missing(i) else i for i in _items(ids)], what), dtype=object)
+
+
+def _items(values: Any) -> Iterable[Any]:
+    """The values one by one, as objects of Python or numpy."""
+    kind = getattr(values, "type", None)
+    if kind is not None and pa.types.is_floating(kind) and kind != pa.float64():
+        values = values.to_numpy()  # Python has but one kind of float
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
+
+
+def is_missing(given: Any) -> bool:
+    """Whether an id is None, NaN, NA or NaT."""
+    return given is None or given is pd.NA or given is pd.NaT or given != given
 
 
 def _id_text(given: Any, row: int, what: str) -> str:
-    if not isinstance(given, float | np.floating):
+    if is_missing(given):
+        raise InputError(f"{what}: row {row} has no id")
+    if isinstance(given, bytes):
+        return given.decode()
+    if not isinstance(given, float | np.floating | list | np.ndarray):
         return str(given)
-    if not given.is_integer():
+    if isinstance(given, list | np.ndarray) or not given.is_integer():
         raise InputError(
             f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
+        )
+    if abs(given) >= 2 / np.finfo(np.asarray(given).dtype).eps:
+        raise InputError(
+            f"{what}: row {row} has {int(given)}, a rounded number, which may stand for several "
+            "ids: read or merge them as integers (Int64 of pandas) or texts"
         )
     return str(int(given))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from letor.errors import InputError
+from letor.errors import InputError, described
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
 from ltr_features.commands import (
@@ -120,6 +120,8 @@ def _message(error: Exception) -> str | None:
         return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
     if isinstance(error, InputError):
         return str(error)
+    if notes := getattr(error, "__notes__", ()):  # of letor.errors.naming
+        return f"{', '.join(notes)}: {described(error)} (--debug shows where)"
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         return (
             "there is too little memory, or no room for another thread; raise the limit "

@@ -21,7 +21,7 @@ from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
-from ltr_features.columns.base import ColumnFamily, check_distinct
+from ltr_features.columns.base import ColumnFamily, check_distinct, check_families
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.learned import LearnedColumn
@@ -143,8 +143,7 @@ class FeatureBuilder(FittedBuilder):
                 compute its columns for this collection.
         """
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
-        for family in self.families:
-            family.check(context)
+        check_families(self.families, context)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
         wanted = list(known) if train_queries is None else list(train_queries)
         unknown = [query for query in wanted if query not in known]

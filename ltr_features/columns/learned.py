@@ -66,6 +66,13 @@ class LearnedColumn:
     terms: Terms = "words"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, str) and not isinstance(
+            getattr(self.kind, "name", None), str
+        ):
+            raise InputError(
+                f"column {self.name!r}: {self.kind.__name__} has no name: set it in the class, "
+                "name = '...'"
+            )
         if isinstance(self.model, MatchingModel):
             self._take(self.model)
         # Parameters of a grid may be numpy's numbers, which JSON does not know.

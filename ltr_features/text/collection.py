@@ -21,7 +21,7 @@ from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of, n_reversed
+from ltr_features.text.id_rows import ids_of, keep_integers, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -34,7 +34,7 @@ _SEARCHED, _MUCH_HTML = 1_000, 0.05
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Relevance judgements as three parallel arrays.
+    """Relevance judgements as three parallel arrays, which cannot be changed.
 
     Attributes:
         query: int64 [n], row of the query in ``Collection.query_ids``.
@@ -50,8 +50,7 @@ class Judgements:
     grade: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        for name in ("query", "document", "grade"):
-            _check_integers(f"judgements.{name}", getattr(self, name), len(self))
+        keep_integers(self, "judgements")
 
     def __len__(self) -> int:
         return len(self.grade)
@@ -64,10 +63,18 @@ class Judgements:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept)."""
+    """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept), in
+    arrays that cannot be changed.
+
+    Raises:
+        InputError: these are not integer arrays, or they differ in length.
+    """
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        keep_integers(self, "links")
 
     def __len__(self) -> int:
         return len(self.source)
@@ -75,21 +82,21 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """(query, document) pairs, in any order, as two parallel arrays.
+    """(query, document) pairs, in any order, as two parallel arrays, which cannot be changed.
 
     Attributes:
         query: int64 [n], row of the query in ``Collection.query_ids``.
         document: int64 [n], row of the document in ``Collection.document_ids``.
+
+    Raises:
+        InputError: these are not integer arrays, or they differ in length.
     """
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if len(self.query) != len(self.document):
-            raise InputError(
-                f"pairs: {len(self.query)} query rows for {len(self.document)} document rows"
-            )
+        keep_integers(self, "pairs")
 
     def __len__(self) -> int:
         return len(self.query)
@@ -381,17 +388,6 @@ def _by_position(values: Any) -> Any:
     """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
     first of a filtered or sorted frame. Sequences and None unchanged."""
     return values if values is None or isinstance(values, Sequence) else list(values)
-
-
-def _check_integers(name: str, values: object, n: int) -> None:
-    """Raise InputError unless ``values`` is an array of n integers."""
-    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
-        kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-        raise InputError(
-            f"{name} must be an int64 array, got {kind}; np.array(..., dtype=np.int64)"
-        )
-    if values.shape != (n,):
-        raise InputError(f"{name} has shape {values.shape}, but there are {n} grades")
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.arrays import read_only
 from ltr_features.text.arrow_texts import StoredTexts
 
 #: Finds the rows of ids, int64; -1 for unknown ids.
@@ -85,3 +86,22 @@ def known_rows(
 def examples(ids: Sequence[str]) -> str:
     """The first few ids, for messages."""
     return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")
+
+
+def keep_integers(given: object, what: str) -> None:
+    """Keep arrays of integers as int64, in which products of rows do not overflow, and read-only.
+
+    Raises:
+        InputError: one is something else, or they differ in length.
+    """
+    n = None
+    for name, values in vars(given).items():
+        if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
+            kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+            raise InputError(
+                f"{what}.{name} must be an int64 array, got {kind}; np.array(..., dtype=np.int64)"
+            )
+        n = len(values) if n is None else n
+        if values.shape != (n,):
+            raise InputError(f"{what}.{name} has shape {values.shape}, must be ({n},)")
+        object.__setattr__(given, name, read_only(values.astype(np.int64, copy=False)))

@@ -701,7 +701,7 @@ def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, f
     [
         (([0], [1], [1]), "judgements.query must be an int64 array, got list"),
         ((np.zeros(1), np.zeros(1), np.zeros(1)), "must be an int64 array, got float64"),
-        ((np.zeros(2, int), np.zeros(1, int), np.zeros(1, int)), r"query has shape \(2,\)"),
+        ((np.zeros(2, int), np.zeros(1, int), np.zeros(1, int)), r"shape \(1,\), must be \(2,\)"),
     ],
 )
 def test_judgements_are_arrays_of_whole_numbers(parts, message):
