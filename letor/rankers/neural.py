@@ -60,7 +60,7 @@ class _NetworkRanker(ArrayRanker):
     def _layers(self) -> list[int]:
         if np.ndim(self.hidden) == 0 and self.hidden == 0:
             return []
-        return np.atleast_1d(self.hidden).tolist()  # type: ignore[no-any-return]
+        return np.atleast_1d(self.hidden).tolist()
 
     @abstractmethod
     def _targets(self, train: RankingData) -> NDArray[np.float64]:

@@ -160,15 +160,15 @@ class ColumnFamily(ABC):
 
 
 def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-    """The columns of the pairs by ``family.compute``, checked: float32 [len(pairs), len(columns)],
-    finite. Other errors of the family are noted to come from it.
+    """The columns of the pairs by ``family.compute``, which sees no judgements, checked: float32
+    [len(pairs), len(columns)], finite. Other errors of the family are noted to come from it.
 
     Raises:
         InputError: the family returns something else.
     """
     what = f"column family {family.name!r}"
     with naming(what):
-        values = family.compute(context, pairs)
+        values = family.compute(context.unjudged, pairs)
     shape = (len(pairs), len(family.columns))
     if not isinstance(values, np.ndarray) or values.dtype != np.float32 or values.shape != shape:
         found = type(values).__name__
@@ -218,7 +218,7 @@ def check_families(families: Iterable[ColumnFamily], context: ColumnContext) -> 
     family are noted to come from it."""
     for family in families:
         with naming(f"column family {family.name!r}"):
-            family.check(context)
+            family.check(context.unjudged)
 
 
 def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -155,6 +156,16 @@ class ColumnContext:
         """The context that statistics, vocabularies, vectors and links are learned from: this one,
         or for added documents the one that they were added to."""
         return self if self.base is None else self.base
+
+    @cached_property
+    def unjudged(self) -> ColumnContext:
+        """This context without judgements, as families see it: none can give a label away."""
+        if not len(self.collection.judgements):
+            return self
+        other = copy(self)
+        object.__setattr__(other, "collection", self.collection.without_judgements())
+        object.__setattr__(other, "base", self.base and self.base.unjudged)
+        return other
 
     def of_added(self, collection: Collection) -> ColumnContext:
         """The context of documents that are added to these. Their columns are those that they

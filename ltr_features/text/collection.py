@@ -194,6 +194,12 @@ class Collection:
             _check_rows("links.source", self.links.source, len(self.document_ids))
             _check_rows("links.target", self.links.target, len(self.document_ids))
 
+    def without_judgements(self) -> Collection:
+        """The same documents and queries."""
+        other = copy(self)
+        object.__setattr__(other, "judgements", Judgements(*np.zeros((3, 0), np.int64)))
+        return other
+
     def with_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Collection:
         """The same documents with other queries, which have no judgements. The cost does not
         depend on the number of documents.
@@ -204,12 +210,10 @@ class Collection:
         Raises:
             InputError: the ids are not distinct, or not as many as the texts.
         """
-        other = copy(self)
-        none = np.zeros(0, dtype=np.int64)
+        other = self.without_judgements()
         for name, value in {
             "query_texts": list(texts),
             "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
-            "judgements": Judgements(none, none, none),
             "query_sources": None,
             "query_groups": None,
             "query_times": None,

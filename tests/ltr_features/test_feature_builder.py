@@ -668,6 +668,22 @@ def test_a_model_scores_no_documents_of_other_words():
         fitted.compute(other.context_, pairs)
 
 
+def test_other_things_than_folds_candidates_and_models_are_named(builder, collection):
+    for folds in (5, k_fold(collection.query_ids, 3, seed=0)[0]):
+        for call in (builder.folds, FeatureBuilder().fit):
+            with pytest.raises(InputError, match="folds must be a list of folds, as k_fold makes"):
+                call(collection, folds=folds)
+    with pytest.raises(InputError, match="folds: give one or more"):
+        builder.folds(collection, [])
+    with pytest.raises(InputError, match="candidates must be sources with their options"):
+        FeatureBuilder(candidates=["bm25"])
+    for model in (None, dict, {"rank": 5}):
+        with pytest.raises(InputError, match="column 'x': model must be the name of a model, or"):
+            LearnedColumn("x", model)
+    with pytest.raises(InputError, match=r"params must be parameters by name, .*, got \['rank'\]"):
+        LearnedColumn("x", "ssi", ["rank"])
+
+
 def test_wrong_arguments_are_named(builder, pipeline, collection):
     with pytest.raises(InputError, match="families must be a list of names"):
         FeatureBuilder("vsm")

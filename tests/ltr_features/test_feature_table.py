@@ -269,7 +269,6 @@ def test_errors_of_a_family_name_it(hook, monkeypatch):
     [
         lambda context, pairs: pairs.query.sort(),
         lambda context, pairs: pairs.document.fill(0),
-        lambda context, pairs: context.collection.judgements.grade.fill(0),
     ],
 )
 def test_families_cannot_change_the_rows_or_labels_of_all(change, monkeypatch):
@@ -277,6 +276,16 @@ def test_families_cannot_change_the_rows_or_labels_of_all(change, monkeypatch):
     monkeypatch.setattr(Mine, "compute", lambda self, *given: change(*given))
     with pytest.raises(ValueError, match="read-only"):
         build_columns(context, pairs, [Mine(None)])
+
+
+def test_families_see_no_judgements(monkeypatch):
+    def labels(self, context, pairs):
+        return grades(context.collection, pairs).astype(np.float32)[:, None]
+
+    context, pairs = context_of(topical()), Pairs(np.array([2, 0]), np.array([5, 44]))
+    monkeypatch.setattr(Mine, "compute", labels)
+    data = build_columns(context, pairs, [Mine(None)])
+    assert (data.y.tolist(), data.column("vsm").tolist()) == ([1, 1], [0, 0])
 
 
 def test_small_integers_do_not_overflow():
