@@ -23,6 +23,8 @@ from ltr_base.names import counted, listed, repeated
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
+#: The least whole number, for kinds of floats, that may be a rounded one.
+_WHOLE = {np.float16: 2**11, np.float32: 2**24}
 
 
 class FrameRows(NamedTuple):
@@ -188,7 +190,9 @@ def document_texts(ids: Any, what: str) -> Any:
     arrays and None are returned as they are."""
     if ids is None or isinstance(ids, StringArray):
         return ids
-    return np.array(id_texts(["" if is_missing(i) else i for i in _items(ids)], what), dtype=object)
+    return np.array(
+        id_texts(["" if _is_missing(i) else i for i in _items(ids)], what), dtype=object
+    )
 
 
 def _items(values: Any) -> Iterable[Any]:
@@ -199,13 +203,17 @@ def _items(values: Any) -> Iterable[Any]:
     return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
-def is_missing(given: Any) -> bool:
+def _is_missing(given: Any) -> bool:
     """Whether an id is None, NaN, NA or NaT."""
+    if isinstance(given, str | list | np.ndarray):
+        return False
     return given is None or given is pd.NA or given is pd.NaT or given != given
 
 
 def _id_text(given: Any, row: int, what: str) -> str:
-    if is_missing(given):
+    if isinstance(given, str | int | np.integer):
+        return str(given)
+    if _is_missing(given):
         raise InputError(f"{what}: row {row} has no id")
     if isinstance(given, bytes):
         return given.decode()
@@ -215,7 +223,7 @@ def _id_text(given: Any, row: int, what: str) -> str:
         raise InputError(
             f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
         )
-    if abs(given) >= 2 / np.finfo(np.asarray(given).dtype).eps:
+    if abs(given) >= _WHOLE.get(type(given), 2**53):
         raise InputError(
             f"{what}: row {row} has {int(given)}, a rounded number, which may stand for several "
             "ids: read or merge them as integers (Int64 of pandas) or texts"

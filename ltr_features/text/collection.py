@@ -16,12 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from letor.checked_arrays import as_array
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of, keep_integers, n_reversed
+from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -153,10 +154,12 @@ class Collection:
         return f"<Collection {self.name!r}: {sizes}, {judged}>"
 
     def __post_init__(self) -> None:
-        fields = {name: _by_position(values) for name, values in self.fields.items()}
+        fields = {name: by_position(values) for name, values in self.fields.items()}
         object.__setattr__(self, "fields", fields)
         for name in ("document_ids", "query_ids", "query_texts", "query_groups"):
-            object.__setattr__(self, name, _by_position(getattr(self, name)))
+            object.__setattr__(self, name, by_position(getattr(self, name)))
+        for name, dtype in (("query_sources", np.int64), ("query_times", np.float64)):
+            object.__setattr__(self, name, as_array(name, getattr(self, name), dtype))
         unknown = sorted(set(self.fields) - set(FIELDS))
         if unknown:
             raise InputError(
@@ -196,8 +199,13 @@ class Collection:
 
     def without_judgements(self) -> Collection:
         """The same documents and queries."""
+        return self._with(judgements=Judgements(*np.zeros((3, 0), np.int64)))
+
+    def _with(self, **values: Any) -> Collection:
+        """A copy with other attributes, which are not checked."""
         other = copy(self)
-        object.__setattr__(other, "judgements", Judgements(*np.zeros((3, 0), np.int64)))
+        for name, value in values.items():
+            object.__setattr__(other, name, value)
         return other
 
     def with_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Collection:
@@ -210,15 +218,13 @@ class Collection:
         Raises:
             InputError: the ids are not distinct, or not as many as the texts.
         """
-        other = self.without_judgements()
-        for name, value in {
-            "query_texts": list(texts),
-            "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
-            "query_sources": None,
-            "query_groups": None,
-            "query_times": None,
-        }.items():
-            object.__setattr__(other, name, value)
+        other = self.without_judgements()._with(
+            query_texts=list(texts),
+            query_ids=[str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
+            query_sources=None,
+            query_groups=None,
+            query_times=None,
+        )
         other._check_queries()
         return other
 
@@ -233,9 +239,7 @@ class Collection:
         for name in ("query_sources", "query_groups", "query_times"):
             of_all = getattr(self, name)
             values[name] = None if of_all is None else of_all[first:last]
-        for name, value in values.items():
-            object.__setattr__(other, name, value)
-        return other
+        return other._with(**values)
 
     def _check_queries(self) -> None:
         if len(self.query_ids) != len(self.query_texts):
@@ -386,12 +390,6 @@ def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:
     return (
         f"{n:,} of {len(code):,} queries have the same text as another one, up to case and spaces"
     )
-
-
-def _by_position(values: Any) -> Any:
-    """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
-    first of a filtered or sorted frame. Sequences and None unchanged."""
-    return values if values is None or isinstance(values, Sequence) else list(values)
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,3 +105,9 @@ def keep_integers(given: object, what: str) -> None:
         if values.shape != (n,):
             raise InputError(f"{what}.{name} has shape {values.shape}, must be ({n},)")
         object.__setattr__(given, name, read_only(values.astype(np.int64, copy=False)))
+
+
+def by_position(values: Any) -> Any:
+    """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
+    first of a filtered or sorted frame. Sequences and None unchanged."""
+    return values if values is None or isinstance(values, Sequence) else list(values)
