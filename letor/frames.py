@@ -23,8 +23,9 @@ from ltr_base.names import counted, listed, repeated
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
-#: The least whole number, for kinds of floats, that may be a rounded one.
-_WHOLE = {np.float16: 2**11, np.float32: 2**24}
+#: The least whole number of further kinds of floats that may be a rounded one.
+_WHOLE: dict[Any, int] = {np.float16: 2**11, np.float32: 2**24}
+_PLAIN, _FLOATS, _LISTS = (str, int, np.integer), (float, np.floating), (list, np.ndarray)
 
 
 class FrameRows(NamedTuple):
@@ -200,30 +201,33 @@ def _items(values: Any) -> Iterable[Any]:
     kind = getattr(values, "type", None)
     if kind is not None and pa.types.is_floating(kind) and kind != pa.float64():
         values = values.to_numpy()  # Python has but one kind of float
-    return values.to_pylist() if hasattr(values, "to_pylist") else values
+    if hasattr(values, "to_pylist"):
+        return values.to_pylist()
+    of_python = hasattr(values, "tolist") and values.dtype not in (*_WHOLE,)
+    return values.tolist() if of_python else values
 
 
 def _is_missing(given: Any) -> bool:
     """Whether an id is None, NaN, NA or NaT."""
-    if isinstance(given, str | list | np.ndarray):
+    if isinstance(given, _PLAIN + _LISTS):
         return False
     return given is None or given is pd.NA or given is pd.NaT or given != given
 
 
 def _id_text(given: Any, row: int, what: str) -> str:
-    if isinstance(given, str | int | np.integer):
+    if isinstance(given, _PLAIN):
         return str(given)
     if _is_missing(given):
         raise InputError(f"{what}: row {row} has no id")
     if isinstance(given, bytes):
         return given.decode()
-    if not isinstance(given, float | np.floating | list | np.ndarray):
+    if not isinstance(given, _FLOATS) and not isinstance(given, _LISTS):
         return str(given)
-    if isinstance(given, list | np.ndarray) or not given.is_integer():
+    if isinstance(given, _LISTS) or not given.is_integer():
         raise InputError(
             f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
         )
-    if abs(given) >= _WHOLE.get(type(given), 2**53):
+    if abs(int(given)) >= _WHOLE.get(type(given), 2**53):
         raise InputError(
             f"{what}: row {row} has {int(given)}, a rounded number, which may stand for several "
             "ids: read or merge them as integers (Int64 of pandas) or texts"
