@@ -118,19 +118,18 @@ class RankingData:
             kwargs: further attributes of the class, such as ``document_ids``, [n].
 
         Warns:
-            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+            LetorWarning: whole numbers beyond 2^24 are rounded, or a query has a document twice.
 
         Raises:
             InputError: values are not numbers or infinite, a query id is missing, the lengths
                 differ, or pandas objects differ in their index.
         """
-        from letor.frames import check_same_index, document_texts, labels_and_queries, matrix
+        from letor.frames import check_same_index, labels_and_ids, matrix
 
         check_same_index({"X": X, "y": y, "qid": qid, **kwargs})
-        if "document_ids" in kwargs:
-            kwargs["document_ids"] = document_texts(kwargs["document_ids"], "document_ids")
         values, names = matrix(X)
-        labels, queries = labels_and_queries(y, qid, len(values))
+        given = kwargs.get("document_ids")
+        labels, queries, kwargs["document_ids"] = labels_and_ids(y, qid, given, len(values))
         ids, index = distinct(queries)
         names = names or [str(j + 1) for j in range(values.shape[1])]
         if column_names is not None:
@@ -158,7 +157,7 @@ class RankingData:
                 missing values.
 
         Warns:
-            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+            LetorWarning: whole numbers beyond 2^24 are rounded, or a query has a document twice.
 
         Raises:
             InputError: a column is missing, named twice or not numeric, a label is missing, or the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError, LetorWarning
+from letor.ids import document_texts, id_texts
 from letor.kernels.numbers import EXACT_IN_FLOAT32
-from letor.string_array import StringArray
 from ltr_base.names import counted, listed, repeated
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
-#: The least whole number of further kinds of floats that may be a rounded one.
-_WHOLE: dict[Any, int] = {np.float16: 2**11, np.float32: 2**24}
-_PLAIN, _FLOATS, _LISTS = (str, int, np.integer), (float, np.floating), (list, np.ndarray)
 
 
 class FrameRows(NamedTuple):
@@ -70,6 +67,7 @@ def frame_rows(
             "leave them out, or give unjudged documents 0"
         )
     documents = document_texts(table[docno], f"column {docno!r}") if docno in names else None
+    _warn_if_repeated(queries, documents)
     return FrameRows(_matrix(table, given), y, queries, list(given), documents)
 
 
@@ -150,8 +148,11 @@ def _first_difference(one: pd.Index, other: pd.Index) -> int | None:
     return next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
-def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], list[str]]:
-    """(float32 [n], [n]): the label and the query id of each row.
+def labels_and_ids(
+    y: Any, qid: Any, document_ids: Any, n: int
+) -> tuple[NDArray[np.float32], list[str], Any]:
+    """(float32 [n], [n], [n] or None): the label, the query id and the document id of each row; see
+    :func:`_warn_if_repeated`.
 
     Raises:
         InputError: labels are not numbers, a query id is missing, or there is not one per row.
@@ -164,7 +165,27 @@ def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], l
         labels = np.asarray(y, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"the labels y must be numbers: {error}") from None
-    return labels, id_texts(qid, "qid")
+    queries, documents = id_texts(qid, "qid"), document_texts(document_ids, "document_ids")
+    _warn_if_repeated(queries, documents)
+    return labels, queries, documents
+
+
+def _warn_if_repeated(queries: Sequence[str], documents: Any) -> None:
+    """Warn, on behalf of the caller's caller's caller, if a query has a document in several rows,
+    as a merge of tables may leave them. Rows without a document id are different documents."""
+    if documents is None or len(documents) != len(queries):
+        return
+    pairs = pd.DataFrame({"query": queries, "document": [*documents]}, dtype=object)
+    again = pairs.duplicated().to_numpy() & (pairs["document"] != "").to_numpy()
+    if again.any():
+        first = int(np.argmax(again))
+        warnings.warn(
+            f"{counted(int(again.sum()), 'row')} repeat the document of another row of their query "
+            f"(the first: row {first}, query {queries[first]}, document {documents[first]}), and "
+            "count again in training and measures: leave them out unless they are meant to",
+            LetorWarning,
+            stacklevel=4,
+        )
 
 
 def _check_one_per_row(name: str, values: Any, n: int) -> None:
@@ -173,66 +194,6 @@ def _check_one_per_row(name: str, values: Any, n: int) -> None:
     if shape is None or tuple(shape) != (n,):
         found = f"is {values!r:.80}" if shape is None else f"has shape {tuple(shape)}"
         raise InputError(f"{name} {found}, must be a list, array or series of one per row, ({n},)")
-
-
-def id_texts(ids: Iterable[Any], what: str) -> list[str]:
-    """Ids as texts. Whole numbers that are floats, as pandas makes them where a merge leaves rows
-    without an id, are written as integers are: 100.0 as "100".
-
-    Raises:
-        InputError: an id is missing or a list, or a float that is not whole, or so large that it
-            may stand for several; the message calls the ids ``what``.
-    """
-    return [_id_text(given, row, what) for row, given in enumerate(_items(ids))]
-
-
-def document_texts(ids: Any, what: str) -> Any:
-    """Document ids as texts, object [n], ``""`` where there is none, see :func:`id_texts`; string
-    arrays and None are returned as they are."""
-    if ids is None or isinstance(ids, StringArray):
-        return ids
-    return np.array(
-        id_texts(["" if _is_missing(i) else i for i in _items(ids)], what), dtype=object
-    )
-
-
-def _items(values: Any) -> Iterable[Any]:
-    """The values one by one, as objects of Python or numpy."""
-    kind = getattr(values, "type", None)
-    if kind is not None and pa.types.is_floating(kind) and kind != pa.float64():
-        values = values.to_numpy()  # Python has but one kind of float
-    if hasattr(values, "to_pylist"):
-        return values.to_pylist()
-    of_python = hasattr(values, "tolist") and values.dtype not in (*_WHOLE,)
-    return values.tolist() if of_python else values
-
-
-def _is_missing(given: Any) -> bool:
-    """Whether an id is None, NaN, NA or NaT."""
-    if isinstance(given, _PLAIN + _LISTS):
-        return False
-    return given is None or given is pd.NA or given is pd.NaT or given != given
-
-
-def _id_text(given: Any, row: int, what: str) -> str:
-    if isinstance(given, _PLAIN):
-        return str(given)
-    if _is_missing(given):
-        raise InputError(f"{what}: row {row} has no id")
-    if isinstance(given, bytes):
-        return given.decode()
-    if not isinstance(given, _FLOATS) and not isinstance(given, _LISTS):
-        return str(given)
-    if isinstance(given, _LISTS) or not given.is_integer():
-        raise InputError(
-            f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
-        )
-    if abs(int(given)) >= _WHOLE.get(type(given), 2**53):
-        raise InputError(
-            f"{what}: row {row} has {int(given)}, a rounded number, which may stand for several "
-            "ids: read or merge them as integers (Int64 of pandas) or texts"
-        )
-    return str(int(given))
 
 
 def arrow_table(frame: Any) -> pa.Table:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from letor.checked_arrays import as_array
 from letor.dataset import check_texts
 from letor.errors import InputError, NotFittedError
-from letor.frames import check_whole, id_texts, pandas_frame
+from letor.frames import check_whole, pandas_frame
+from letor.ids import id_texts
 from ltr_base.former import former_names
 from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.columns.base import ColumnFamily

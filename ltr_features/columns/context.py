@@ -203,7 +203,8 @@ class ColumnContext:
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The result of ``compute()``, cached for these documents; for values that depend on no
-        query, such as PageRank."""
+        query, such as PageRank. The key must say, for all families, whose value it is and of which
+        parameters."""
         return self._of_documents.value(key, compute)
 
     def cached_for_queries(self, key: Any, compute: Callable[[], T]) -> T:

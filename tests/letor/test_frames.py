@@ -14,7 +14,7 @@ from scipy import sparse
 
 from letor import InputError, RankingData, read_parquet
 from letor.errors import LetorWarning
-from letor.frames import document_texts
+from letor.ids import document_texts
 
 
 def frame() -> pd.DataFrame:
@@ -280,6 +280,23 @@ def test_what_rows_cannot_be_made_of_is_named(change: Any, said: str) -> None:
     for choose in (data.select_columns, data.select_queries):
         with pytest.raises(InputError, match=r"must be a list of texts, such as \['12'\]"):
             choose("12")
+
+
+def test_rows_that_a_merge_has_doubled_are_told(recwarn: Any) -> None:
+    once = pd.DataFrame({"qid": [1, 1, 2], "docno": ["a", "b", "a"], "x": 1.0, "label": [0, 1, 1]})
+    RankingData.from_frame(once)
+    RankingData.from_frame(once.assign(docno=""))
+    assert not recwarn
+    twice = once.merge(pd.DataFrame({"qid": [1, 1, 2], "y": 1.0}))
+    for make in (
+        RankingData.from_frame,
+        lambda f: RankingData.from_rows(f[["x"]], f["label"], f["qid"], document_ids=f["docno"]),
+    ):
+        with pytest.warns(
+            LetorWarning, match=r"^2 rows repeat .* row 1, query 1, document a\)"
+        ) as w:
+            make(twice)
+        assert w[0].filename == __file__
 
 
 def test_ids_of_rows_have_the_index_of_the_rows() -> None:
