@@ -120,13 +120,13 @@ def _message(error: Exception) -> str | None:
         return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
     if isinstance(error, InputError):
         return str(error)
-    if notes := getattr(error, "__notes__", ()):  # of letor.errors.naming
-        return f"{', '.join(notes)}: {described(error)} (--debug shows where)"
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         return (
             "there is too little memory, or no room for another thread; raise the limit "
             "(ulimit -v, ulimit -u), or use --threads 1 (--debug shows where)"
         )
+    if notes := getattr(error, "__notes__", ()):  # of letor.errors.naming
+        return f"{', '.join(notes)}: {described(error)} (--debug shows where)"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror} (--debug shows where)"
     if isinstance(error, (ValueError, OSError)):

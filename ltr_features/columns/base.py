@@ -198,14 +198,15 @@ def check_declared(family: ColumnFamily) -> None:
         if not isinstance(getattr(family, part, None), str):
             raise InputError(f"{what} has no {part}: set it in the class, {part} = '...'")
     specs = family.columns
-    one_or_more = isinstance(specs, Sequence) and len(specs) > 0
-    if not one_or_more or not all(isinstance(spec, ColumnSpec) for spec in specs):
-        raise InputError(
-            f"{what}: columns must be a list of one or more ColumnSpec, got {str(specs)[:80]}"
-        )
+    if not isinstance(specs, Sequence) or not all(isinstance(spec, ColumnSpec) for spec in specs):
+        raise InputError(f"{what}: columns must be a list of ColumnSpec, got {str(specs)[:80]}")
+    if type(family).get_params is not ColumnFamily.get_params:
+        return
     for name, parameter in inspect.signature(type(family)).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise InputError(f"{what}: {parameter} hides its parameters: name each of them")
+            raise InputError(
+                f"{what}: {parameter} hides its parameters: name each of them, or define get_params"
+            )
         if not hasattr(family, name):
             raise InputError(
                 f"{what}: its constructor must store the parameter {name!r} unchanged, as "
