@@ -1,4 +1,4 @@
-"""Checks of arrays read from files, before compiled kernels rely on them."""
+"""Checks of arrays that are read from files or given, before compiled kernels rely on them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from letor.errors import InputError
+from letor.string_array import StringArray
 from ltr_base.slices import slices
 
 _BLOCK = 2**22  # values checked at a time, so that a mapped file is never in memory as a whole
+
+
+def as_array(name: str, given: Any, dtype: DTypeLike) -> Any:
+    """A given list or series as an array of a type, as rows are found by position; arrays of that
+    type, string arrays and None are returned as they are.
+
+    Raises:
+        InputError: integers are wanted, and others given.
+    """
+    if given is None or isinstance(given, StringArray):
+        return given
+    array = given if isinstance(given, np.ndarray) else np.asarray(given)
+    if np.dtype(dtype).kind == "i" and array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be an array of integers, got {array.dtype}")
+    return array.astype(dtype, copy=False)
 
 
 def check_array(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from letor.checked_arrays import as_array
 from letor.errors import InputError
 from letor.mapped import filled_like, take_rows
 from letor.missing import Missing
@@ -27,6 +28,8 @@ GIVEN = "given; not checked for leaks"
 #: The key of a column's provenance with what decides its values: text analysis, parameters, fold.
 #: Rankers record it and warn if rows to score were made with other settings.
 SETTINGS = "settings"
+
+_DTYPES = {"X y": np.float32, "query_index positions": np.int64, "document_ids comments": object}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,11 @@ class RankingData:
     positions: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
+        for names, dtype in _DTYPES.items():
+            for name in names.split():
+                object.__setattr__(self, name, as_array(name, getattr(self, name), dtype))
+        check_texts("query_ids", self.query_ids)
+        check_texts("column_names", self.column_names)
         n = len(self.y)
         if self.X.ndim != 2 or self.X.shape[0] != n:
             raise InputError(f"X has shape {self.X.shape}, but there are {n} labels")
@@ -110,21 +118,23 @@ class RankingData:
             kwargs: further attributes of the class, such as ``document_ids``, [n].
 
         Warns:
-            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+            LetorWarning: whole numbers beyond 2^24 are rounded, or a query has a document twice.
 
         Raises:
             InputError: values are not numbers or infinite, a query id is missing, the lengths
                 differ, or pandas objects differ in their index.
         """
-        from letor.frames import check_same_index, labels_and_queries, matrix
+        from letor.frames import check_same_index, labels_and_ids, matrix
 
         check_same_index({"X": X, "y": y, "qid": qid, **kwargs})
-        kwargs = {k: v.to_numpy() if hasattr(v, "to_numpy") else v for k, v in kwargs.items()}
         values, names = matrix(X)
-        labels, queries = labels_and_queries(y, qid, len(values))
+        given = kwargs.get("document_ids")
+        labels, queries, kwargs["document_ids"] = labels_and_ids(y, qid, given, len(values))
         ids, index = distinct(queries)
         names = names or [str(j + 1) for j in range(values.shape[1])]
-        names = names if column_names is None else list(column_names)
+        if column_names is not None:
+            check_texts("column_names", column_names)
+            names = list(column_names)
         return cls(values, labels, ids, index, names, **kwargs)
 
     @classmethod
@@ -147,7 +157,7 @@ class RankingData:
                 missing values.
 
         Warns:
-            LetorWarning: whole numbers beyond 2^24 are rounded to float32.
+            LetorWarning: whole numbers beyond 2^24 are rounded, or a query has a document twice.
 
         Raises:
             InputError: a column is missing, named twice or not numeric, a label is missing, or the
@@ -272,13 +282,12 @@ class RankingData:
 
         Raises:
             InputError: values have another shape, or are a pandas object with another index than
-                0, 1, ..., n - 1; or a name is taken.
+                0, 1, ..., n - 1, or a frame with the columns in another order; or a name is taken.
         """
         from letor.frames import check_row_order
 
-        if isinstance(names, str):
-            raise InputError(f"names must be a list of names, such as [{names!r}]")
-        check_row_order("values", values, len(self))
+        check_texts("names", names)
+        check_row_order("values", values, len(self), names)
         given = np.asarray(values, dtype=np.float32)
         columns = given[:, np.newaxis] if given.ndim == len(names) == 1 else given
         if columns.shape != (len(self), len(names)):
@@ -300,7 +309,12 @@ class RankingData:
     def select_rows(self, rows: NDArray[Any]) -> RankingData:
         """The given rows (integer positions or boolean mask) in the order given; queries that lose
         all their rows are dropped, the others keep their relative order. If ``missing`` is known,
-        relevant rows that remaining queries lose are added to it."""
+        relevant rows that remaining queries lose are added to it. A mask that is a pandas object
+        must have the index 0, 1, ..., n - 1 (InputError)."""
+        if getattr(rows, "dtype", None) == np.bool_:
+            from letor.frames import check_row_order
+
+            check_row_order("rows", rows, len(self))
         rows = np.arange(len(self))[rows]
         present, index = np.unique(self.query_index[rows], return_inverse=True)
         return replace(
@@ -322,11 +336,11 @@ class RankingData:
         Raises:
             InputError: a query id is not in the data, or not a string.
         """
+        check_texts("query ids", query_ids)
         position = {q: i for i, q in enumerate(self.query_ids)}
         known = set(self.all_query_ids)
         unknown = [q for q in query_ids if q not in known]
         if unknown:
-            check_texts("query ids", unknown)
             raise InputError(
                 f"{counted(len(unknown), 'query id')} not in the data: {', '.join(unknown[:5])}"
             )
@@ -353,6 +367,7 @@ class RankingData:
         return replace(kept, relevant=relevant)
 
     def _column_positions(self, names: Sequence[str]) -> list[int]:
+        check_texts("columns", names)
         position = {c: j for j, c in enumerate(self.column_names)}
         missing = [repr(c) for c in names if c not in position]
         if missing:
@@ -364,7 +379,10 @@ class RankingData:
 
 
 def check_texts(what: str, ids: Iterable[Any]) -> None:
-    """Raise InputError if an id is not a string: 1 and "1" are not the same."""
+    """Raise InputError if an id is not a string, as 1 and "1" are not the same, or if they are one
+    string, whose letters would be taken for ids."""
+    if isinstance(ids, str):
+        raise InputError(f"{what} must be a list of texts, such as [{ids!r}]")
     odd = next((i for i in ids if not isinstance(i, str)), None)
     if odd is not None:
         raise InputError(f"{what} must be text, got {odd!r}; write str(id)")

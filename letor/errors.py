@@ -54,10 +54,24 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FULL:  # a file that is written meanwhile
             raise
-        raise InputError(f"{path}: {_described(error)}; {advice}") from error
+        raise InputError(f"{path}: {described(error)}; {advice}") from error
 
 
-def _described(error: Exception) -> str:
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Context manager for code that may be a plug-in's: notes on errors that leave it whose they
+    are, "in column family 'x'", which the command line shows too. An InputError says so itself."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        error.add_note(f"in {what}")
+        raise
+
+
+def described(error: Exception) -> str:
+    """An error in one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

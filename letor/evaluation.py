@@ -110,6 +110,8 @@ class Evaluator:
     def rank(self, scores: ArrayLike) -> NDArray[np.int64]:
         """int64 [n]: row numbers grouped by query, best first."""
         check_row_order("scores", scores, len(self._rows))
+        if np.ma.is_masked(scores):
+            raise InputError("scores have masked values: each row needs a score")
         scores = np.array(scores, dtype=np.float64)  # writable: kernels are compiled for one type
         if scores.shape != self._rows.shape:
             raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")

@@ -126,8 +126,8 @@ def k_fold(
             one group stay in one part.
 
     Raises:
-        InputError: ids are not strings or occur twice, there are fewer groups than parts, or
-            lengths differ.
+        InputError: ids are not strings or occur twice, there are fewer groups than parts, lengths
+            differ, or a pandas Series has another index than the ids, or 0, 1, ..., m - 1.
     """
     if isinstance(query_ids, RankingData):
         query_ids = query_ids.all_query_ids
@@ -137,6 +137,7 @@ def k_fold(
     for name, values in (("strata", strata), ("groups", groups)):
         if values is not None and len(values) != m:
             raise InputError(f"{name} has {len(values)} entries for {m} queries")
+        _check_order(name, values, query_ids)
         if values is not None and (row := first_unlabelled(values)) is not None:
             raise InputError(
                 f"{name}: query {query_ids[row]!r} has none; give one of its own to each query "
@@ -156,6 +157,15 @@ def k_fold(
     )
 
 
+def _check_order(name: str, values: Any, query_ids: Sequence[str]) -> None:
+    """Raise InputError if values of queries are a pandas Series in an order of its own."""
+    index = getattr(values, "index", None)
+    if index is not None and not callable(index) and list(index) != list(query_ids):
+        from letor.frames import check_row_order
+
+        check_row_order(name, values, len(query_ids))
+
+
 def by_time(
     query_ids: Sequence[str], times: Sequence[float] | NDArray[np.float64], k: int = 4
 ) -> list[Fold]:
@@ -173,6 +183,7 @@ def by_time(
         InputError: ids occur twice, lengths differ, a time is not finite, or there are fewer
             different times than parts.
     """
+    _check_order("times", times, query_ids)
     time = np.asarray(times, np.float64)
     if len(set(query_ids)) != len(query_ids) or time.shape != (len(query_ids),):
         raise InputError(f"by_time: {len(query_ids)} distinct query ids need as many times")

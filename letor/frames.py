@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError, LetorWarning
+from letor.ids import document_texts, id_texts
 from letor.kernels.numbers import EXACT_IN_FLOAT32
 from ltr_base.names import counted, listed, repeated
 
@@ -55,7 +56,7 @@ def frame_rows(
     ids = table[qid]
     if ids.null_count:
         raise InputError(f"column {qid!r}: no query id in {counted(ids.null_count, 'row')}")
-    queries = id_texts(ids.to_pylist(), f"column {qid!r}")
+    queries = id_texts(ids, f"column {qid!r}")
     _check_adjacent(queries, qid)
     y = _numbers(table[label], label)
     if np.isnan(y).any():
@@ -65,10 +66,8 @@ def frame_rows(
             f"column {label!r}: no label in {counted(n, 'row')} (row {row}, query {queries[row]}); "
             "leave them out, or give unjudged documents 0"
         )
-    documents = None
-    if docno in names:
-        given_ids = ["" if d is None else d for d in table[docno].to_pylist()]
-        documents = np.array(id_texts(given_ids, f"column {docno!r}"), object)
+    documents = document_texts(table[docno], f"column {docno!r}") if docno in names else None
+    _warn_if_repeated(queries, documents)
     return FrameRows(_matrix(table, given), y, queries, list(given), documents)
 
 
@@ -84,6 +83,9 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
     if isinstance(X, pd.DataFrame) or hasattr(X, "__arrow_c_stream__"):
         table = arrow_table(X)
         return _matrix(table, table.column_names), table.column_names
+    if hasattr(X, "toarray") or hasattr(X, "collect"):
+        advice = "X.toarray(), with 0 for what it lacks" if hasattr(X, "toarray") else "X.collect()"
+        raise InputError(f"X must be rows of numbers, it is a {type(X).__name__}: give {advice}")
     try:
         values = np.ma.filled(X.astype(np.float32), np.nan) if np.ma.isMA(X) else np.asarray(X)
         if values.dtype.kind not in "biufO":
@@ -119,9 +121,16 @@ def check_same_index(given: Mapping[str, Any]) -> None:
             )
 
 
-def check_row_order(name: str, values: Any, n: int) -> None:
+def check_row_order(name: str, values: Any, n: int, names: Sequence[str] = ()) -> None:
     """Raise InputError if a pandas object, which is put beside n rows by position, has another
-    index than 0, 1, ..., n - 1."""
+    index than 0, 1, ..., n - 1, or a frame, whose columns get the names, has them in another
+    order."""
+    own = [str(column) for column in getattr(values, "columns", ())]
+    if set(own) & set(names) and own != list(names):
+        raise InputError(
+            f"{name} have the columns {listed(own, 5)}, which are not the names in their order: "
+            f"give {name}[names]"
+        )
     if not isinstance(values, pd.DataFrame | pd.Series):
         return
     if (row := _first_difference(pd.RangeIndex(n), values.index)) is not None:
@@ -139,45 +148,52 @@ def _first_difference(one: pd.Index, other: pd.Index) -> int | None:
     return next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
 
 
-def labels_and_queries(y: Any, qid: Any, n: int) -> tuple[NDArray[np.float32], list[str]]:
-    """(float32 [n], [n]): the label and the query id of each row.
+def labels_and_ids(
+    y: Any, qid: Any, document_ids: Any, n: int
+) -> tuple[NDArray[np.float32], list[str], Any]:
+    """(float32 [n], [n], [n] or None): the label, the query id and the document id of each row; see
+    :func:`_warn_if_repeated`.
 
     Raises:
-        InputError: labels are not numbers, a query id is missing, or the lengths differ.
+        InputError: labels are not numbers, a query id is missing, or there is not one per row.
     """
+    _check_one_per_row("y", y, n)
+    _check_one_per_row("qid", qid, n)
     if np.ma.is_masked(y):
         raise InputError("the labels y have masked values: each row needs a label")
     try:
         labels = np.asarray(y, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"the labels y must be numbers: {error}") from None
-    queries = np.empty(len(qid), dtype=object)
-    queries[:] = list(qid)
-    if len(queries) != n:
-        raise InputError(f"qid has {len(queries)} entries for {n} rows")
-    if pd.isna(queries).any():
-        raise InputError(f"qid: row {int(np.argmax(pd.isna(queries)))} has no query id")
-    return labels, id_texts(queries, "qid")
+    queries, documents = id_texts(qid, "qid"), document_texts(document_ids, "document_ids")
+    _warn_if_repeated(queries, documents)
+    return labels, queries, documents
 
 
-def id_texts(ids: Iterable[Any], what: str) -> list[str]:
-    """Ids as texts. Whole numbers that are floats, as pandas makes them where a merge leaves rows
-    without an id, are written as integers are: 100.0 as "100".
-
-    Raises:
-        InputError: a float is not a whole number; the message calls the ids ``what``.
-    """
-    return [_id_text(given, row, what) for row, given in enumerate(ids)]
-
-
-def _id_text(given: Any, row: int, what: str) -> str:
-    if not isinstance(given, float | np.floating):
-        return str(given)
-    if not given.is_integer():
-        raise InputError(
-            f"{what}: row {row} has {given}, which is no id: make integers or texts of the ids"
+def _warn_if_repeated(queries: Sequence[str], documents: Any) -> None:
+    """Warn, on behalf of the caller's caller's caller, if a query has a document in several rows,
+    as a merge of tables may leave them. Rows without a document id are different documents."""
+    if documents is None or len(documents) != len(queries):
+        return
+    pairs = pd.DataFrame({"query": queries, "document": [*documents]}, dtype=object)
+    again = pairs.duplicated().to_numpy() & (pairs["document"] != "").to_numpy()
+    if again.any():
+        first = int(np.argmax(again))
+        warnings.warn(
+            f"{counted(int(again.sum()), 'row')} repeat the document of another row of their query "
+            f"(the first: row {first}, query {queries[first]}, document {documents[first]}), and "
+            "count again in training and measures: leave them out unless they are meant to",
+            LetorWarning,
+            stacklevel=4,
         )
-    return str(int(given))
+
+
+def _check_one_per_row(name: str, values: Any, n: int) -> None:
+    """Raise InputError unless the values are a list, array or series of one for each of n rows."""
+    shape = getattr(values, "shape", (len(values),) if hasattr(values, "__len__") else None)
+    if shape is None or tuple(shape) != (n,):
+        found = f"is {values!r:.80}" if shape is None else f"has shape {tuple(shape)}"
+        raise InputError(f"{name} {found}, must be a list, array or series of one per row, ({n},)")
 
 
 def arrow_table(frame: Any) -> pa.Table:

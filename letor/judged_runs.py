@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
-from letor.frames import id_texts, pandas_frame
+from letor.frames import pandas_frame
+from letor.ids import id_texts
 from letor.missing import Missing
 from ltr_base.names import counted
 

@@ -193,6 +193,8 @@ def parse_measure(text: str) -> MeasureDefinition:
     Raises:
         InputError: the text names no measure, or its cut-off is missing or not positive.
     """
+    if not isinstance(text, str):
+        raise InputError(f"a measure is named by a text such as 'ndcg@10', got {text!r}")
     return _parsed(text, _PREFIXES)
 
 

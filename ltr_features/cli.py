@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from letor.errors import InputError
+from letor.errors import InputError, described
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
 from ltr_base.source_code import is_ours
@@ -125,6 +125,8 @@ def _message(error: Exception) -> str | None:
             "there is too little memory, or no room for another thread; raise the limit "
             "(ulimit -v, ulimit -u), or use --threads 1 (--debug shows where)"
         )
+    if notes := getattr(error, "__notes__", ()):  # of letor.errors.naming
+        return f"{', '.join(notes)}: {described(error)} (--debug shows where)"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror} (--debug shows where)"
     if isinstance(error, (ValueError, OSError)):

@@ -21,7 +21,7 @@ from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
-from ltr_features.columns.base import ColumnFamily, check_distinct
+from ltr_features.columns.base import ColumnFamily, check_distinct, check_families
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.learned import LearnedColumn
@@ -90,6 +90,11 @@ class FeatureBuilder(FittedBuilder):
             isinstance(depth, Integral) and not isinstance(depth, bool) and depth >= 1
         ):
             raise InputError(f"depth must be a whole number, 1 or more, got {depth!r}")
+        if candidates is not None and not isinstance(candidates, Mapping):
+            raise InputError(
+                "candidates must be sources with their options, {'bm25': {}}, got "
+                f"{candidates!r}"
+            )
         alone = {"bm25": {"depth": 100 if depth is None else depth}}
         self.candidates = alone if candidates is None else dict(candidates)
         sources = candidate_sources(self.candidates).values()
@@ -142,9 +147,9 @@ class FeatureBuilder(FittedBuilder):
                 training queries that are not those of one of the folds, or a family that cannot
                 compute its columns for this collection.
         """
+        _check_folds(folds)
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
-        for family in self.families:
-            family.check(context)
+        check_families(self.families, context)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
         wanted = list(known) if train_queries is None else list(train_queries)
         unknown = [query for query in wanted if query not in known]
@@ -198,8 +203,12 @@ class FeatureBuilder(FittedBuilder):
                 scores training rows unlike other rows; once for all folds.
 
         Raises:
-            InputError: no query has a candidate, or a fold trains on fewer than two parts.
+            InputError: there is no fold, no query has a candidate, or a fold trains on fewer than
+                two parts.
         """
+        _check_folds(folds)
+        if not folds:
+            raise InputError("folds: give one or more, k_fold(collection.query_ids, 5, seed=0)")
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
         fit = self._fits(context)  # fails before the table is built if a store cannot be reached
         found = choose_candidates(context, self.candidates)
@@ -281,3 +290,11 @@ class FeatureBuilder(FittedBuilder):
         )
         store = None if self.parts is None else part_store(self.parts, self.models_folder)
         return fits_on(self.scheduler, workspace, store)
+
+
+def _check_folds(folds: Sequence[Fold]) -> None:
+    """Raise InputError, before any work, unless these are folds."""
+    if not isinstance(folds, Sequence) or not all(isinstance(fold, Fold) for fold in folds):
+        raise InputError(
+            f"folds must be a list of folds, as k_fold makes them, got {str(folds)[:80]}"
+        )

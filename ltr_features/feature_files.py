@@ -19,7 +19,7 @@ from letor.digests import (
     write_digests,
     written_digests,
 )
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from letor.files import atomic_path, check_replaced, parse_json, write_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
@@ -84,7 +84,8 @@ def save_features(
         for column in fitted:
             column.model.save(partial / "models" / f"{column.recipe.name}.safetensors")
         for family in families:
-            family.save_learned(context, partial / _LEARNED)
+            with naming(f"column family {family.name!r}"):
+                family.save_learned(context, partial / _LEARNED)
         description = {
             "version": _VERSION,
             **described,
@@ -140,7 +141,8 @@ def read_features(
     sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)
     for family in restored:
-        family.load_learned(context, folder / _LEARNED)
+        with naming(f"column family {family.name!r}"):
+            family.load_learned(context, folder / _LEARNED)
     paths = [folder / "models" / f"{recipe.name}.safetensors" for recipe in recipes]
     return SavedFeatures(
         restored,

@@ -7,6 +7,7 @@ row numbers of the table and the columns of trained models. These are made, with
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -18,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import SETTINGS, RankingData
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
 from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
-from ltr_features.columns.base import ColumnFamily, check_distinct, computed
+from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
@@ -74,8 +75,7 @@ def build_columns(
     """
     context.check(pairs)
     check_distinct(name for family in families for name in family.column_names)
-    for family in families:
-        family.check(context)
+    check_families(families, context)
 
     def values(place: int) -> NDArray[np.float32]:
         if on_progress is not None:
@@ -134,13 +134,12 @@ def missing_values(
 ) -> dict[str, int]:
     """For each column the number of pairs with a substitute, see
     :meth:`~.columns.base.ColumnFamily.n_missing`."""
-    return {
-        name: n_missing
-        for family in families
-        for name, n_missing in zip(
-            family.column_names, family.n_missing(context, pairs), strict=True
-        )
-    }
+    counts: dict[str, int] = {}
+    for family in families:
+        with naming(f"column family {family.name!r}"):
+            found = family.n_missing(context, pairs)
+            counts |= zip(family.column_names, found, strict=True)
+    return counts
 
 
 def family_provenance(
@@ -150,9 +149,17 @@ def family_provenance(
     :func:`missing_values`."""
     provenance: dict[str, dict[str, Any]] = {}
     for family in families:
-        absent, settings = family.absent(context), family.settings(context)
+        with naming(f"column family {family.name!r}"):
+            absent, settings = dict(family.absent(context)), family.settings(context)
+            json.dumps(settings)  # before it is a file's turn
+            of_family = family.remarks
+        if isinstance(of_family, str):
+            raise InputError(
+                f"column family {family.name!r}: remarks must be a list of sentences, got "
+                f"{of_family!r}"
+            )
         for column in family.columns:
-            name, remarks = column.name, list(family.remarks)
+            name, remarks = column.name, list(of_family)
             notes = provenance[name] = {
                 "family": family.name,
                 "description": column.description,

@@ -11,8 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.checked_arrays import as_array
+from letor.dataset import check_texts
 from letor.errors import InputError, NotFittedError
-from letor.frames import check_whole, id_texts, pandas_frame
+from letor.frames import check_whole, pandas_frame
+from letor.ids import id_texts
 from ltr_base.former import former_names
 from ltr_features.added_documents import AddedDocuments, Documents
 from ltr_features.columns.base import ColumnFamily
@@ -69,7 +72,8 @@ class FittedBuilder:
             raise InputError(f"query id {twice!r} has two different texts")
         ids = id_texts(texts["qid"], "qid")
         query = pd.Index(texts["qid"]).get_indexer(frame["qid"])
-        return self.compute(texts["query"].tolist(), query, frame["docno"].tolist(), ids=ids)
+        docnos = id_texts(frame["docno"], "docno")
+        return self.compute(texts["query"].tolist(), query, docnos, ids=ids)
 
     def compute(
         self,
@@ -83,12 +87,13 @@ class FittedBuilder:
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
-            InputError: an unknown document.
+            InputError: an unknown document, or ``query`` holds something else than places.
         """
+        check_texts("queries", queries)
         documents = self._documents
         columns: list[ColumnFamily] = [*self.families, *self.fitted_]
         rows = documents.rows(docnos)
-        return documents.compute(columns, queries, ids, np.asarray(query, np.int64), rows)
+        return documents.compute(columns, queries, ids, as_array("query", query, np.int64), rows)
 
     @former_names(streams="fields")
     def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -21,4 +22,7 @@ def tracked(items: Iterable[T], total: int, what: str, shown: bool | None) -> It
 
     console = Console(stderr=True)
     hidden = not (console.is_jupyter if shown is None else shown)
+    if console.is_jupyter and find_spec("ipywidgets") is None:
+        # rich would warn at each step, and draw nothing.
+        console = Console(stderr=True, force_jupyter=False, force_terminal=True, width=80)
     yield from track(items, what, total, console=console, disable=hidden)

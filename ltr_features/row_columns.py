@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, check_distinct, computed
+from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import family_provenance, missing_values
 from ltr_features.remarks import family_remarks
@@ -61,8 +61,7 @@ def columns_of_rows(
         context = context_of_ids(rows, families)
     else:
         remarks = context.remarks
-    for family in families:
-        family.check(context)
+    check_families(families, context)
     join = join_letor(rows, context.collection, on_missing=on_missing)
     values = np.hstack([computed(family, context, join.pairs) for family in families])
     n_missing = missing_values(context, join.pairs, families)

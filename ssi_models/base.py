@@ -20,6 +20,7 @@ from ssi_models.matrices import (
     check_rows,
     check_unit_rows,
     check_width,
+    kept_from_changes,
     largest,
 )
 from ssi_models.parallel import Executor
@@ -316,4 +317,5 @@ class MatchingModel(StoredModel):
         return Q, D
 
     def _check_rows(self, name: str, X: sp.csr_matrix) -> sp.csr_matrix:
-        return check_counts(name, X) if self.inputs == "counts" else check_unit_rows(name, X)
+        check = check_counts if self.inputs == "counts" else check_unit_rows
+        return kept_from_changes(check(name, X))  # others have models of the same rows

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.arrays import read_only
+
 _MAX_SQUARE = 1.01  # largest squared length of a unit row, with a tolerance for rounding
 
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
@@ -88,8 +90,16 @@ def _typed(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> sp.c
 
 
 def arrays(X: sp.csr_matrix) -> Csr:
-    """(indptr, indices, data) of a checked matrix."""
-    return X.indptr, X.indices, X.data
+    """(indptr, indices, data) of a checked matrix, read-only: of one type for kernels, whether the
+    matrix is or not."""
+    return read_only(X.indptr), read_only(X.indices), read_only(X.data)
+
+
+def kept_from_changes(X: sp.csr_matrix) -> sp.csr_matrix:
+    """A checked matrix over the same arrays, which cannot be changed through it."""
+    kept = sp.csr_matrix(X.shape, dtype=np.float32)
+    kept.indptr, kept.indices, kept.data = arrays(X)
+    return kept
 
 
 def lengths_of(counts: sp.csr_matrix) -> NDArray[np.float64]:

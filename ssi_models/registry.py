@@ -115,5 +115,8 @@ def load_model(path: str | os.PathLike[str]) -> MatchingModel:
         name = str(load_header(path)["model"])
     kind = find_model(name)
     if kind is None:
-        raise ValueError(f"{path}: holds a {name!r} model, which this version does not know")
+        raise ValueError(
+            f"{path}: holds a {name!r} model, which this version does not know (load one of your "
+            "own by its class, MyModel.load(path))"
+        )
     return kind.load(path)

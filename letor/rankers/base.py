@@ -7,6 +7,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,13 +20,14 @@ from sklearn.base import BaseEstimator
 from letor.column_settings import settings_of, warn_of_changed_settings
 from letor.dataset import RankingData
 from letor.digests import write_digests
-from letor.errors import InputError, LetorWarning, NotFittedError, reading
+from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, read_json, write_json
 from letor.measures import parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
-from ltr_base.names import counted, nearest
+from ltr_base.arrays import read_only
+from ltr_base.names import counted, listed, nearest
 
 FORMAT_VERSION = 1
 
@@ -69,7 +71,11 @@ class Ranker(BaseEstimator, ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, as they are now."""
-        return {p: getattr(self, p) for p in inspect.signature(type(self)).parameters}
+        return {p: getattr(self, p) for p in self._parameters()}
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        return list(inspect.signature(cls).parameters)
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments; takes effect at the next ``fit``.
@@ -118,9 +124,11 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             warn_of_changed_settings(settings, valid, "validation rows")
         normaliser = get_normaliser(self.normalise).fit(train)
-        self._fit(
-            normaliser.transform(train), None if valid is None else normaliser.transform(valid)
-        )
+        with naming(f"ranker {self.name!r}"):
+            self._fit(
+                _kept_from_changes(normaliser.transform(train)),
+                None if valid is None else _kept_from_changes(normaliser.transform(valid)),
+            )
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
         self.column_settings_ = settings
         for remark in self.remarks:
@@ -169,7 +177,9 @@ class Ranker(BaseEstimator, ABC):
         warn_of_changed_settings(self.column_settings_, data, "rows to score")
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
-        scores = np.asarray(self._predict(self.normaliser_.transform(data)), dtype=np.float32)
+        normalised = _kept_from_changes(self.normaliser_.transform(data))
+        with naming(f"ranker {self.name!r}"):
+            scores = np.asarray(self._predict(normalised), dtype=np.float32)
         if scores.shape != (len(data),) or np.isnan(scores).any():
             found = "NaN" if scores.shape == (len(data),) else f"an array {list(scores.shape)}"
             raise InputError(
@@ -251,16 +261,27 @@ class Ranker(BaseEstimator, ABC):
             NotFittedError: the ranker is not fitted.
         """
         self._check_fitted()
+        found = self._importance()
+        if len(found) != 2 or any(np.shape(values) != (self._n_inputs,) for values in found):
+            raise InputError(
+                f"{type(self).__name__}: its _importance must return two lists, the gain and the "
+                f"splits of each of the {self._n_inputs} columns that _fit got"
+            )
         # Of all copies of a column that the normaliser makes.
         gain, splits = (
-            np.reshape(values, (self.normaliser_.copies, -1)).sum(axis=0)
-            for values in self._importance()
+            np.reshape(values, (self.normaliser_.copies, -1)).sum(axis=0) for values in found
         )
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def _check(self) -> None:
-        """Raise InputError for impossible parameters."""
+        """Raise InputError for impossible parameters, and for a class that lacks some."""
+        needed = ("name", "normalise", *self._parameters(), *self.ranges, *self.choices)
+        if lacking := [name for name in needed if not hasattr(self, name)]:
+            raise InputError(
+                f"{type(self).__name__} has no {listed(lacking, 5)}: a ranker needs a name and the "
+                "parameter normalise, and its constructor stores each parameter unchanged"
+            )
         for parameter, (least, largest) in self.ranges.items():
             value = getattr(self, parameter)
             kind = Integral if isinstance(least, int) else Real
@@ -284,9 +305,9 @@ class Ranker(BaseEstimator, ABC):
     @abstractmethod
     def _predict(self, data: RankingData) -> NDArray[Any]: ...
 
+    @abstractmethod
     def _importance(self) -> tuple[Any, Any]:
         """Gain and splits of each of the ``_n_inputs`` columns that ``_fit`` got."""
-        raise NotImplementedError(f"{type(self).__name__} does not define _importance")
 
     @abstractmethod
     def _save(self, folder: Path) -> dict[str, Any]:
@@ -315,7 +336,17 @@ class Ranker(BaseEstimator, ABC):
 
 def _plain(value: Any) -> Any:
     """Convert numpy numbers and arrays, which may be parameters, for JSON."""
+    if not isinstance(value, np.generic | np.ndarray):
+        raise InputError(
+            f"a ranker's parameters, and what its _save returns, are stored as JSON, which has no "
+            f"{type(value).__name__} ({value!r}): make numbers, texts or lists of it"
+        )
     return value.tolist()
+
+
+def _kept_from_changes(data: RankingData) -> RankingData:
+    """Rows whose values and labels cannot be changed: they may be the user's."""
+    return replace(data, X=read_only(data.X), y=read_only(data.y))
 
 
 def _strings(values: Any) -> list[str]:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
+from numbers import Integral
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,15 +52,15 @@ class _NetworkRanker(ArrayRanker):
 
     def _check(self) -> None:
         super()._check()
-        if any(not isinstance(units, int) or units < 1 for units in self._layers()):
+        if any(not isinstance(units, Integral) or units < 1 for units in self._layers()):
             raise InputError(
                 f"hidden={self.hidden!r}: give the units of a layer, 0 for none, or a list of them"
             )
 
     def _layers(self) -> list[int]:
-        if isinstance(self.hidden, int):
-            return [self.hidden] if self.hidden != 0 else []
-        return list(self.hidden)
+        if np.ndim(self.hidden) == 0 and self.hidden == 0:
+            return []
+        return np.atleast_1d(self.hidden).tolist()
 
     @abstractmethod
     def _targets(self, train: RankingData) -> NDArray[np.float64]:

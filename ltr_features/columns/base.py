@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from ltr_base.former import former_names
 from ltr_base.names import repeated
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
+from ssi_models.parameters import plain_number
 
 
 @former_names(stream="field")
@@ -159,18 +160,15 @@ class ColumnFamily(ABC):
 
 
 def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
-    """The columns of the pairs by ``family.compute``, checked: float32 [len(pairs), len(columns)],
-    finite. Other errors of the family are noted to come from it.
+    """The columns of the pairs by ``family.compute``, which sees no judgements, checked: float32
+    [len(pairs), len(columns)], finite. Other errors of the family are noted to come from it.
 
     Raises:
         InputError: the family returns something else.
     """
     what = f"column family {family.name!r}"
-    try:
-        values = family.compute(context, pairs)
-    except Exception as error:
-        error.add_note(f"while computing {what}")
-        raise
+    with naming(what):
+        values = family.compute(context.unjudged, pairs)
     shape = (len(pairs), len(family.columns))
     if not isinstance(values, np.ndarray) or values.dtype != np.float32 or values.shape != shape:
         found = type(values).__name__
@@ -192,12 +190,45 @@ def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDAr
     return values
 
 
+def check_declared(family: ColumnFamily) -> None:
+    """Raise InputError, before any work, unless a family declares what its columns are, and keeps
+    its parameters, by which it is stored and made again."""
+    what = f"column family {getattr(family, 'name', type(family).__name__)!r}"
+    for part in ("name", "description", "reference"):
+        if not isinstance(getattr(family, part, None), str):
+            raise InputError(f"{what} has no {part}: set it in the class, {part} = '...'")
+    specs = family.columns
+    if not isinstance(specs, Sequence) or not all(isinstance(spec, ColumnSpec) for spec in specs):
+        raise InputError(f"{what}: columns must be a list of ColumnSpec, got {str(specs)[:80]}")
+    if type(family).get_params is not ColumnFamily.get_params:
+        return
+    for name, parameter in inspect.signature(type(family)).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InputError(
+                f"{what}: {parameter} hides its parameters: name each of them, or define get_params"
+            )
+        if not hasattr(family, name):
+            raise InputError(
+                f"{what}: its constructor must store the parameter {name!r} unchanged, as "
+                f"self.{name}"
+            )
+
+
+def check_families(families: Iterable[ColumnFamily], context: ColumnContext) -> None:
+    """Raise InputError if a family cannot compute its columns in this context; other errors of a
+    family are noted to come from it."""
+    for family in families:
+        with naming(f"column family {family.name!r}"):
+            family.check(context.unjudged)
+
+
 def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that decide values and that JSON holds: numbers, texts, and files by their
     names, as they may be moved. Folders, threads, arrays and objects are left out."""
+    plain = {name: plain_number(value) for name, value in params.items()}
     return {
         name: value if isinstance(value, bool | int | float) else Path(value).name
-        for name, value in params.items()
+        for name, value in plain.items()
         if name not in ("folder", "threads")
         and isinstance(value, bool | int | float | str | os.PathLike)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -155,6 +156,16 @@ class ColumnContext:
         or for added documents the one that they were added to."""
         return self if self.base is None else self.base
 
+    @cached_property
+    def unjudged(self) -> ColumnContext:
+        """This context without judgements, as families see it: none can give a label away."""
+        if not len(self.collection.judgements):
+            return self
+        other = copy(self)
+        object.__setattr__(other, "collection", self.collection.without_judgements())
+        object.__setattr__(other, "base", self.base and self.base.unjudged)
+        return other
+
     def of_added(self, collection: Collection) -> ColumnContext:
         """The context of documents that are added to these. Their columns are those that they
         would have in this collection if everything learned from documents ignored them.
@@ -191,7 +202,8 @@ class ColumnContext:
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The result of ``compute()``, cached for these documents; for values that depend on no
-        query, such as PageRank."""
+        query, such as PageRank. The key must say, for all families, whose value it is and of which
+        parameters."""
         return self._of_documents.value(key, compute)
 
     def cached_for_queries(self, key: Any, compute: Callable[[], T]) -> T:

@@ -65,6 +65,7 @@ class LearnedColumn:
     terms: Terms = "words"
 
     def __post_init__(self) -> None:
+        self._check_model()
         if isinstance(self.model, MatchingModel):
             self._take(self.model)
         # Parameters of a grid may be numpy's numbers, which JSON does not know.
@@ -89,6 +90,23 @@ class LearnedColumn:
                 model.check_params()
         except ValueError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
+
+    def _check_model(self) -> None:
+        """Raise InputError for what is neither a model nor names one."""
+        named = isinstance(self.model, str) or (
+            issubclass(self.kind, MatchingModel)
+            and isinstance(getattr(self.kind, "name", None), str)
+        )
+        if not named:
+            raise InputError(
+                f"column {self.name!r}: model must be the name of a model, or a model or class "
+                f"that has a name, got {self.model!r}"
+            )
+        if not isinstance(self.params, Mapping):
+            raise InputError(
+                f"column {self.name!r}: params must be parameters by name, {{'rank': 50}}, got "
+                f"{self.params!r}"
+            )
 
     def _take(self, model: MatchingModel) -> None:
         """Keep a model's class and those of its parameters that differ from their defaults."""

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from letor.errors import InputError
+from letor.errors import InputError, described
 from letor.plugins import Plugins
 from ltr_base.former import FormerName
 from ltr_base.names import repeated
-from ltr_features.columns.base import ColumnFamily
+from ltr_features.columns.base import ColumnFamily, check_declared
 from ltr_features.parameters import check_call
 
 _BUILT_IN = {
@@ -70,11 +70,21 @@ def get_family(name: str, **options: Any) -> ColumnFamily:
     """Construct a family by name; ``options`` are its constructor's parameters.
 
     Raises:
-        InputError: there is no such family, or it has no such option.
+        InputError: there is no such family, it has no such option, or that of an installed package
+            cannot be made.
     """
     kind = family_class(name)
     check_call(kind, options, f"column family {name!r}")
-    return kind(**options)
+    try:
+        family = kind(**options)
+    except ValueError:  # of an option
+        raise
+    except Exception as error:
+        raise InputError(
+            f"column family {name!r} cannot be made: {described(error)} (--debug shows where)"
+        ) from error
+    check_declared(family)
+    return family
 
 
 def get_families(
@@ -92,6 +102,8 @@ def get_families(
     if single or not all(isinstance(family, str | ColumnFamily) for family in families):
         raise InputError("families must be a list of names or objects, ['vsm'] or [VectorSpace()]")
     made = [get_family(family) if isinstance(family, str) else family for family in families]
+    for family in made:
+        check_declared(family)
     if twice := repeated(name for name, _ in {(family.name, type(family)) for family in made}):
         raise InputError(
             f"two classes of column families have the name {twice[0]!r}, by which a saved builder "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 
 from letor.errors import InputError
+from ltr_base.arrays import read_only
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_choice, check_range
@@ -146,7 +147,7 @@ def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float
     """float64 [len(pairs)]: inner products of the rows of ``Q`` and ``D``, which have the same
     columns."""
     products, spread = np.zeros(len(pairs)), np.zeros(Q.shape[1])
-    q, d = ((X.indptr.astype(np.int64), X.indices, X.data) for X in (Q, D))
+    q, d = ([*map(read_only, (X.indptr.astype(np.int64), X.indices, X.data))] for X in (Q, D))
     pair_products(*q, *d, pairs.query, pairs.document, spread, products, 0, len(pairs))
     return products
 

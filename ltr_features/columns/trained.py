@@ -6,7 +6,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from ltr_base.source_code import code_of_others
 from ltr_features.columns.base import computed
 from ltr_features.columns.context import ColumnContext
@@ -107,7 +107,7 @@ class TrainedColumn:
         path = self.path(train_queries)
         if not path.exists():
             model, texts, preferences, options = self._prepared(train_queries, path)
-            with divergence_in_remarks():
+            with self._naming, divergence_in_remarks():
                 model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
             model.save(path)
         return self.recipe.kind.load(path)
@@ -126,7 +126,7 @@ class TrainedColumn:
             model, texts, preferences, options = self._prepared(train, paths[0])
             for part in train_parts:
                 self.preferences(np.setdiff1d(train, part))  # raises if there are none
-            with divergence_in_remarks():
+            with self._naming, divergence_in_remarks():
                 models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
             for fitted, path in zip([model, *models], paths, strict=True):
                 fitted.save(path)
@@ -257,6 +257,10 @@ class TrainedColumn:
         if len(learned) < len(self._preferences.only(rows)):
             given += [learned.query, learned.document]
         return digest_of(kinds, [*texts, *judged, *given])
+
+    @property
+    def _naming(self) -> AbstractContextManager[None]:
+        return naming(f"model {self.recipe.kind.name!r} of column {self.recipe.name!r}")
 
     @property
     def _unlabelled(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from letor.plugins import Plugins
 from ltr_features.parameters import check_call
 from ltr_features.text.collection import Collection
@@ -53,11 +53,8 @@ def read_collection(name: str, /, **options: Any) -> Collection:
         InputError: no such source, wrong options, or input that cannot be read.
     """
     check_options(name, options)
-    try:
+    with naming(f"source {name!r}"):
         found = get_source(name)(**options)
-    except Exception as error:  # perhaps that of a package
-        error.add_note(f"while reading a collection by source {name!r}")
-        raise
     if not isinstance(found, Collection):
         raise InputError(f"source {name!r} returned {found!r}: it must return a Collection")
     return found

@@ -16,12 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from letor.checked_arrays import as_array
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import ids_of, n_reversed
+from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed
 from ltr_features.text.markup import html_share
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
@@ -34,7 +35,7 @@ _SEARCHED, _MUCH_HTML = 1_000, 0.05
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Relevance judgements as three parallel arrays.
+    """Relevance judgements as three parallel arrays, which cannot be changed.
 
     Attributes:
         query: int64 [n], row of the query in ``Collection.query_ids``.
@@ -50,8 +51,7 @@ class Judgements:
     grade: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        for name in ("query", "document", "grade"):
-            _check_integers(f"judgements.{name}", getattr(self, name), len(self))
+        keep_integers(self, "judgements")
 
     @classmethod
     def none(cls) -> Judgements:
@@ -69,10 +69,18 @@ class Judgements:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept)."""
+    """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept), in
+    arrays that cannot be changed.
+
+    Raises:
+        InputError: these are not integer arrays, or they differ in length.
+    """
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        keep_integers(self, "links")
 
     def __len__(self) -> int:
         return len(self.source)
@@ -80,21 +88,21 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """(query, document) pairs, in any order, as two parallel arrays.
+    """(query, document) pairs, in any order, as two parallel arrays, which cannot be changed.
 
     Attributes:
         query: int64 [n], row of the query in ``Collection.query_ids``.
         document: int64 [n], row of the document in ``Collection.document_ids``.
+
+    Raises:
+        InputError: these are not integer arrays, or they differ in length.
     """
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if len(self.query) != len(self.document):
-            raise InputError(
-                f"pairs: {len(self.query)} query rows for {len(self.document)} document rows"
-            )
+        keep_integers(self, "pairs")
 
     def __len__(self) -> int:
         return len(self.query)
@@ -155,10 +163,12 @@ class Collection:
         return f"<Collection {self.name!r}: {sizes}, {judged}>"
 
     def __post_init__(self) -> None:
-        fields = {name: _by_position(values) for name, values in self.fields.items()}
+        fields = {name: by_position(values) for name, values in self.fields.items()}
         object.__setattr__(self, "fields", fields)
         for name in ("document_ids", "query_ids", "query_texts", "query_groups"):
-            object.__setattr__(self, name, _by_position(getattr(self, name)))
+            object.__setattr__(self, name, by_position(getattr(self, name)))
+        for name, dtype in (("query_sources", np.int64), ("query_times", np.float64)):
+            object.__setattr__(self, name, as_array(name, getattr(self, name), dtype))
         unknown = sorted(set(self.fields) - set(FIELDS))
         if unknown:
             raise InputError(
@@ -196,6 +206,17 @@ class Collection:
             _check_rows("links.source", self.links.source, len(self.document_ids))
             _check_rows("links.target", self.links.target, len(self.document_ids))
 
+    def without_judgements(self) -> Collection:
+        """The same documents and queries."""
+        return self._with(judgements=Judgements.none())
+
+    def _with(self, **values: Any) -> Collection:
+        """A copy with other attributes, which are not checked."""
+        other = copy(self)
+        for name, value in values.items():
+            object.__setattr__(other, name, value)
+        return other
+
     def with_queries(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Collection:
         """The same documents with other queries, which have no judgements. The cost does not
         depend on the number of documents.
@@ -206,16 +227,13 @@ class Collection:
         Raises:
             InputError: the ids are not distinct, or not as many as the texts.
         """
-        other = copy(self)
-        for name, value in {
-            "query_texts": list(texts),
-            "query_ids": [str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
-            "judgements": Judgements.none(),
-            "query_sources": None,
-            "query_groups": None,
-            "query_times": None,
-        }.items():
-            object.__setattr__(other, name, value)
+        other = self.without_judgements()._with(
+            query_texts=list(texts),
+            query_ids=[str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
+            query_sources=None,
+            query_groups=None,
+            query_times=None,
+        )
         other._check_queries()
         return other
 
@@ -230,9 +248,7 @@ class Collection:
         for name in ("query_sources", "query_groups", "query_times"):
             of_all = getattr(self, name)
             values[name] = None if of_all is None else of_all[first:last]
-        for name, value in values.items():
-            object.__setattr__(other, name, value)
-        return other
+        return other._with(**values)
 
     def _check_queries(self) -> None:
         if len(self.query_ids) != len(self.query_texts):
@@ -374,23 +390,6 @@ def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:
     return (
         f"{n:,} of {len(code):,} queries have the same text as another one, up to case and spaces"
     )
-
-
-def _by_position(values: Any) -> Any:
-    """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
-    first of a filtered or sorted frame. Sequences and None unchanged."""
-    return values if values is None or isinstance(values, Sequence) else list(values)
-
-
-def _check_integers(name: str, values: object, n: int) -> None:
-    """Raise InputError unless ``values`` is an array of n integers."""
-    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
-        kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-        raise InputError(
-            f"{name} must be an int64 array, got {kind}; np.array(..., dtype=np.int64)"
-        )
-    if values.shape != (n,):
-        raise InputError(f"{name} has shape {values.shape}, but there are {n} grades")
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

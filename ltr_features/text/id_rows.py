@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.arrays import read_only
 from ltr_features.text.arrow_texts import StoredTexts
 
 #: Finds the rows of ids, int64; -1 for unknown ids.
@@ -85,3 +86,28 @@ def known_rows(
 def examples(ids: Sequence[str]) -> str:
     """The first few ids, for messages."""
     return ", ".join(repr(name) for name in ids[:3]) + (", ..." if len(ids) > 3 else "")
+
+
+def keep_integers(given: object, what: str) -> None:
+    """Keep arrays of integers as int64, in which products of rows do not overflow, and read-only.
+
+    Raises:
+        InputError: one is something else, or they differ in length.
+    """
+    n = None
+    for name, values in vars(given).items():
+        if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.integer):
+            kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
+            raise InputError(
+                f"{what}.{name} must be an int64 array, got {kind}; np.array(..., dtype=np.int64)"
+            )
+        n = len(values) if n is None else n
+        if values.shape != (n,):
+            raise InputError(f"{what}.{name} has shape {values.shape}, must be ({n},)")
+        object.__setattr__(given, name, read_only(values.astype(np.int64, copy=False)))
+
+
+def by_position(values: Any) -> Any:
+    """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
+    first of a filtered or sorted frame. Sequences and None unchanged."""
+    return values if values is None or isinstance(values, Sequence) else list(values)

@@ -174,4 +174,5 @@ class TorchScorer(CosineScorer):
         )
 
     def _to(self, array: NDArray[Any]) -> Any:
-        return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)
+        # A copy of what is read-only, of which torch would warn.
+        return self._torch.from_numpy(np.require(array, requirements=["C", "W"])).to(self._device)

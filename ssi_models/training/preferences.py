@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.arrays import read_only
 from ltr_base.labels import first_unlabelled
 from ltr_base.names import counted
 from ssi_models.matrices import check_rows
@@ -22,8 +23,9 @@ def _no_rows() -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Preferences:
-    """Graded relevant pairs. A document is preferred over every document of a lower grade, and
-    documents that are not listed have grade 0 (the pairwise preferences R of Bai et al., eq. 4).
+    """Graded relevant pairs, which cannot be changed. A document is preferred over every document
+    of a lower grade, and documents that are not listed have grade 0 (the pairwise preferences R of
+    Bai et al., eq. 4).
 
     Attributes:
         query: int64 [n], row of the query matrix, ascending.
@@ -44,6 +46,11 @@ class Preferences:
     rejected_query: NDArray[np.int64] = field(default_factory=_no_rows)
     rejected_document: NDArray[np.int64] = field(default_factory=_no_rows)
     weight: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))
 
     @classmethod
     def from_pairs(

@@ -19,7 +19,8 @@ from ssi_models.training.trainable import TrainableModel
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
-# Further forms of models: everything that changes how a model scores.
+# Further forms of models: everything that changes how a model scores. A model that is not
+# registered is given by its class.
 FORMS = [
     ("ssi", {"symmetric": True}),
     ("ssi", {"diagonal": "learned", "n_frequent": 12}),
@@ -45,14 +46,14 @@ N, WIDTH, EMPTY = 40, 30, 7
 
 
 def label(case):
-    return "-".join([case[0], *(f"{k}={v}" for k, v in case[1].items())])
+    return "-".join([getattr(case[0], "name", case[0]), *(f"{k}={v}" for k, v in case[1].items())])
 
 
 @pytest.fixture(params=CASES, ids=label)
 def make(request):
     """Makes a fresh model; ``make.kind`` is its class, and there are texts and data for it."""
-    name, options = request.param
-    make = maker(get_model(name), options)
+    model, options = request.param
+    make = maker(model if isinstance(model, type) else get_model(model), options)
     make.texts = lambda seed, columns=None: texts(seed, make.kind, columns)
     make.data = lambda: (make.texts(0), make.texts(1), labels())
     return make
@@ -186,7 +187,8 @@ def test_saved_model_scores_the_same_bits(make, tmp_path):
         known["weighting"] = TfIdf().fit(make.texts(1))
     model = make().fit(*make.data(), **known)
     model.save(tmp_path / "model")
-    for loaded in (make.kind.load(tmp_path / "model"), load_model(tmp_path / "model")):
+    loads = [make.kind.load, *([load_model] if make.kind in MODELS.values() else [])]
+    for loaded in (load(tmp_path / "model") for load in loads):
         assert type(loaded) is make.kind
         assert scores_of(loaded).tobytes() == scores_of(model).tobytes()
         # Threads are the machine's matter and not kept.
@@ -225,6 +227,17 @@ def test_some_queries_score_the_same_without_the_others(make):
     query, document = (np.asarray(rows) for rows in PAIRS)
     some = (query >= 3) & (query < 9)
     alone = scores_of(model, make.texts(0)[3:9], pairs=(query[some] - 3, document[some]))
+    np.testing.assert_array_equal(scores_of(model)[some], alone)
+
+
+def test_some_documents_score_the_same_without_the_others(make):
+    """As do documents that are added later."""
+    model = make().fit(*make.data())
+    if model.of_its_documents:
+        pytest.skip("it knows documents by their places")
+    query, document = (np.asarray(rows) for rows in PAIRS)
+    some = (document >= 3) & (document < 9)
+    alone = scores_of(model, D=make.texts(1)[3:9], pairs=(query[some], document[some] - 3))
     np.testing.assert_array_equal(scores_of(model)[some], alone)
 
 
@@ -330,6 +343,18 @@ def test_inputs_are_not_modified(make):
         np.testing.assert_array_equal(array, copy)
 
 
+def test_what_a_model_of_ones_own_is_given_cannot_be_changed(monkeypatch):
+    """Other models learn from the same rows."""
+    for change in (
+        lambda given: given.D.data.fill(0),
+        lambda given: given.preferences.query.sort(),
+        lambda given: given.Q.__imul__(2),
+    ):
+        monkeypatch.setattr(VSM, "_learn", lambda self, given: change(given))  # noqa: B023
+        with pytest.raises(ValueError, match="read-only"):
+            VSM().fit(*data())
+
+
 def test_bad_input_is_refused_by_name(make):
     Q, D, pairs = make.data()
     with pytest.raises(TypeError, match="Q must be a scipy sparse matrix"):
@@ -374,7 +399,8 @@ def test_numbers_of_numpy_are_parameters_and_other_kinds_are_refused(make, tmp_p
     given = {k: kinds[type(v)](v) for k, v in make().get_params().items() if type(v) in kinds}
     model = make(**given).fit(*make.data())
     model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").set_params(threads=1).get_params() == model.get_params()
+    loaded = make.kind.load(tmp_path / "model")
+    assert loaded.set_params(threads=1).get_params() == model.get_params()
     assert scores_of(model).tobytes() == scores_of(make().fit(*make.data())).tobytes()
     for name, usual in make.kind.default_params().items():
         if type(usual) not in kinds:

@@ -410,6 +410,56 @@ def test_scores_that_are_no_number_per_row_are_refused(scores, said, monkeypatch
         ranker.predict(toy(2))
 
 
+class Mine(Ranker):
+    """Sum of the columns."""
+
+    name = "mine"
+
+    def __init__(self, normalise="none", weight=1.0):
+        self.normalise, self.weight = normalise, weight
+
+    def _fit(self, train, valid):
+        self.folder_ = None
+
+    def _predict(self, data):
+        return data.X.sum(axis=1)
+
+    def _importance(self):
+        return np.ones((2, self._n_inputs))
+
+    def _save(self, folder):
+        return {"folder": self.folder_}
+
+    def _load(self, folder, fitted):
+        self.folder_ = fitted["folder"]
+
+
+def test_a_ranker_of_ones_own_cannot_change_the_rows_it_is_given(monkeypatch):
+    ranker = Mine().fit(toy(0), toy(1))
+    monkeypatch.setattr(Mine, "_predict", lambda self, data: data.X.sort())
+    with pytest.raises(ValueError, match="read-only"):
+        ranker.predict(toy(2))
+    for change in (lambda data: data.X.fill(0), lambda data: data.y.fill(0)):
+        monkeypatch.setattr(Mine, "_fit", lambda self, *parts: [change(part) for part in parts])  # noqa: B023
+        with pytest.raises(ValueError, match="read-only") as raised:
+            Mine().fit(toy(0), toy(1))
+        assert raised.value.__notes__ == ["in ranker 'mine'"]
+
+
+def test_what_a_ranker_of_ones_own_lacks_is_named(monkeypatch, tmp_path):
+    ranker = Mine().fit(toy(0))
+    ranker.folder_ = tmp_path
+    with pytest.raises(InputError, match=r"what its _save returns, .* which has no PosixPath"):
+        ranker.save(tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+    monkeypatch.setattr(Mine, "_importance", lambda self: [[1.0], [1.0]])
+    with pytest.raises(InputError, match=r"_importance must return two lists.* of the 3 columns"):
+        ranker.feature_importance()
+    del ranker.weight
+    with pytest.raises(InputError, match=r"Mine has no weight: .*constructor stores each"):
+        ranker.fit(toy(0))
+
+
 def test_unknown_ranker():
     with pytest.raises(InputError, match=r"no ranker 'svm'; there are .*lambdamart"):
         get_ranker("svm")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from letor.errors import InputError, reading
+from letor.errors import InputError, naming, reading
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,12 @@ def test_what_a_file_leads_to_names_it(error, message):
 def test_a_missing_module_is_no_fault_of_the_file():
     with pytest.raises(ImportError), reading("a.txt"):
         raise ModuleNotFoundError("No module named 'x'")
+
+
+@pytest.mark.parametrize(
+    ("error", "notes"), [(KeyError("x"), ["in family 'f'"]), (InputError(), [])]
+)
+def test_errors_of_a_plug_in_name_it(error, notes):
+    with pytest.raises(type(error)) as raised, naming("family 'f'"):
+        raise error
+    assert getattr(raised.value, "__notes__", []) == notes

@@ -133,6 +133,21 @@ def test_errors_name_the_query():
         k_fold(["a", "b", "c"], 3, seed=0, strata=[0])
 
 
+def test_series_of_queries_are_in_their_order():
+    """As they are put beside the queries by position."""
+    ids, groups = ["a", "b", "c", "d"], pd.Series([0, 0, 1, 2], index=["a", "b", "c", "d"])
+    folds = k_fold(ids, 3, seed=0, groups=groups)
+    assert folds == k_fold(ids, 3, seed=0, groups=groups.to_list())
+    assert folds == k_fold(ids, 3, seed=0, groups=groups.reset_index(drop=True))
+    for make in (
+        lambda values: k_fold(ids, 3, seed=0, groups=values),
+        lambda values: k_fold(ids, 3, seed=0, strata=values),
+        lambda values: by_time(ids, values),
+    ):
+        with pytest.raises(InputError, match=r"(groups|strata|times): .* \(row 0: d\)"):
+            make(groups[::-1])
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_large_groups_are_dealt_first(seed):
     """Else the parts cannot have 5 queries each."""

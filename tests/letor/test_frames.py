@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 from letor import InputError, RankingData, read_parquet
 from letor.errors import LetorWarning
+from letor.ids import document_texts
 
 
 def frame() -> pd.DataFrame:
@@ -132,7 +135,7 @@ def test_what_cannot_be_rows_is_named(change: Any, message: str) -> None:
             [[1.0, np.nan], [1.0, np.inf]],
             "column 2 of X: infinite .* in 1 row, the first .* row 1",
         ),
-        ([[1.0]], "qid has 2 entries for 1 rows"),
+        ([[1.0]], r"qid has shape \(2,\), must be a list, array or series of one per row, \(1,\)"),
         ([[1.0], [[2.0]]], "rows of numbers"),
     ],
 )
@@ -170,11 +173,54 @@ def test_labels_and_queries_that_cannot_be_are_named() -> None:
     with pytest.raises(InputError, match=r"labels y must be numbers.*'good'"):
         RankingData.from_rows(X, ["good", "bad"], ["q", "q"])
     for missing in (None, np.nan, pd.NA):
-        with pytest.raises(InputError, match="qid: row 1 has no query id"):
+        with pytest.raises(InputError, match="qid: row 1 has no id"):
             RankingData.from_rows(X, [0, 1], ["q", missing])
-    with pytest.raises(InputError, match="3 labels"):
-        RankingData.from_rows(X, [0, 1, 2], ["q", "q"])
     assert RankingData.from_rows(X, [0, 1], pd.Series([7, 7])).query_ids == ["7"]
+    with pytest.raises(InputError, match=r"qid: row 1 has \[7\], which is no id"):
+        RankingData.from_rows(X, [0, 1], [7, [7]])
+
+
+@pytest.mark.parametrize(
+    "given", [[0, 1, 2], np.ones((2, 1)), pd.DataFrame({"q": [1, 2]}), iter([1, 2]), 7]
+)
+def test_labels_and_queries_are_one_per_row(given: Any) -> None:
+    """The names of a frame's columns, above all, are no query ids of its rows."""
+    X = [[1.0], [2.0]]
+    for name, y, qid in (("y", given, ["q", "q"]), ("qid", [0, 1], given)):
+        with pytest.raises(InputError, match=f"^{name} .*, must be a list, .* one per row"):
+            RankingData.from_rows(X, y, qid)
+
+
+@pytest.mark.parametrize("X", [sparse.csr_matrix([[1.0], [0.0]]), sparse.coo_array([[1.0], [0.0]])])
+def test_sparse_rows_are_told_to_be_made_dense(X: Any) -> None:
+    with pytest.raises(InputError, match=r"it is a c\w+: give X\.toarray\(\), with 0 for"):
+        RankingData.from_rows(X, [0, 1], ["q", "q"])
+
+
+def test_ids_are_texts_whatever_they_come_in() -> None:
+    for qid in (pa.array([7.0, 8.0]), np.array([b"7", b"8"]), [7, "8"]):
+        ids = RankingData.from_rows([[1.0], [2.0]], [0, 1], qid, document_ids=qid)
+        assert ids.query_ids == list(ids.document_ids) == ["7", "8"]
+    assert list(document_texts(pa.array(["a", None]), "docno")) == ["a", ""]
+    with pytest.raises(InputError, match="qid: row 0 has no id"):
+        RankingData.from_rows([[1.0], [2.0]], [0, 1], pa.array([None, "q"]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [(np.float64, 2**53), (np.float32, 2**24), (np.float16, 2**11)]
+)
+def test_ids_that_were_rounded_are_refused(kind: Any, least: int) -> None:
+    """A merge that leaves rows without an id makes floats of integers, and one of two ids."""
+    ids = np.array([least, least + 1], dtype=kind)
+    assert ids[0] == ids[1]
+    for make in (
+        lambda qid: RankingData.from_rows([[1.0], [2.0]], [0, 1], qid),
+        lambda qid: RankingData.from_frame(pd.DataFrame({"label": [0, 1], "qid": qid, "x": 1.0})),
+        lambda qid: RankingData.from_frame(pa.table({"label": [0, 1], "qid": qid, "x": [1.0, 2]})),
+    ):
+        with pytest.raises(InputError, match=f"row 0 has {least}, a rounded number"):
+            make(ids)
+        assert make(ids / 4).query_ids == [str(least // 4)]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +229,8 @@ def test_labels_and_queries_that_cannot_be_are_named() -> None:
         (["a", "b"], np.ones((2, 3)), r"shape \(2, 3\), must be \(3, 2\)"),
         (["a"], [1, 2], r"shape \(2,\), must be \(3, 1\)"),
         (["a", "b"], np.ones(6), r"shape \(6,\), must be \(3, 2\)"),
-        ("abc", np.ones((3, 3)), r"a list of names, such as \['abc'\]"),
+        ("abc", np.ones((3, 3)), r"a list of texts, such as \['abc'\]"),
+        (["a", "b"], pd.DataFrame({"b": [1, 2, 3], "a": 0}), "columns b, a, .* give values.names"),
         (
             ["a"],
             pd.Series([1, 2, 3], index=[2, 1, 0]),
@@ -197,6 +244,59 @@ def test_further_columns_have_a_line_per_row(names: Any, values: Any, message: s
         data.with_columns(names, values)
     wider = data.with_columns(["new"], pd.Series([7, 8, 9]))
     assert wider.column("new").tolist() == [7, 8, 9]
+
+
+def test_rows_are_chosen_by_position_whatever_they_are_given_as() -> None:
+    y = pd.Series([0.0, 1.0, 2.0], index=[2, 0, 1])
+    X = pd.DataFrame({"x": [5.0, 6.0, 7.0]}, index=[1, 2, 0])
+    index = pd.Series([0, 0, 1], index=[7, 8, 9], dtype=np.int8)
+    data = RankingData(X, y, ["q", "r"], index, ["x"], document_ids=["a", "b", "c"])
+    some = data.select_rows(np.array([True, False, True]))
+    assert (some.y.tolist(), some.column("x").tolist()) == ([0, 2], [5, 7])
+    assert some.query_index.tolist() == [0, 1]
+    assert list(some.document_ids) == ["a", "c"]
+    assert (data.X.dtype, data.y.dtype, data.query_index.dtype) == (
+        np.float32,
+        np.float32,
+        np.int64,
+    )
+    with pytest.raises(InputError, match=r"rows: .* another index than 0 to 2 \(row 0: 2\)"):
+        data.select_rows(y > 0)
+    assert len(data.select_rows(y.reset_index(drop=True) > 0)) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"query_index": np.zeros(2)}, "query_index must be an array of integers, got float64"),
+        ({"query_ids": [1]}, "query_ids must be text, got 1"),
+        ({"column_names": "x"}, r"column_names must be a list of texts, such as \['x'\]"),
+    ],
+)
+def test_what_rows_cannot_be_made_of_is_named(change: Any, said: str) -> None:
+    data = RankingData.from_rows([[1.0], [2.0]], [0, 1], ["q", "q"])
+    with pytest.raises(InputError, match=said):
+        replace(data, **change)
+    for choose in (data.select_columns, data.select_queries):
+        with pytest.raises(InputError, match=r"must be a list of texts, such as \['12'\]"):
+            choose("12")
+
+
+def test_rows_that_a_merge_has_doubled_are_told(recwarn: Any) -> None:
+    once = pd.DataFrame({"qid": [1, 1, 2], "docno": ["a", "b", "a"], "x": 1.0, "label": [0, 1, 1]})
+    RankingData.from_frame(once)
+    RankingData.from_frame(once.assign(docno=""))
+    assert not recwarn
+    twice = once.merge(pd.DataFrame({"qid": [1, 1, 2], "y": 1.0}))
+    for make in (
+        RankingData.from_frame,
+        lambda f: RankingData.from_rows(f[["x"]], f["label"], f["qid"], document_ids=f["docno"]),
+    ):
+        with pytest.warns(
+            LetorWarning, match=r"^2 rows repeat .* row 1, query 1, document a\)"
+        ) as w:
+            make(twice)
+        assert w[0].filename == __file__
 
 
 def test_ids_of_rows_have_the_index_of_the_rows() -> None:

@@ -256,7 +256,7 @@ def test_ids_that_pandas_made_floats_are_those_of_other_tables() -> None:
     run = {"1": {"a": 2.0}, "3": {"a": 1.0}}
     assert evaluate(qrels, run, "map")["map"].to_dict() == {"1": 1, "2": 0}
     assert unjudged_queries(qrels, run) == ["3"]
-    with pytest.raises(InputError, match=r"qrels, qid: row 1 has nan, which is no id"):
+    with pytest.raises(InputError, match=r"qrels, qid: row 1 has no id"):
         evaluate(qrels.assign(qid=[1, np.nan]), run)
 
 

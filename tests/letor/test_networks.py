@@ -98,6 +98,8 @@ def test_training_lowers_the_loss(kind):
         kind(hidden=[8, 4], n_epochs=n, learning_rate=0.01).fit(data).predict(data)
         for n in (1, 100)
     )
+    of_grid, plain = (kind(hidden=h, n_epochs=1).fit(data).predict(data) for h in (np.int64(4), 4))
+    np.testing.assert_array_equal(of_grid, plain)
     wrong = [np.mean([np.corrcoef(s, data.y)[0, 1]]) for s in (few, many)]
     assert wrong[1] > max(wrong[0], 0.8)
 
@@ -115,6 +117,8 @@ def test_networks_are_averaged():
     ("ranker", "message"),
     [
         (RankNet(hidden=[0]), r"hidden=\[0\]"),
+        (RankNet(hidden=np.int64(-1)), r"hidden=np.int64\(-1\)"),
+        (RankNet(hidden=2.5), r"hidden=2\.5"),
         (RankNet(hidden=-1), "hidden=-1"),
     ],
 )

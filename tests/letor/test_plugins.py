@@ -43,7 +43,7 @@ def test_what_is_not_there_or_broken_is_named():
     ("value", "fault"),
     [
         ("math:pi", "is 3.14.*: register a subclass of Ranker"),
-        ("letor.rankers.base:Ranker", "does not define _fit, _load, _predict, _save"),
+        ("letor.rankers.base:Ranker", "does not define _fit, _importance, _load, _predict, _save"),
         ("letor.rankers.adarank:AdaRank", "has the name 'adarank': register it under"),
     ],
 )

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from letor import InputError, RankingData, ranking_scorer
+from letor import InputError, RankingData, evaluate, ranking_scorer
 from letor.errors import LetorWarning
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
@@ -226,6 +226,11 @@ def test_masked_values_are_missing_and_masked_labels_refused():
     qid = np.array([0, 0, 1, 1])
     data = RankingData.from_rows(X, np.ones(4), qid)
     np.testing.assert_array_equal(np.isnan(data.X), X.mask)
+    data = RankingData.from_rows(X, [0, 1, 2, 0], [0, 0, 0, 0])
+    with pytest.raises(InputError, match="scores have masked values"):
+        evaluate(data, np.ma.masked_equal([4, 3, 2, 1], 2), "ndcg")
+    with pytest.raises(InputError, match="a measure is named by a text such as 'ndcg@10', got 5"):
+        evaluate(data, [4, 3, 2, 1], [5])
     labels = np.ma.masked_equal([0, 1, 2, 0], 2)
     with pytest.raises(InputError, match="labels y have masked values"):
         RankingData.from_rows(np.ones((4, 1)), labels, qid)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from dumps import topical_dump
 
-from letor.errors import InputError
+from letor.errors import InputError, naming
 from letor.files import LOCKED
 from ltr_features import cli
 from ltr_features.remarks import ColumnWarning
@@ -254,6 +254,20 @@ def test_too_little_address_space_is_told(tmp_path):
     assert done.stderr.startswith(
         "ltr-features: the limit of the address space (ulimit -v) is 0.56"
     )
+
+
+@pytest.mark.parametrize("error", [KeyError("title"), ValueError("title"), OSError(2, "title")])
+def test_errors_of_a_plug_in_are_a_line_that_names_it(error, monkeypatch, capsys):
+    def fails(*_, **__):
+        with naming("source 'mine'"):
+            raise error
+
+    monkeypatch.setattr(cli, "app", fails)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main()
+    said = capsys.readouterr().err
+    assert said.startswith("ltr-features: in source 'mine': ")
+    assert said.endswith("title (--debug shows where)\n") or "KeyError: 'title' (--debug" in said
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])

@@ -22,7 +22,7 @@ from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
-from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, read_collection
 from ltr_features.candidates import candidate_sources
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
 from ltr_features.columns.out_of_fold import train_parts
@@ -252,6 +252,19 @@ def test_query_words_that_no_document_has_are_told(collection):
         FeatureBuilder([VectorSpace()]).fit(strange)
 
 
+def test_ids_of_frames_may_be_numbers_as_those_of_collections():
+    words = {"text": ["a car", "a train"]}
+    known = read_collection(
+        "table",
+        documents=pd.DataFrame({"id": [7, 8], **words}),
+        queries=pd.DataFrame({"id": [1, 2], "text": ["car", "train"]}),
+        judgements=pd.DataFrame({"query": [1, 2], "document": [7, 8], "grade": 1}),
+    )
+    frame = pd.DataFrame({"qid": [1, 1], "query": "car", "docno": [7, 8]})
+    found = FeatureBuilder(["vsm"]).fit(known).transform(frame)["vsm"]
+    assert found[0] > found[1] == 0
+
+
 def test_collections_have_short_names(collection):
     assert repr(collection).startswith("<Collection 'topics': ")
     assert len(repr(collection)) < 100
@@ -421,6 +434,11 @@ def test_wrong_requests_are_named(builder, pipeline, collection, parts):
         values = [*frame[name][:2], None, float("nan"), *frame[name][4:]]
         with pytest.raises(InputError, match=f"row 2 of the frame has no {name}"):
             builder.transform(frame.assign(**{name: values}))
+    for places, found in (([0.7], "float64"), (["0"], "<U1")):
+        with pytest.raises(InputError, match=f"query must be an array of integers, got {found}"):
+            builder.compute(["word"], places, ["d1"])
+    with pytest.raises(InputError, match=r"queries must be a list of texts, such as \['word'\]"):
+        builder.compute("word", [0], ["d1"])
     with pytest.raises(InputError, match="has two different texts"):
         builder.transform(frame.assign(qid="q", query=[f"x{i % 2}" for i in range(len(frame))]))
     with pytest.raises(InputError, match="the frame has columns vsm already"):
@@ -650,6 +668,22 @@ def test_a_model_scores_no_documents_of_other_words():
         fitted.compute(other.context_, pairs)
 
 
+def test_other_things_than_folds_candidates_and_models_are_named(builder, collection):
+    for folds in (5, k_fold(collection.query_ids, 3, seed=0)[0]):
+        for call in (builder.folds, FeatureBuilder().fit):
+            with pytest.raises(InputError, match="folds must be a list of folds, as k_fold makes"):
+                call(collection, folds=folds)
+    with pytest.raises(InputError, match="folds: give one or more"):
+        builder.folds(collection, [])
+    with pytest.raises(InputError, match="candidates must be sources with their options"):
+        FeatureBuilder(candidates=["bm25"])
+    for model in (None, dict, {"rank": 5}):
+        with pytest.raises(InputError, match="column 'x': model must be the name of a model, or"):
+            LearnedColumn("x", model)
+    with pytest.raises(InputError, match=r"params must be parameters by name, .*, got \['rank'\]"):
+        LearnedColumn("x", "ssi", ["rank"])
+
+
 def test_wrong_arguments_are_named(builder, pipeline, collection):
     with pytest.raises(InputError, match="families must be a list of names"):
         FeatureBuilder("vsm")
@@ -682,7 +716,9 @@ def test_builders_and_pipelines_are_shown_in_short(pipeline, collection):
     assert shown.endswith(f"on {pipeline.features!r}>")
 
 
-def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, folds, capsys):
+def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(
+    collection, folds, capsys, monkeypatch
+):
     quiet = FeatureBuilder(["vsm"]).folds(collection, folds)
     assert capsys.readouterr() == ("", "")
     loud = FeatureBuilder(["vsm"], progress=True)
@@ -690,6 +726,12 @@ def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, f
     np.testing.assert_array_equal(shown[0][2].X, quiet[0][2].X)
     out, err = capsys.readouterr()
     assert (out, "folds" in err) == ("", True)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("ltr_features.progress.find_spec", lambda name: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # rich's, without ipywidgets
+        FeatureBuilder(["vsm"]).folds(collection, folds)
+    assert "folds" in capsys.readouterr().err
     page = FeatureBuilder(["vsm"], MODELS[:1])._repr_html_()
     assert "<table" in page
     assert "cosine" in page
@@ -701,7 +743,7 @@ def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(collection, f
     [
         (([0], [1], [1]), "judgements.query must be an int64 array, got list"),
         ((np.zeros(1), np.zeros(1), np.zeros(1)), "must be an int64 array, got float64"),
-        ((np.zeros(2, int), np.zeros(1, int), np.zeros(1, int)), r"query has shape \(2,\)"),
+        ((np.zeros(2, int), np.zeros(1, int), np.zeros(1, int)), r"shape \(1,\), must be \(2,\)"),
     ],
 )
 def test_judgements_are_arrays_of_whole_numbers(parts, message):

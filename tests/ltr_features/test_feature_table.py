@@ -252,11 +252,62 @@ def test_what_a_family_computes_is_checked(values, said):
         build_columns(context, pairs, [Mine(values)])
 
 
-def test_errors_of_a_family_name_it():
+@pytest.mark.parametrize("hook", ["check", "compute", "n_missing", "absent", "settings"])
+def test_errors_of_a_family_name_it(hook, monkeypatch):
+    def fails(*_):
+        raise ZeroDivisionError
+
     context, pairs = context_of(topical()), Pairs(np.array([2]), np.array([5]))
+    monkeypatch.setattr(Mine, hook, fails)
     with pytest.raises(ZeroDivisionError) as raised:
-        build_columns(context, pairs, [Mine(lambda n: 1 / 0)])
-    assert raised.value.__notes__ == ["while computing column family 'vsm'"]
+        build_columns(context, pairs, [Mine(np.ones((1, 1), np.float32))])
+    assert raised.value.__notes__ == ["in column family 'vsm'"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda context, pairs: pairs.query.sort(),
+        lambda context, pairs: pairs.document.fill(0),
+    ],
+)
+def test_families_cannot_change_the_rows_or_labels_of_all(change, monkeypatch):
+    context, pairs = context_of(topical()), Pairs(np.array([2, 0]), np.array([5, 44]))
+    monkeypatch.setattr(Mine, "compute", lambda self, *given: change(*given))
+    with pytest.raises(ValueError, match="read-only"):
+        build_columns(context, pairs, [Mine(None)])
+
+
+def test_families_see_no_judgements(monkeypatch):
+    def labels(self, context, pairs):
+        return grades(context.collection, pairs).astype(np.float32)[:, None]
+
+    context, pairs = context_of(topical()), Pairs(np.array([2, 0]), np.array([5, 44]))
+    monkeypatch.setattr(Mine, "compute", labels)
+    data = build_columns(context, pairs, [Mine(None)])
+    assert (data.y.tolist(), data.column("vsm").tolist()) == ([1, 1], [0, 0])
+
+
+def test_small_integers_do_not_overflow():
+    """Codes of pandas' categories are int8: row 9 of 50 documents is beyond it."""
+    wide = topical()
+    judged = wide.judgements
+    small = Judgements(
+        *(getattr(judged, n).astype(np.int8) for n in ("query", "document", "grade"))
+    )
+    narrow = replace(wide, judgements=small)
+    pairs = Pairs(*(a.ravel() for a in np.mgrid[:24, :50]))
+    small_pairs = Pairs(pairs.query.astype(np.int8), pairs.document.astype(np.int8))
+    np.testing.assert_array_equal(grades(narrow, small_pairs), grades(wide, pairs))
+    with pytest.raises(InputError, match=r"pairs\.query must be an int64 array, got list"):
+        Pairs([0], [1])
+
+
+def test_remarks_are_sentences(monkeypatch):
+    context, pairs = context_of(topical()), Pairs(np.array([2]), np.array([5]))
+    monkeypatch.setattr(Mine, "remarks", "one remark")
+    with pytest.raises(InputError, match="'vsm': remarks must be a list of sentences, got 'one"):
+        build_columns(context, pairs, [Mine(np.ones((1, 1), np.float32))])
 
 
 def test_grades_by_hand():

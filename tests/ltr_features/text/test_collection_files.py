@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from letor.errors import InputError
@@ -90,6 +91,19 @@ def test_collections_check_themselves():
         collection(query_sources=np.array([3, -1]))
     with pytest.raises(InputError, match="has no documents"):
         collection(document_ids=[], fields={})
+    with pytest.raises(InputError, match="query_sources must be an array of integers, got float64"):
+        collection(query_sources=[np.nan, 1])
+
+
+def test_what_collections_have_of_queries_is_found_by_position():
+    """A series of a filtered or sorted frame finds its first value elsewhere."""
+    made = collection(
+        query_sources=pd.Series([0, -1], index=[1, 0], dtype=np.int8),
+        query_times=pd.Series([5, 6], index=[1, 0]),
+        query_groups=pd.Series(["g", "h"], index=[1, 0]),
+    )
+    assert (made.query_sources[0], made.query_times[0], made.query_groups[0]) == (0, 5.0, "g")
+    assert made.query_sources.dtype == np.int64
 
 
 def queries(texts, groups=None) -> Collection:

@@ -29,5 +29,5 @@ class FirstColumn(Ranker):
         self.sign_ = fitted["sign"]
 
     def _importance(self):
-        used = [1.0] + [0.0] * (len(self.feature_names_) - 1)
+        used = [1.0] + [0.0] * (self._n_inputs - 1)
         return used, used
