@@ -29,7 +29,10 @@ GIVEN = "given; not checked for leaks"
 #: Rankers record it and warn if rows to score were made with other settings.
 SETTINGS = "settings"
 
-_DTYPES = {"X y": np.float32, "query_index positions": np.int64, "document_ids comments": object}
+_TYPES = {
+    "X": np.float32, "y": np.float32, "query_index": np.int64, "positions": np.int64,
+    "document_ids": object, "comments": object,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +74,8 @@ class RankingData:
     positions: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        for names, dtype in _DTYPES.items():
-            for name in names.split():
-                object.__setattr__(self, name, as_array(name, getattr(self, name), dtype))
+        for name, dtype in _TYPES.items():
+            object.__setattr__(self, name, as_array(name, getattr(self, name), dtype))
         check_texts("query_ids", self.query_ids)
         check_texts("column_names", self.column_names)
         n = len(self.y)
