@@ -45,7 +45,7 @@ def pipeline_of(data: Collection) -> ScoringPipeline:
     folds = k_fold(data.query_ids, 4, seed=0)
     train, vali, _ = features.folds(data, folds)[0]
     ranker = get_ranker("lambdamart")(n_estimators=200, early_stopping_rounds=200).fit(train, vali)
-    return ScoringPipeline(features.fit(data, folds[0].train), ranker)
+    return ScoringPipeline(features.fit(data, folds[0].train, folds=folds), ranker)
 
 
 def main() -> None:

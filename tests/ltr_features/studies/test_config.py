@@ -113,7 +113,11 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             "terms must be 'words' or 'letter-trigrams' or 'both', got 'letters'",
         ),
         ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
-        ("learning_rate = 0.15", "learn_rate = 0.15", "params.learn_rate; did you mean 'learning_rate'"),
+        (
+            "learning_rate = 0.15",
+            "learn_rate = 0.15",
+            "params.learn_rate; did you mean 'learning_rate'",
+        ),
         ('score = "vsm"', 'score = "vsn"', "no column 'vsn'; did you mean 'vsm'"),
         ("turn = 2", "turn = 4", "turn is 4.*use 0 to 3"),
         ('hard_control = "words, refit 1"', 'hard_control = "words"', "hard_control must be"),
