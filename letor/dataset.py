@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-
 #: Provenance note on columns that were computed elsewhere (scores, vectors, logged features).
 GIVEN = "given; not checked for leaks"
 

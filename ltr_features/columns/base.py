@@ -20,6 +20,9 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ssi_models.parameters import plain_number
 
+#: How :attr:`ColumnFamily.trained_on` begins where nothing was learned.
+NOTHING = "nothing"
+
 
 @former_names(stream="field")
 @dataclass(frozen=True)
@@ -74,8 +77,9 @@ class ColumnFamily(ABC):
 
     @property
     def trained_on(self) -> str:
-        """What the columns were learned from, for their provenance; never the rows' own labels."""
-        return "nothing: counts of the collection"
+        """What the columns were learned from, for their provenance; never the rows' own labels.
+        Begins with :data:`NOTHING` if nothing was learned."""
+        return f"{NOTHING}: counts of the collection"
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ltr_features.columns.base import ColumnSpec
+from ltr_features.columns.base import NOTHING, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
@@ -142,7 +142,7 @@ class EntityOverlap(EntitySource):
     name: ClassVar[str] = "entity-overlap"
     description: ClassVar[str] = "entities of the query that a field mentions: number and share"
     reference: ClassVar[str] = "none: shared entities, in addition to the paper's columns"
-    trained_on = "nothing: entities of queries and documents"
+    trained_on = f"{NOTHING}: entities of queries and documents"
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

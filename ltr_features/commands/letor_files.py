@@ -68,11 +68,11 @@ def measure(
     queries without rows count if the file NAME.columns.json next to the data lists them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
-    from letor.column_names import read_rows
+    from letor.column_names import is_letor, read_rows
     from letor.evaluation import side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
-    from ltr_features.sources.files import is_letor, judged_ranking, read_judgements
+    from ltr_features.sources.files import judged_ranking, read_judgements
 
     if (scores is None) == (column is None):
         raise InputError("give what to rank by: either --scores FILE or --column N")
@@ -325,10 +325,9 @@ def _rows_of_any(
     source: Path, qrels: Path | None, column: Sequence[str], letor: Mapping[str, Any]
 ) -> RankingData:
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
-    from letor.column_names import read_rows
+    from letor.column_names import is_letor, read_rows
     from letor.query_sizes import query_sizes
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
-    from ltr_features.sources.files import is_letor
     from ltr_features.sources.table_rows import (
         column_roles,
         is_table_of_rows,

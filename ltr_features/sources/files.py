@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from letor.column_names import is_letor as is_letor
-from letor.column_names import read_rows
+from letor.column_names import is_letor, read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading

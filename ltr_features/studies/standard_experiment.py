@@ -18,6 +18,7 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.fold_files import layout, one_file
 from letor.rankers.registry import ranker_names
+from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.text.analyzer import Analyzer
 
@@ -88,7 +89,7 @@ def on_folds(folder: Path) -> str:
     families: dict[str, list[str]] = {}
     for name in rows.column_names:
         made = rows.provenance.get(name, {})
-        if not str(made.get("trained on", "nothing")).startswith("nothing"):
+        if not str(made.get("trained on", NOTHING)).startswith(NOTHING):
             families.setdefault(str(made.get("family", name)), []).append(name)
     further = {name for names in families.values() for name in names}
     rankers: list[tuple[str, str, list[str]]]  # label, name, and the columns it does not see
