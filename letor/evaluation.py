@@ -113,6 +113,9 @@ class Evaluator:
         if np.ma.is_masked(scores):
             raise InputError("scores have masked values: each row needs a score")
         scores = np.array(scores, dtype=np.float64)  # writable: kernels are compiled for one type
+        if self.definition.ties == "docid":
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32).astype(np.float64)
         if scores.shape != self._rows.shape:
             raise InputError(f"scores have shape {scores.shape} for {len(self._rows)} rows")
         if np.isnan(scores).any():

@@ -81,8 +81,8 @@ def best_first(run: pd.DataFrame) -> pd.DataFrame:
 
 def unjudged_queries(qrels: Any, run: Any) -> list[str]:
     """Queries of a run without any judgement, which no measure counts."""
-    judged = set(id_texts(as_frame(qrels)["qid"], "qrels, qid"))
-    queries = dict.fromkeys(id_texts(as_frame(run)["qid"], "run, qid"))
+    judged = set(id_texts(as_frame(qrels)["qid"].unique(), "qrels, qid"))
+    queries = dict.fromkeys(id_texts(as_frame(run)["qid"].unique(), "run, qid"))
     return [query for query in queries if query not in judged]
 
 

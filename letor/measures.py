@@ -88,9 +88,9 @@ class MeasureDefinition:
             counts 0, a quirk of the official LETOR scripts.
         relevant_from: least label that counts as relevant (ap, precision, recall, rr).
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
-            RankLib); ``docid`` descending document id (trec_eval), ``docid-ascending`` the other
-            way round (reports); ``worst`` and ``best`` by label, the bounds between which every
-            other rule lies.
+            RankLib); ``docid`` descending document id, where scores are equal as float32
+            (trec_eval), ``docid-ascending`` ascending (reports); ``worst`` and ``best`` by label,
+            the bounds between which every rule for equal scores lies.
         top_label: largest possible label (err); 4 in TREC's gdeval and in RankLib.
         known_as: who computes the measure this way; for tables only.
     """
@@ -164,7 +164,7 @@ class MeasureDefinition:
         empty = {"zero": "count 0", "one": "count 1", "skip": "are left out"}[self.empty]
         ties = {
             "input": "in input order" + (_TIES_OF_RANX if "ranx" in self.known_as else ""),
-            "docid": "by descending document id",
+            "docid": "in float32 by descending document id",
             "docid-ascending": "by ascending document id",
         }
         parts += [

@@ -94,11 +94,11 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
             not a number, a rank without a score is below 1 or occurs twice for a query, or a
             document does; the message names file and line.
     """
-    ranks_only = len(_first_fields(path)) == 3
+    ranks_only = len(first_fields(path)) == 3
     run = _table(path, ["qid", "docno", "rank"] if ranks_only else _RUN_FIELDS)
     line = partial(_line_number, path)
     _refuse_twice(run, path, line)
-    rank = _parsed(int, np.int64, run["rank"], path, line, "rank")
+    rank = _parsed(whole_number, np.int64, run["rank"], path, line, "rank")
     if ranks_only:
         _check_ranks(run, rank, path, line)
         run["score"], run["tag"] = 1 / rank, ""
@@ -133,12 +133,16 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     Raises:
         InputError: no such file, or damaged compressed data.
     """
-    fields = _first_fields(path)
+    fields = first_fields(path)
     return len(fields) == 6 or (len(fields) == 3 and fields[2].isdecimal())
 
 
-def _first_fields(path: str | os.PathLike[str]) -> list[str]:
-    """The fields of the first line that is not blank."""
+def first_fields(path: str | os.PathLike[str]) -> list[str]:
+    """The fields of the first line that is not blank; empty if there is none.
+
+    Raises:
+        InputError: no such file, damaged compressed data, or text in UTF-16.
+    """
     return next((_split(line) for _, line in _lines(path)), [])
 
 
@@ -271,7 +275,7 @@ def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, tuple[str, 
 def _table(path: str | os.PathLike[str], names: Sequence[str]) -> pd.DataFrame:
     """The fields of every line that is not blank, as texts under their names."""
     table = None
-    if len(_first_fields(path)) in (0, len(names)):  # pandas cuts all lines to a shorter first one
+    if len(first_fields(path)) in (0, len(names)):  # pandas cuts all lines to a shorter first one
         with suppress(pd.errors.ParserError), open_input(path) as stream:
             table = pd.read_csv(
                 stream, sep=r"\s+", header=None, names=[*names, ""], index_col=False, dtype=object,
@@ -289,9 +293,11 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Number and text of every line that is not blank."""
     with open_input(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors=_ERRORS)
-        yield from (
-            (n, line.rstrip("\n")) for n, line in enumerate(text, start=1) if line.strip(" \t\n")
-        )
+        for number, line in enumerate(text, start=1):
+            if "\0" in line:
+                raise InputError(f"{path}:{number}: null bytes, as in UTF-16; save it as UTF-8")
+            if line.strip(" \t\n"):
+                yield number, line.rstrip("\n")
 
 
 def _line_number(path: str | os.PathLike[str], row: int) -> int:
@@ -315,6 +321,8 @@ def _parsed(
     what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
+    with suppress(ValueError, OverflowError):
+        return texts.to_numpy().astype(dtype)
     values = np.empty(len(texts), dtype)
     for row, text in enumerate(texts):
         try:

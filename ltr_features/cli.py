@@ -24,14 +24,14 @@ from ltr_features.commands import (
     pipelines,
     rank,
 )
-from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Commands
 
 #: In bytes; numpy, scipy and Arrow reserve half of it.
 LEAST_ADDRESS_SPACE = 2**30
 
 _FORMAT = warnings.formatwarning
 
-app = typer.Typer(
+app = Commands(
     name="ltr-features",
     help="Semantic matching models as LETOR columns, and a report that says whether they help.",
     no_args_is_help=True,

@@ -12,13 +12,19 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.commands import completion
-from ltr_features.commands.options import check_outputs, print_facts, settings, tell_replaced
+from ltr_features.commands.options import (
+    Commands,
+    check_outputs,
+    print_facts,
+    settings,
+    tell_replaced,
+)
 
 if TYPE_CHECKING:
     from ltr_features.clicks.base import ClickModel
     from ltr_features.clicks.log import ClickLog
 
-app = typer.Typer(
+app = Commands(
     help="Judgements from click logs, click models, and simulated logs.", no_args_is_help=True
 )
 

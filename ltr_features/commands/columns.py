@@ -12,6 +12,7 @@ import typer
 from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
+    Commands,
     Progress,
     Threads,
     Workspace,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.learned import LearnedColumn
 
-app = typer.Typer(help="Feature columns: list, build and append them.", no_args_is_help=True)
+app = Commands(help="Feature columns: list, build and append them.", no_args_is_help=True)
 
 Families = Annotated[
     list[str] | None,

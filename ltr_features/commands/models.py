@@ -17,6 +17,7 @@ from ltr_base.docstrings import summary
 from ltr_base.names import counted, listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
+    Commands,
     Progress,
     Threads,
     Workspace,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
     from ssi_models.vocabulary import Vocabulary
 
-app = typer.Typer(help="Matching models: list, inspect and fit them.", no_args_is_help=True)
+app = Commands(help="Matching models: list, inspect and fit them.", no_args_is_help=True)
 
 
 @app.command("list")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from letor.errors import InputError
 from ltr_base.names import nearest
@@ -15,6 +17,23 @@ from ltr_features.facts import flat_facts
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+
+
+class Commands(typer.Typer):
+    """Commands that refuse an option given twice where all but the last would be ignored."""
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        return super().command(name, cls=_Command, **options)
+
+
+class _Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = Counter(self.make_parser(ctx).parse_args(args=list(args))[2])
+        for option, times in given.items():
+            if times > 1 and not getattr(option, "multiple", False):
+                ctx.fail(f"{option.opts[0]} is given {times} times; it takes one value")
+        return super().parse_args(ctx, args)
+
 
 Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
 

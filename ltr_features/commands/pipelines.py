@@ -11,6 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import counted, listed
 from ltr_features.commands.options import (
+    Commands,
     Threads,
     check_outputs,
     print_facts,
@@ -18,7 +19,7 @@ from ltr_features.commands.options import (
     tell_replaced,
 )
 
-app = typer.Typer(
+app = Commands(
     help="Pipelines that rank: build them, add and remove documents.", no_args_is_help=True
 )
 

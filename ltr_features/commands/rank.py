@@ -15,6 +15,7 @@ from ltr_base.names import counted, listed
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Columns,
+    Commands,
     MaxColumns,
     NonFinite,
     Progress,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from letor.rankers.base import Ranker
     from ltr_features.studies.progress import Reporter
 
-app = typer.Typer(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
+app = Commands(help="Train rankers on LETOR files and score with them.", no_args_is_help=True)
 
 
 @app.command("list")

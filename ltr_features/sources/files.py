@@ -22,7 +22,7 @@ from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
-from letor.trec import is_run, qrels_lines, qrels_of, read_run, run_of
+from letor.trec import first_fields, is_run, qrels_lines, qrels_of, read_run, run_of
 from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
@@ -231,9 +231,12 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
     if is_run(path):
         return read_run(path)
     if data is None:
+        if not (fields := first_fields(path)):
+            raise InputError(f"{path} is empty")
         raise InputError(
             f"{path} is neither a run (qid Q0 docno rank score tag, or qid docno rank) nor a table "
-            "of scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno); if it "
+            "of scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno): its "
+            f"first line has {counted(len(fields), 'field')} ({' '.join(fields)[:80]!r}); if it "
             "holds the scores of the rows of a LETOR file, give that by --data"
         )
     return run_of(_with_documents(data), read_row_scores(path, data))

@@ -158,6 +158,11 @@ def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
     assert (labels.tolist(), labels.dtype) == ([1, 2, 1, -1, 3], np.int64)
 
 
+def test_ranks_may_have_a_point(tmp_path):
+    (tmp_path / "run").write_text("q Q0 a 1.0 3 t\nq Q0 b 2.0 1 t\n")
+    assert read_run(tmp_path / "run")["rank"].tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("reader", "text", "message"),
     [
@@ -168,11 +173,12 @@ def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
         (read_qrels, "1 0 d 1\n\n1 0 d 0\n", ":3: document 'd' of query '1' is already in line 1"),
         (read_run, "1 Q0 d 1 x t\n", ":1: score 'x' is not a number"),
         (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),
-        (read_run, "1 Q0 d first 1 t\n", ":1: rank 'first' is not a number"),
+        (read_run, "1 Q0 d first 1 t\n", ":1: rank 'first' is not a whole number"),
         (read_run, "1 Q0 d 1 1 t\n1 Q0 d 2 0 t\n", ":2: document 'd' of query '1'"),
+        (read_run, "1 Q0 d 1 1 t\n".encode("utf-16"), ":1: null bytes, as in UTF-16"),
         (read_run, "1\td\t1\n1\te\t0\n", ":2: '0' is no rank of query '1'"),
         (read_run, "1\td\t1\n2\td\t1\n1\te\t1\n", ":3: '1' is no rank of query '1'"),
-        (read_run, "1\td\t1.5\n", ":1: rank '1.5' is not a number"),
+        (read_run, "1\td\t1.5\n", ":1: rank '1.5' is not a whole number"),
         (read_run, "1\td\t1\n1\td\t2\n", ":2: document 'd' of query '1'"),
         (read_run, "1\td\t1\n1 Q0 d 1 1 t\n", r":2: 6 fields instead of 3 \(qid docno rank"),
         (read_run, "1 0 d 1\n", r"fields instead of 6 \(qid Q0 docno rank score tag\)"),
@@ -180,7 +186,7 @@ def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
 )
 def test_bad_lines_are_named(tmp_path, reader, text, message):
     path = tmp_path / "file.txt"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError, match=message) as raised:
         reader(path)
     assert str(path) in str(raised.value)

@@ -320,6 +320,8 @@ def test_bad_judgements_are_named(tmp_path, name, text, message):
         ("a.csv", "qid,docno,a,b\nq1,d0,1,2\n", r"'a', 'b' may be scores; keep one, or call it"),
         ("a.csv", "qid,docno,s\nq1,d0,nan\n", r"line 2: 's' is missing or NaN"),
         ("a.csv", "id,s\nd0,1\n", r"is neither a run .* nor a table of scores"),
+        ("a.run", "q1 Q0 d0 1 2.5\n", r"its first line has 5 fields \('q1 Q0 d0 1 2.5'\)"),
+        ("a.run", "\n", r"a\.run is empty"),
         ("a.run", "q1 Q0 d0 1 x t\n", r"a\.run:1: score 'x' is not a number"),
     ],
 )  # fmt: skip

@@ -27,7 +27,12 @@ from ltr_features.sources.files import (
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found, read_query_groups
-from ltr_features.studies.kinds.given_rankings import Given, check_comparable, run_remarks
+from ltr_features.studies.kinds.given_rankings import (
+    Given,
+    check_comparable,
+    run_remarks,
+    same_values,
+)
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
 from ltr_features.studies.stages import Planned, versions
@@ -237,7 +242,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
-        remarks=run_remarks(given, judged, config.measures),
+        remarks=[*same_values(values), *run_remarks(given, judged, config.measures)],
     )
     return Report(
         title=config.title,

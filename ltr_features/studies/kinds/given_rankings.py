@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pandas as pd
@@ -11,7 +11,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, score_remarks, unjudged_queries
 from letor.measures import run_measure
-from ltr_base.names import counted, written_otherwise
+from ltr_base.names import counted, listed, written_otherwise
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
 from ltr_features.text.collection import normalised, same_text_remark
@@ -75,6 +75,20 @@ def check_comparable(given: Given, pairs: Sequence[tuple[str, str]]) -> None:
             )
 
 
+def same_values(values: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """A remark for the report, without a full stop, on each set of systems whose values (a row per
+    query, a column per measure) are all the same, as those of one run under several names."""
+    same: dict[bytes, list[str]] = {}
+    for name, frame in values.items():
+        same.setdefault(frame.to_numpy().tobytes(), []).append(name)
+    for names in same.values():
+        if len(names) > 1:
+            yield (
+                f"{listed(names, 5)} have the same values for every query: they rank alike, or are "
+                "one run under several names"
+            )
+
+
 def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list[str]:
     """Remarks for the report, sentences without a full stop, the gravest first: on queries that
     runs lack, documents without a judgement, equal scores, runs of different depth, queries without
@@ -97,6 +111,8 @@ def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list
 
 
 def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:
+    if not run.duplicated(["qid", "score"]).any():
+        return
     orders = [replace(run_measure(measure), ties=ties) for ties in ("worst", "best")]
     worst, best = (evaluate(given.qrels, run, order).mean().item() for order in orders)
     yield from tie_remark(measure, worst, best, "here the smaller document id goes first")

@@ -199,8 +199,8 @@ def group_verdict(study: Study) -> str:
     if n_groups == n:
         return f"Tested on {counted(n, 'query')}.{few}" if few else ""
     text = (
-        f"The {n:,} queries belong to {n_groups:,} groups and are tested by group, as queries of "
-        "the same group are not independent"
+        f"The {n:,} queries belong to {counted(n_groups, 'group')} and are tested by group, as "
+        "queries of the same group are not independent"
     )
     effects = table["design_effect"].dropna()
     if len(effects):
@@ -315,7 +315,7 @@ def marks_meaning(against: str, comparisons: pd.DataFrame, test: TestSettings, f
         family: what the correction is over.
     """
     groups, n = (int(comparisons[name].iloc[0]) for name in ("n_groups", "n_queries"))
-    by = "" if groups == n else f" by {groups:,} groups of queries"
+    by = "" if groups == n else f" by {counted(groups, 'group')} of queries"
     refits = ""
     if comparisons["n_fits"].max() > 1:
         refits = "for systems fitted several times also a t-test that includes training noise; "

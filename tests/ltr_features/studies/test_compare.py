@@ -476,6 +476,13 @@ def test_scores_that_contradict_the_ranks_are_told(files, tmp_path):
     assert "! bad: " not in found
 
 
+def test_runs_that_rank_alike_are_told(files, tmp_path):
+    folder, rows, scores = files
+    write_run(run_of(rows, 2 * scores["good"]), tmp_path / "twice.run")
+    report = compared(folder, tmp_path / "out", tmp_path / "twice.run")
+    assert "! good, twice have the same values for every query" in told(report)
+
+
 def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
     folder, rows, _ = files
     third = np.random.default_rng(3).random(100)
@@ -505,6 +512,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
+        (["--seed=1", "--seed=2"], "--seed is given 2 times; it takes one value"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--documents", "."], ". is a folder, not a file"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
