@@ -93,6 +93,14 @@ def test_wrong_options_are_named():
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_an_option_that_takes_one_value_is_refused_twice():
+    result = run("measure", "a.txt", "--cutoff", 5, "--scores", "b", "--cutoff=10")
+    assert result.returncode == 2
+    assert "--cutoff is given 2 times; it takes one value" in result.stderr
+    listed = run("compare", "a", "b", "--measure", "NDCG@10", "--measure", "MAP")
+    assert "there is no file a" in listed.stderr
+
+
 def test_ctrl_c_ends_with_130_and_leaves_no_half_output(tmp_path):
     dump, out = tmp_path / "dump.xml", tmp_path / "out"
     dump.write_bytes(topical_dump(60, 8))

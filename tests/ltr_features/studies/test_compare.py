@@ -512,7 +512,6 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
-        (["--seed=1", "--seed=2"], "--seed is given 2 times; it takes one value"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--documents", "."], ". is a folder, not a file"),
         (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
