@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -85,17 +86,17 @@ class Table:
     caption: str = ""
     style: str = ""
 
-    @property
+    @cached_property
     def headings(self) -> list[Column]:
         first, *rest = self.columns
         heads = [Column(first, number=False) if isinstance(first, str) else first]
         return heads + [Column(c) if isinstance(c, str) else c for c in rest]
 
-    @property
+    @cached_property
     def cells(self) -> list[list[Cell]]:
         return [[Cell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
 
-    @property
+    @cached_property
     def marks(self) -> list[int]:
         """The largest number of marks in a cell of each column."""
         longest = [0] * len(self.columns)
