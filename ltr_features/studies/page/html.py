@@ -141,6 +141,7 @@ def _study_view(
         "nearest": tables.nearest_columns_table(study, figures.correlation.nearest)
         if figures.correlation
         else None,
+        "most_moved": query_tables.MOVED_DOCUMENTS,
         "moves": [
             (study.text_of(query), verdicts.signed(difference[query]),
              query_tables.moves_table(study, rankings[query]))
