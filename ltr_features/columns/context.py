@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ T = TypeVar("T")
 
 #: From this share on, query words that occur in no document are worth a remark.
 MANY_UNKNOWN = 0.1
+_UNKNOWN_ADVICE = (
+    "add them to documents as synonyms, or take letter trigrams if they are other spellings"
+)
 _MARK = "workspace.json"
 _VERSION = 1
 
@@ -137,13 +141,10 @@ class ColumnContext:
             return []
         lost = np.where(unknown, asked, 0)
         frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
-        advice = (
-            "index Chinese and Japanese, which have no spaces between words, by pairs of "
-            "characters (index --cjk-bigrams), or put spaces between the words"
-            if self.index.analyzer.leaves_unsegmented(frequent)
-            else "add them to documents as synonyms, or take letter trigrams if they are other "
-            "spellings"
-        )
+        advised: Counter[str] = Counter()
+        for i in np.flatnonzero(unknown):
+            advised[self.index.analyzer.unsegmented(words[i]) or _UNKNOWN_ADVICE] += int(asked[i])
+        advice = advised.most_common(1)[0][0]
         return [
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "
             f"{frequent}), so that no column of words and no model can match or learn them; "

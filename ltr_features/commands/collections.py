@@ -65,7 +65,7 @@ def index(
     them. Values are TOML or text: splits=["test"], document_columns.id=sku.
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
-    from ltr_features.columns.context import check_target, make_workspace
+    from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
@@ -84,7 +84,7 @@ def index(
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
-    for remark in collection.remarks:
+    for remark in open_workspace(out).remarks:
         typer.echo(f"note: {remark}", err=True)
     tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")

@@ -60,6 +60,17 @@ _CJK = re.compile(
     "[々-〇ぁ-ゖ\u3099\u309aゝ-ゟァ-ヺー-ヿㇰ-ㇿ㐀-䶿一-鿿\uf900-\ufaffｦ-ﾟ\U0001b000-\U0001b16f"
     "\U00020000-\U000323af]+"
 )
+#: Thai, Lao, Burmese and Khmer.
+_SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_PAIRS_ADVICE = (
+    "index Chinese and Japanese, which have no spaces between words, by pairs of characters (index "
+    "--cjk-bigrams), or put spaces between the words"
+)
+_SPACES_ADVICE = (
+    "Thai, Lao, Burmese and Khmer have no spaces between words: put spaces there, in documents and "
+    "queries, or compare their letters: --family letters, and as candidates the model vsm with "
+    "terms=letter-trigrams"
+)
 
 
 @dataclass(frozen=True)
@@ -121,9 +132,12 @@ class Analyzer:
             text = unicodedata.normalize("NFC", text).translate(_TURKISH)
         return _CJK.sub(_pairs, text) if self.cjk_bigrams else text
 
-    def leaves_unsegmented(self, text: str) -> bool:
-        """Whether the text has ideographs or kana, which make words only where spaces are."""
-        return not self.cjk_bigrams and _CJK.search(text) is not None
+    def unsegmented(self, word: str) -> str:
+        """What to do about a word that may be a whole sentence, as its script has no spaces between
+        words; "" if it has, or if pairs of characters are taken as words."""
+        if _CJK.search(word):
+            return "" if self.cjk_bigrams else _PAIRS_ADVICE
+        return _SPACES_ADVICE if _SPACELESS.search(word) else ""
 
     def terms(self, words: Iterable[str]) -> list[str | None]:
         """The token of each folded run, or None if the run is dropped."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from toys import done, refused, run
 
 from letor.column_names import read_rows
-from ltr_features.columns.context import open_workspace
+from ltr_features.columns.context import ColumnContext, open_workspace
+from ltr_features.text.collection import Collection, Judgements
 
 JAPANESE = {"d1": "東京都庁に行く", "d2": "京都の寺を見る", "d3": "ﾒﾓﾘを選ぶ", "d4": "本を読む"}
 
@@ -30,7 +32,7 @@ def japanese(tmp_path: Path) -> Path:
 def test_chinese_and_japanese_are_searched_by_pairs_of_characters(japanese: Path) -> None:
     index = ("index", "beir", f"folder={japanese}", "--out", japanese / "w")
     build = ("columns", "build", "--workspace", japanese / "w", "--family", "letor46")
-    done(*index)
+    assert "by pairs of characters (index --cjk-bigrams)" in run(*index).stderr
     assert "by pairs of characters (index --cjk-bigrams)" in refused(
         *build, "--out", japanese / "rows.txt"
     )
@@ -41,6 +43,25 @@ def test_chinese_and_japanese_are_searched_by_pairs_of_characters(japanese: Path
     rows = read_rows(japanese / "rows.txt")
     assert rows.document_ids.tolist() == ["d1", "d2", "d1", "d3"]  # which has 京都, too
     assert rows.column("tf_body").tolist() == [2, 3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("USB USB USB ต้องระบุค่านี้ ไม่พบข้อมูล ค่านี้ไม่ถูกต้อง กรุณาลองใหม่", "as candidates the model vsm"),
+        ("USB USB USB 東京都 京都府 大阪府 北海道", "by pairs of characters"),
+        ("USB USB USB 東京都", "as synonyms"),
+    ],
+)  # fmt: skip
+def test_the_advice_is_for_the_script_of_most_unknown_words(query: str, advice: str) -> None:
+    nothing = np.zeros(0, dtype=np.int64)
+    collection = Collection(
+        name="c", document_ids=["d"], fields={"body": ["ข้อมูล 都"]}, query_ids=["q"],
+        query_texts=[query], judgements=Judgements(nothing, nothing, nothing),
+    )  # fmt: skip
+    (remark,) = ColumnContext.of(collection).unknown_words
+    assert remark.startswith("100 % of the words in queries occur in no document (most often usb, ")
+    assert advice in remark
 
 
 def test_stop_words_come_from_a_file(japanese: Path) -> None:
