@@ -125,7 +125,8 @@ class FittedColumn(ColumnFamily):
     def _check_words(self, context: ColumnContext, texts: TermSpace) -> None:
         """Raise InputError unless the model was trained with the index's analyzer and words."""
         known, recipe = self.model.vocabulary_, self.model.recipe_
-        if recipe is not None and recipe != context.index.analyzer.fingerprint:
+        analyzer = context.index.analyzer
+        if recipe not in (None, analyzer.canonical, analyzer.fingerprint):  # the last: older files
             raise InputError(
                 f"column {self.recipe.name!r}: its model was trained on text analysed by another "
                 "recipe (stop words, stemmer, ...); index the collection with that recipe"

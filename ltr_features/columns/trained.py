@@ -154,7 +154,7 @@ class TrainedColumn:
             "candidates": None if self._unlabelled else "relevant",
             "vocabulary": texts.vocabulary,
             "weighting": texts.weighting,
-            "recipe": context.index.analyzer.fingerprint,
+            "recipe": context.index.analyzer.canonical,
             "checkpoint": path.with_suffix(".checkpoint"),
             "callback": None if report is None else lambda event: report(path.stem, event),
         }

@@ -71,6 +71,7 @@ def models_info(
     """Show the contents of a model file: class, parameters, vocabulary, training, arrays.
 
     Example: ltr-features models info ssi.safetensors"""
+    from ltr_features.text.analyzer import Analyzer
     from ssi_models.persistence import load_tensors
     from ssi_models.registry import get_model, load_model
 
@@ -83,7 +84,8 @@ def models_info(
     words = "with their words" if "vocabulary.bytes" in arrays else "without their words"
     typer.echo(f"words of documents: {header['n_words']:,}, {words}")
     typer.echo(f"words of queries: {header['n_query_words']:,}")
-    typer.echo(f"text analysis: {header['recipe'] or 'not noted'}")
+    recipe = header["recipe"]
+    typer.echo(f"text analysis: {Analyzer.noted(recipe) or recipe or 'not noted'}")
     typer.echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
     for line in _fitted_facts(header["fitted"]):
         typer.echo(line)
@@ -139,7 +141,8 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             f"queries of this {model.name} model have words of their own, which its file does not "
             "hold; use nearest_words of the model with the number of the word"
         )
-    folded = " ".join(Analyzer(min_length=1).tokens(word)) or word
+    analyzer = Analyzer.noted(model.recipe_) or Analyzer(min_length=1)
+    folded = " ".join(analyzer.tokens(word)) or word
     if word in vocabulary or folded in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
         if model.only_same_words:

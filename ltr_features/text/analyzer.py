@@ -198,12 +198,22 @@ class Analyzer:
         return cls(**parameters)
 
     @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of the recipe's canonical JSON, in which stop words are listed."""
-        canonical = json.dumps(
+    def canonical(self) -> str:
+        """The recipe as JSON in which stop words are listed, the same for equal recipes."""
+        return json.dumps(
             {**self.to_json(), "stopwords": sorted(self._stop)}, sort_keys=True, ensure_ascii=True
         )
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of :attr:`canonical`."""
+        return hashlib.sha256(self.canonical.encode("ascii")).hexdigest()
+
+    @classmethod
+    def noted(cls, recipe: str | None) -> Analyzer | None:
+        """The recipe that a model's file notes by its :attr:`canonical` JSON; None if it notes none
+        or, as those of older versions, a fingerprint."""
+        return cls.from_json(json.loads(recipe)) if recipe and recipe.startswith("{") else None
 
     @cached_property
     def _stop(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from toys import done, refused
 
+from ltr_features.text.analyzer import Analyzer
 from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
@@ -33,12 +34,12 @@ def data():
     return X, Preferences.from_pairs(*pairs, n_queries=N, n_documents=N)
 
 
-def saved(tmp_path, model, counts=False, vocabulary=WORDS):
+def saved(tmp_path, model, counts=False, vocabulary=WORDS, recipe="recipe 1"):
     X, pairs = data()
     if not counts:
         X = X / np.linalg.norm(X, axis=1, keepdims=True)
     X = sp.csr_matrix(X, dtype=np.float32)
-    model.fit(X, X, pairs, vocabulary=vocabulary, recipe="recipe 1").save(tmp_path / "model")
+    model.fit(X, X, pairs, vocabulary=vocabulary, recipe=recipe).save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -76,6 +77,16 @@ def test_explain_names_the_nearest_words(tmp_path):
     *_, two, alone = lines("explain", path, "new york", "new", "--count", 1)
     assert two.startswith("new york matches: ")
     assert alone.startswith("new matches: ")
+
+
+def test_explain_analyses_words_as_the_texts_were(tmp_path):
+    words = Vocabulary(["appl", "東京", "bus", "car", "new", "york", "fruit", "京都"])
+    recipe = Analyzer(stemmer="english", cjk_bigrams=True).canonical
+    path = saved(tmp_path, LowRankSSI(3, **QUICK), vocabulary=words, recipe=recipe)
+    assert "text analysis: stemmer=english, cjk_bigrams=True" in lines("models", "info", path)
+    *_, apples, pairs = lines("explain", path, "Apples", "東京都")
+    assert apples.startswith("Apples matches: ")
+    assert pairs.startswith("東京都 matches: ")
 
 
 def test_query_of_several_words_scores_as_a_text(tmp_path):
