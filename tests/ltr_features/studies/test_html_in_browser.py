@@ -154,11 +154,16 @@ def test_theme_switches(page: Path, browser: Browser) -> None:
     assert browser.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-def test_texts_from_right_to_left_keep_their_order(browser: Browser, page: Path) -> None:
+@pytest.mark.parametrize("where", ["tbody th:not(:has(.clamped))", "tbody th .clamped"])
+def test_texts_from_right_to_left_keep_their_order(
+    browser: Browser, page: Path, where: str
+) -> None:
     """The full stop of an Arabic sentence with a Latin word is on its left."""
     browser.open(page)
-    first, last = browser.evaluate("""(() => {
-      const cell = document.querySelector("tbody th");
+    first, last = browser.evaluate(
+        f"const where = '{where}';"
+        + """(() => {
+      const cell = document.querySelector(where);
       cell.textContent = "\u0642\u064a\u0645\u0629 JSON \u0635\u0627\u0644\u062d\u0629.";
       return [0, cell.textContent.length - 1].map(at => {
         const range = document.createRange();
@@ -166,5 +171,6 @@ def test_texts_from_right_to_left_keep_their_order(browser: Browser, page: Path)
         range.setEnd(cell.firstChild, at + 1);
         return range.getBoundingClientRect().left;
       });
-    })()""")
+    })()"""
+    )
     assert last < first
