@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from letor.errors import InputError, LetorWarning
 from letor.frames import pandas_frame
 from letor.ids import id_texts
 from letor.missing import Missing
-from ltr_base.names import counted
+from ltr_base.names import counted, folded
 
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
@@ -84,6 +84,41 @@ def unjudged_queries(qrels: Any, run: Any) -> list[str]:
     judged = set(id_texts(as_frame(qrels)["qid"].unique(), "qrels, qid"))
     queries = dict.fromkeys(id_texts(as_frame(run)["qid"].unique(), "run, qid"))
     return [query for query in queries if query not in judged]
+
+
+def other_spellings(qrels: Any, run: Any) -> list[str]:
+    """A remark, without a full stop, if a run has relevant documents under ids that are written
+    otherwise than in the judgements, and that count as not relevant therefore."""
+    qrels, run = as_frame(qrels), as_frame(run)
+    judged = list(_pairs(qrels, "qrels"))
+    lost = {
+        (query, folded(document)): document
+        for (query, document), label in zip(judged, qrels["label"], strict=True)
+        if label >= 1
+    }
+    known, found = set(judged), set()
+    near: dict[tuple[str, str], str] = {}
+    for query, document in _pairs(run, "run"):
+        if (key := (query, folded(document))) in lost:
+            if (query, document) in known:
+                found.add(key)
+            else:
+                near.setdefault(key, document)
+    missed = [key for key in near if key not in found]
+    if not missed:
+        return []
+    first = missed[0]
+    return [
+        f"{counted(len(missed), 'relevant document')} under another id than in the judgements, the "
+        f"first of query {first[0]!r}: {near[first]!a} for {lost[first]!a}; write ids "
+        "alike in all files (case, leading zeros, a final '.0', Unicode normal form)"
+    ]
+
+
+def _pairs(table: pd.DataFrame, what: str) -> Iterator[tuple[str, str]]:
+    """The ids of query and document of each row."""
+    ids = (id_texts(table[name], f"{what}, {name}") for name in ("qid", "docno"))
+    return zip(*ids, strict=True)
 
 
 def score_remarks(run: pd.DataFrame) -> list[str]:

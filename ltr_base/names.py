@@ -46,17 +46,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def written_otherwise(name: str, known: Iterable[str]) -> str:
     """The end of a message on an unknown id: the known one that differs only in how it is written,
     as programs that read ids as numbers or letters write them; empty if there is none."""
-    folded = _folded(name)
+    sought = folded(name)
     return next(
         (
             f"there is {k!r}: write ids alike in all files (these differ in case, leading zeros, "
             "a final '.0' or Unicode normal form)"
             for k in known
-            if _folded(k) == folded
+            if folded(k) == sought
         ),
         "",
     )
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """What an id has in common with other ways to write it, see :func:`written_otherwise`."""
     return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold())

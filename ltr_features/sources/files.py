@@ -21,7 +21,7 @@ from letor.column_names import is_letor, read_rows
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.judged_runs import judged_rows, score_remarks, unjudged_queries
+from letor.judged_runs import judged_rows, other_spellings, score_remarks, unjudged_queries
 from letor.trec import first_fields, is_run, qrels_lines, qrels_of, read_run, run_of
 from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
@@ -254,7 +254,7 @@ def judged_ranking(
     run = read_ranking(path)
     check_same_ids(path, run, qrels)
     data, scores, _ = judged_rows(qrels, run)
-    remarks = score_remarks(run)
+    remarks = [*other_spellings(qrels, run), *score_remarks(run)]
     if unjudged := unjudged_queries(qrels, run):
         told = f"{counted(len(unjudged), 'query')} without any judgement left out"
         near = written_otherwise(unjudged[0], qrels["qid"].unique())

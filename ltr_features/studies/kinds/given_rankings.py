@@ -9,7 +9,7 @@ import pandas as pd
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import as_frame, score_remarks, unjudged_queries
+from letor.judged_runs import as_frame, other_spellings, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted, listed, written_otherwise
 from ltr_features.studies.page.verdicts import tie_remark
@@ -91,8 +91,8 @@ def same_values(values: Mapping[str, pd.DataFrame]) -> Iterator[str]:
 
 def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list[str]:
     """Remarks for the report, sentences without a full stop, the gravest first: on queries that
-    runs lack, documents without a judgement, equal scores, runs of different depth, queries without
-    a judgement, odd scores, and queries of the same text.
+    runs lack, ids written otherwise, documents without a judgement, equal scores, runs of different
+    depth, queries without a judgement, odd scores, and queries of the same text.
 
     Args:
         judged: ids of the judged queries.
@@ -101,6 +101,7 @@ def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list
     runs = given.rankings.items()
     return [
         *_lacking_queries(given, judged),
+        *(f"{name}: {x}" for name, run in runs for x in other_spellings(given.qrels, run)),
         *coverage_remarks(given.qrels, given.rankings),
         *(f"{name}: {x}" for name, run in runs for x in _ties(given, run, measures[0])),
         *_differing_depths(given, measures),
