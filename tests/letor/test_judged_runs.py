@@ -260,6 +260,19 @@ def test_ids_that_pandas_made_floats_are_those_of_other_tables() -> None:
         evaluate(qrels.assign(qid=[1, np.nan]), run)
 
 
+def test_trec_eval_reads_scores_as_float32():
+    """There 1000.00001 ties with 1000.00002, and 1e39 with 2e39; other rules tell them apart."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    qrels = {"q": {"a": 1, "b": 0}}
+    for scores in ({"a": 1000.00002, "b": 1000.00001}, {"a": 2e39, "b": 1e39}):
+        theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map"}).evaluate({"q": scores})["q"]["map"]
+        values = [
+            evaluate(qrels, {"q": scores}, "map", ties=ties).loc["q", "map"]
+            for ties in ("docid", "docid-ascending")
+        ]
+        assert (theirs, *values) == (0.5, 0.5, 1.0)
+
+
 def test_scores_that_say_something_else_than_ranks_are_told() -> None:
     run = pd.DataFrame(
         {"qid": list("aaabbb"), "score": [3, 2, 2, 1, 2, 3.0], "rank": [1, 2, 3] * 2}
