@@ -100,15 +100,16 @@ def on_folds(folder: Path) -> str:
     else:
         title = f"Do the learned columns help on {folder.name}?"
         seen = {"other columns": set[str]()}
-        seen |= {f"other columns + {family}": {*names} for family, names in families.items()}
         if len(families) > 1:
             seen["all columns"] = further
+        seen |= {f"other columns + {family}": {*names} for family, names in families.items()}
         rankers = [(label, "lambdamart", sorted(further - seen[label])) for label in seen]
     return _rendered(
         "standard_letor.toml.jinja",
         title=title,
         folder=str(folder.absolute()),
         rankers=rankers,
+        apart=rankers[0][2],
     )
 
 

@@ -40,6 +40,7 @@ from ltr_features.row_columns import columns_of_rows
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
+from ltr_features.studies.kinds.letor_findings import kinds_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
@@ -51,7 +52,8 @@ _CODE = ("letor", f"{__name__}:_train")
 
 class LetorStudy(Study):
     """A study that writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard
-    errors), ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` with the page.
+    errors), ``folds.csv``, ``comparisons.csv``, ``hard_queries.csv``, ``query_classes.csv``,
+    ``importance.csv``, ``per_query.csv`` and ``times.csv`` with the page.
     The stages of ``rankers/`` keep each fold's ranker and, of rows with document ids, its run of
     the test queries. Rankers train on one thread."""
 
@@ -192,14 +194,12 @@ class LetorStudy(Study):
         return with_columns(train), with_columns(validation), with_columns(test)
 
     def report(self) -> Contents:
-        trained, frames = [], []
+        trained, values, importance = [], [], []
         for place, stage in self._trained:
             done = self.done(stage)
             trained.append(done.json("result.json") | done.json("times.json") | place)
-            values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
-            for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
-                values.insert(column, key, place[key])
-            frames.append(values)
+            values.append(_table(done.path / "per_query.csv", place, "qid"))
+            importance.append(_table(done.path / "importance.csv", place, "column"))
         rows, official, groups = self._data
         dealt = official if any(scheme.official for scheme in self.config.schemes) else []
         in_folds = set().union(*self._notes.values())
@@ -212,9 +212,22 @@ class LetorStudy(Study):
             *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
-        values = pd.concat(frames, ignore_index=True)
-        results = Results(self.config, trained, values, groups, remarks)
+        results = Results(
+            self.config, trained, pd.concat(values, ignore_index=True), kinds_of(rows),
+            pd.concat(importance, ignore_index=True),
+            {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
+            groups, remarks,
+        )  # fmt: skip
         return Contents(document(results), results.frames, {"results.json": summary(results)})
+
+
+def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
+    """A table of a trained ranker, with the ranker's place before its columns; the column ``names``
+    is text."""
+    table = pd.read_csv(path, dtype={names: str}, keep_default_na=False)
+    for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
+        table.insert(column, key, place[key])
+    return table
 
 
 def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
@@ -286,6 +299,8 @@ def _train(
     values = evaluate(test, scores, definitions)
     values.columns = pd.Index(list(config.measures))
     values.to_csv(folder / "per_query.csv", float_format="%.17g")
+    importance = tuned.ranker.feature_importance()[["column", "gain"]]
+    importance.to_csv(folder / "importance.csv", index=False)
     tuned.ranker.save(folder / "ranker")
     if test.document_ids is not None:
         write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))

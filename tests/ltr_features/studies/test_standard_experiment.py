@@ -148,9 +148,14 @@ def write_folds(folder, provenance):
 
 
 def rankers_of(folder, out):
+    """The rankers, all with their defaults, but for the last, which chooses hard queries by one of
+    the columns that the first one sees."""
     config = LetorStudy.read(keep(standard_experiment(folder), out), out)
-    assert all(ranker.grid == {} and not ranker.params for ranker in config.rankers)
-    return {ranker.label: (ranker.ranker, ranker.chosen("abcde")) for ranker in config.rankers}
+    *rankers, chooser = config.rankers
+    assert all(ranker.grid == {} and not ranker.params for ranker in rankers)
+    assert chooser.label == config.hard_by
+    assert chooser.chosen("abcde") == rankers[0].chosen("abcde")
+    return {ranker.label: (ranker.ranker, ranker.chosen("abcde")) for ranker in rankers}
 
 
 def test_on_folds_it_asks_what_each_family_of_learned_columns_adds_to_the_others(tmp_path):
