@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from letor.measures import parse_measure
-from ltr_base.names import counted, listed
+from ltr_base.names import counted
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
+from ltr_features.studies.kinds.letor_answer import answer
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_findings import (
     comparison,
@@ -24,7 +25,6 @@ from ltr_features.studies.kinds.letor_findings import (
     sections,
     weak_rankers,
 )
-from ltr_features.studies.page.hard_verdicts import hard_in_short
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
@@ -41,11 +41,9 @@ from ltr_features.studies.page.verdicts import (
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
-from ltr_features.studies.statistics.significance import TestSettings, corrected
+from ltr_features.studies.statistics.significance import TestSettings
 
 _KEYS = ["scheme", "fold", "ranker"]
-_NAMED = 3
-"""Number of rankers that the verdict names of those that are better, or worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,65 +247,13 @@ def document(results: Results) -> Document:
     }
     return Document(
         config.title, config.introduction, parts, means, measure, config.baseline,
-        notes=config.notes, definitions=definitions, answer=_answer(results),
+        notes=config.notes, definitions=definitions, answer=answer(results.studies),
         compared=None if drawn is None else drawn.overview,
         remarks=[
             *(remark for study in results.studies for remark in weak_rankers(study, config)),
             *results.remarks, *learned_nothing(results.trained),
         ],
     )  # fmt: skip
-
-
-def _answer(results: Results) -> str:
-    """Which rankers differ significantly from the baseline, by the first tested measure; if none
-    does, whether one could; and what other measures add to it or find the other way round."""
-    measure, *others = results.config.compare_measures
-    baseline, sentences = results.config.baseline, []
-    for study in results.studies:
-        scheme, tested = study.name, study.comparisons
-        certain = tested[tested["significant"].astype(bool)]
-        mine = certain[certain["measure"] == measure]
-        found = _significant(mine, baseline) or (
-            f"nothing differs significantly from {baseline}{_whether(tested, results.test)}"
-        )
-        sentences.append(f"{scheme.capitalize()}, {measure}: {found}.")
-        same = set(zip(mine["system"], mine["difference"] > 0, strict=True))
-        for other in others:
-            rows = certain[certain["measure"] == other]
-            told = [x in same for x in zip(rows["system"], rows["difference"] > 0, strict=True)]
-            if further := _significant(rows[~np.array(told, dtype=bool)], baseline):
-                sentences.append(f"{other}: {further}.")
-        if hard := hard_in_short(study):
-            sentences.append(f"{study.pairs[0][0]}, {hard}")
-    return " ".join(sentences)
-
-
-def _significant(rows: pd.DataFrame, baseline: str) -> str:
-    """The significant comparisons in words; "" if there are none."""
-    parts = [
-        f"{_with_differences(part)} significantly {word}"
-        for word, part in (
-            ("better", rows[rows["difference"] > 0]),
-            ("worse", rows[rows["difference"] < 0]),
-        )
-        if len(part)
-    ]
-    return f"{' and '.join(parts)} than {baseline}" if parts else ""
-
-
-def _whether(tested: pd.DataFrame, test: TestSettings) -> str:
-    """A clause, if no comparison of a scheme could have been significant."""
-    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
-        return ""
-    alone = (tested["n_groups"] == tested["n_queries"]).all()
-    differing = counted(int(tested["differing"].max()), "query" if alone else "group")
-    return f", and none could, as they differ in {differing}"
-
-
-def _with_differences(rows: pd.DataFrame) -> str:
-    """The systems of some comparisons, each with its difference."""
-    pairs = zip(rows["system"], rows["difference"], strict=True)
-    return listed([f"{name} ({signed(difference)})" for name, difference in pairs], _NAMED)
 
 
 def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:

@@ -79,7 +79,8 @@ def test_gains_on_queries_that_a_third_ranker_finds_hard(report):
         assert row["gain"] == pytest.approx(gain)
     verdict = unwrapped(report / "verdict.txt")
     n, gain = hard.sum(), table.loc["all", "gain"]
-    assert f"all, on the {n} queries that are hard for one column: {gain:+.4f} NDCG@2" in verdict
+    said = f"On the {n} queries hard for one column (NDCG@2, value < 0.5): all ({gain:+.4f})"
+    assert said in verdict
     text = unwrapped(report / "tables.txt")
     assert f"the {n} on which a third ranking, one column, does poorly: NDCG@2" in text
     assert "Columns that one column uses: " in text
