@@ -104,8 +104,10 @@ class StudyConfig(Section):
         non_finite: "nan" reads values that are not finite as missing; by default they are errors.
         columns: further columns, of families that need no texts (scores, vectors), joined by query
             id and ``#docid``; a ranker that should not see them names them in ``without``.
-        groups: file of query id, tab, group in the data folder; queries of one group are tested
-            together, and are in one part of random folds.
+        queries: texts of the queries, for tables and for kinds of queries, see
+            :func:`~ltr_features.sources.files.read_queries`.
+        groups: of the queries (id, tab, group); queries of one group are tested together, and are
+            in one part of random folds. By default, queries of the same text are a group.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
             official, different folds; a ranker without a seed on official folds is fitted once.
         schemes: the official folds by default, which are those of the files.
@@ -123,6 +125,7 @@ class StudyConfig(Section):
     title: str
     introduction: str = ""
     folder: str
+    queries: str | None = None
     groups: str | None = None
     repeats: int = Field(default=1, ge=1)
     n_columns: int | None = None

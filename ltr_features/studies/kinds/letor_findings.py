@@ -36,11 +36,12 @@ from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
 
-def kinds_of(rows: RankingData) -> pd.DataFrame:
-    """The class of each query that has a relevant row, by the number of these."""
+def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
+    """The class of each query that has a relevant row, by the number of these and, if the texts of
+    all queries are known, by the number of words."""
     queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
     judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
-    return query_classes(judged_properties(judged, {}))
+    return query_classes(judged_properties(judged, texts))
 
 
 def comparison(
@@ -50,13 +51,14 @@ def comparison(
     kinds: pd.DataFrame,
     importance: Mapping[str, pd.DataFrame],
     groups: Mapping[str, str] | None,
+    texts: Mapping[str, str],
 ) -> Study:
     """The rankers of one way to make folds against the baseline.
 
     Args:
         name: of the scheme of folds. fits: values of every fit of each ranker, a row per query and
             a column per measure. kinds: classes of the queries. importance: of each ranker's
-            columns (``column``, ``gain``). groups: of the queries.
+            columns (``column``, ``gain``). groups, texts: of the queries.
     """
     test = TestSettings(n_permutations=config.n_permutations)
     # A ranker that was fitted only once, despite repeats, is the same in every fit.
@@ -92,6 +94,7 @@ def comparison(
         pairs=pairs,
         measures=config.compare_measures,
         groups=groups,
+        query_texts=texts,
         hard_queries=hard,
         hard_measure=config.hard_measure,
         hard_baseline=config.baseline,

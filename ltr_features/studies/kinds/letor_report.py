@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -57,7 +57,7 @@ class Results:
         kinds: classes of the queries, see :func:`~ltr_features.studies.kinds.letor_findings`.
         importance: a row per scheme, fit, fold, ranker and column, with its ``gain``.
         family: of each column, where it is known.
-        groups: group of each query, if the study names a file of them.
+        groups: group of each query, if they are known. texts: of the queries, as far as known.
         remarks: on columns.
     """
 
@@ -68,6 +68,7 @@ class Results:
     importance: pd.DataFrame
     family: Mapping[str, str]
     groups: dict[str, str] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
     @cached_property
@@ -111,7 +112,7 @@ class Results:
         return [
             comparison(
                 self.config, scheme, fits, self.kinds,
-                {name: gains[scheme, name].reset_index() for name in fits}, self.groups,
+                {name: gains[scheme, name].reset_index() for name in fits}, self.groups, self.texts,
             )
             for scheme, fits in self._fits(list(self.config.measures))
         ]  # fmt: skip

@@ -146,3 +146,25 @@ def test_a_chooser_and_a_baseline_alone_leave_nothing_to_compare(data):
     start, end = STUDY.index('[[rankers]]\nlabel = "all"'), STUDY.index('[[rankers]]\nlabel = "one')
     with pytest.raises(InputError, match="besides it and the baseline no ranker is left"):
         _run(data, STUDY[:start] + STUDY[end:])
+
+
+def test_texts_of_queries_are_shown_and_equal_ones_tested_together(data):
+    known = [query for part in (10, 20, 30) for query in range(part, part + 6)]
+    lines = (f"{query}\tabout topic {query % 10}\n" for query in known)
+    (data / "queries.tsv").write_text("".join(lines))
+    report = _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\nqueries = "queries.tsv"'))
+    # Six texts of three queries each, and six queries without a text.
+    assert (pd.read_csv(report / "comparisons.csv")["n_groups"] == 12).all()
+    assert "about topic" in (report / "tables.txt").read_text()
+    verdict = unwrapped(report / "verdict.txt")
+    assert "! 6 queries without a text in queries.tsv, shown by their ids" in verdict
+    (data / "queries.tsv").write_text("a\tan id of another kind\n")
+    with pytest.raises(InputError, match="do both use the same ids"):
+        _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\nqueries = "queries.tsv"'))
+
+
+def test_groups_may_be_a_column_of_a_table_of_queries(data):
+    rows = (f'{{"_id": "{q}", "text": "t", "group": "{q // 20}"}}\n' for q in range(10, 46))
+    (data / "queries.jsonl").write_text("".join(rows))
+    report = _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "queries.jsonl"'))
+    assert (pd.read_csv(report / "comparisons.csv")["n_groups"] == 3).all()
