@@ -147,7 +147,9 @@ def keep(experiment: str, out: Path) -> Path:
 
 
 def _rendered(template: str, **values: Any) -> str:
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     environment.filters["toml"] = _toml
     source = resources.files("ltr_features.studies").joinpath(template)
     return environment.from_string(source.read_text(encoding="utf-8")).render(**values)
