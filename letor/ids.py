@@ -25,7 +25,10 @@ def id_texts(ids: Iterable[Any], what: str) -> list[str]:
         InputError: an id is missing or a list, or a float that is not whole, or so large that it
             may stand for several; the message calls the ids ``what``.
     """
-    return [_id_text(given, row, what) for row, given in enumerate(_items(ids))]
+    items = list(_items(ids))
+    if set(map(type, items)) <= {str}:
+        return items
+    return [_id_text(given, row, what) for row, given in enumerate(items)]
 
 
 def document_texts(ids: Any, what: str) -> Any:
