@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, rows_without
+from ltr_features.columns.base import ColumnFamily, n_without, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS
 from ltr_features.entities.knowledge import KnowledgeBase
@@ -79,16 +79,18 @@ class EntitySource(ColumnFamily):
         self.base(context)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
-        text, row, *_ = self._query_mentions(context).mentions["queries"].T
-        n = context.collection.n_queries
-        named, known = (
-            np.bincount(t.astype(np.int64), minlength=n) for t in (text, text[row >= 0])
-        )
-        return [int(((named > 0) & (known == 0))[pairs.query].sum())] * len(self.columns)
+        asked = np.diff(self.query_entities(context).bags.indptr) > 0
+        stored = np.zeros(context.collection.n_documents, dtype=np.bool_)
+        for linked in self.linked_fields(context).values():
+            stored |= np.diff(linked.bags.indptr) > 0
+        return [n_without(asked, stored, pairs)] * len(self.columns)
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        without = rows_without("entity of the query that the knowledge base knows", n_missing, n)
-        return f"{without}, although some are named, and get 0; entities are titles of its articles"
+        without = rows_without("entity in the query, or none in the document", n_missing, n)
+        return (
+            f"{without}, and get 0; only articles of the knowledge base are entities, by their "
+            "titles and in its language"
+        )
 
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context.

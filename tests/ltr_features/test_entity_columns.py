@@ -106,17 +106,17 @@ def test_documents_without_an_entity_of_the_knowledge_base_are_refused(
     EntityOverlap(**none).linked_fields(added)
 
 
-def test_queries_whose_entities_the_knowledge_base_lacks_are_told(
-    context, pairs, options, tmp_path
-):
+def test_rows_without_an_entity_of_the_knowledge_base_are_told(context, pairs, options, tmp_path):
+    assert EntityOverlap(**options).n_missing(context, pairs) == [7] * 8  # query or document is ""
     unknown = Mention(0, 3, "Q42", 0.5, 0.5)
     notes = {**NOTES, "fox": [unknown, *NOTES["fox"]], "owl stone": [unknown]}
-    family = EntityOverlap(**stored(options, tmp_path / "half.jsonl", notes))
-    assert family.n_missing(context, pairs) == [5] * 8  # of "owl stone"; "" names none
-    assert family.missing_remark("entity_shared_body", 5, 15).startswith(
-        "5 of 15 rows (33.3 %) have no entity of the query that the knowledge base knows"
-    )
-    assert EntityOverlap(**options).n_missing(context, pairs) == [0] * 8
+    half = stored(options, tmp_path / "half.jsonl", notes)
+    for family in (EntityOverlap(**half), DocumentEmbeddingEntity(**half, dimension=4)):
+        assert family.n_missing(context, pairs) == [11] * 8
+        assert family.missing_remark(family.column_names[0], 11, 15).startswith(
+            "11 of 15 rows (73.3 %) have no entity in the query, or none in the document, and get 0"
+        )
+    assert EntityOverlap(**options, min_rho=0.5).n_missing(context, pairs) == [15] * 8
 
 
 def test_a_text_with_two_annotations_is_refused(options, tmp_path):
