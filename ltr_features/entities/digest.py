@@ -66,7 +66,7 @@ def digest(
     anchors: list[str] = []
     for article in articles:
         targets.append(article.title)
-        anchors.append(_as_phrase(article.title))
+        anchors.append("" if article.disambiguation else _as_phrase(article.title))
         before = len(targets)
         if article.title not in held_out:
             texts += [section.text for section in article.sections]
