@@ -84,7 +84,8 @@ def build_knowledge_base(
     check_replaced(folder, MARK, "knowledge base")
     if scheduler is not None and processes != 1:
         raise InputError("processes: workers of the scheduler parse the dump; give one of the two")
-    DumpStream(dump).close()  # raises for a file that is not a dump, before anything is made
+    stream = DumpStream(dump)  # raises for a file that is not a dump, before anything is made
+    stream.close()
     pack = partial(
         digest,
         held_out=frozenset(held_out),
@@ -109,6 +110,7 @@ def build_knowledge_base(
         header: dict[str, Any] = {
             "version": VERSION,
             "source": dump.name,
+            "language": stream.site.language,
             "sizes": sizes,
             "facts": facts,
         }

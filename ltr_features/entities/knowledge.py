@@ -60,6 +60,7 @@ class KnowledgeBase:
         source: file name of the dump.
         withheld: the parts of articles that were left out, see
             :attr:`ltr_features.text.collection.Collection.withheld`; None if nothing was.
+        language: code of the dump's language, such as ``de``; None if the dump does not name it.
         word_rule: the rule by which texts were split into words, see
             :mod:`ltr_features.entities.words`.
     """
@@ -80,6 +81,7 @@ class KnowledgeBase:
     sense_links: NDArray[np.int64]
     source: str
     withheld: str | None = None
+    language: str | None = None
     word_rule: int = WORD_RULE
 
     @classmethod
@@ -115,6 +117,7 @@ class KnowledgeBase:
             abstracts=abstracts,
             source=str(source),
             withheld=facts.get("withheld"),
+            language=facts.get("language"),
             word_rule=facts.get("word rule", 1),
             **arrays,
         )

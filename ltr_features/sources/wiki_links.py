@@ -18,6 +18,7 @@ class Site:
         categories: prefixes of categories.
         others: prefixes of all other namespaces except the article namespace.
         capital_first: whether titles start with a capital letter (false on a Wiktionary).
+        language: its code, e.g. ``de``; None if the dump does not name it.
     """
 
     files: frozenset[str] = frozenset({"file", "image"})
@@ -28,6 +29,7 @@ class Site:
         for talk in ("", " talk")
     ) | {"talk", "special", "media", "wp", "file talk", "category talk", "module", "draft", "book"}
     capital_first: bool = True
+    language: str | None = None
 
 
 DEFAULT_SITE = Site()

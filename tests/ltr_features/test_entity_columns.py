@@ -119,6 +119,17 @@ def test_rows_without_an_entity_of_the_knowledge_base_are_told(context, pairs, o
     assert EntityOverlap(**options, min_rho=0.5).n_missing(context, pairs) == [15] * 8
 
 
+def test_the_service_is_asked_in_the_language_of_the_knowledge_base(options, tmp_path, context):
+    asked = {**options, "linker": "tagme", "annotations": str(tmp_path / "answers")}
+    assert EntityOverlap(**asked).make_linker(context).language == "de"  # of the toy dump
+    dump = dump_xml([page_xml("東京", "都", page_id=1)]).replace(b'lang="de"', b'lang="ja"')
+    (tmp_path / "ja.xml").write_bytes(dump)
+    build_knowledge_base(tmp_path / "ja.xml", tmp_path / "kb")
+    other = EntityOverlap(**{**asked, "knowledge": str(tmp_path / "kb")})
+    with pytest.raises(InputError, match=r"kb is of language 'ja', .* linker='wikipedia'"):
+        other.check(context)
+
+
 def test_a_text_with_two_annotations_is_refused(options, tmp_path):
     path = tmp_path / "twice.jsonl"
     line = '{"text": "fox", "mentions": []}\n'
