@@ -35,7 +35,7 @@ CHUNK_LENGTHS = (10, 30, 50)
 
 
 @dataclass(frozen=True)
-class _OfWords(KnownWords, Doc2VecSource):
+class _OfWords(Doc2VecSource, KnownWords):
     """A doc2vec model that reads the texts themselves."""
 
     def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from ltr_features.embeddings.cosines import Bags
 
 
 @dataclass(frozen=True)
-class WordEmbeddingWord(KnownWords, WordVectorSource, FieldCosines):
+class WordEmbeddingWord(WordVectorSource, KnownWords, FieldCosines):
     """Average and maximum cosine between the words of the query and those of a field."""
 
     name: ClassVar[str] = "w2v-word"

@@ -111,6 +111,12 @@ def test_the_papers_numbers_of_columns():
     assert counts == {"w2v-word": 8, "d2v-word": 4, "d2v-chunk": 6}
 
 
+def test_families_of_one_kind_of_vectors_share_them():
+    for names in (("w2v-word", "w2v-entity"), ("d2v-word", "d2v-chunk", "d2v-entity")):
+        assert len({get_family(name).model_key for name in names}) == 1
+    assert get_family("d2v-word").epochs == 20
+
+
 def test_chunks_do_not_overlap_and_the_last_may_be_short():
     tokens = np.arange(7, dtype=np.int32)
     ends, bags = chunk_bags(np.array([0, 5, 5, 7]), tokens, 2, 7)
