@@ -263,6 +263,15 @@ def n_without(queries: NDArray[np.bool_], documents: NDArray[np.bool_], pairs: P
     return int((~queries[pairs.query] | ~documents[pairs.document]).sum())
 
 
+def having_members(ends: Iterable[NDArray[np.integer[Any]]], n: int) -> NDArray[np.bool_]:
+    """bool [n]: whether each of n texts has members in any of its fields, given where each text's
+    end, [n + 1] for each field."""
+    found = np.zeros(n, dtype=np.bool_)
+    for of_field in ends:
+        found |= np.diff(of_field) > 0
+    return found
+
+
 def rows_without(what: str, n_missing: int, n: int) -> str:
     """How many of n rows have no ``what``, for a remark."""
     return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"

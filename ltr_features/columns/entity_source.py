@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, n_without, rows_without
+from ltr_features.columns.base import ColumnFamily, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS
 from ltr_features.entities.knowledge import KnowledgeBase
@@ -21,7 +21,6 @@ from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import LANGUAGES, TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.parameters import check_choice, check_range
-from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import examples
 
 LINKERS = ("wikipedia", "tagme", "stored")
@@ -80,18 +79,11 @@ class EntitySource(ColumnFamily):
         self.base(context)
         self.make_linker(context)
 
-    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
-        asked = np.diff(self.query_entities(context).bags.indptr) > 0
-        stored = np.zeros(context.collection.n_documents, dtype=np.bool_)
-        for linked in self.linked_fields(context).values():
-            stored |= np.diff(linked.bags.indptr) > 0
-        return [n_without(asked, stored, pairs)] * len(self.columns)
-
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        without = rows_without("entity in the query, or none in the document", n_missing, n)
+        without = rows_without("known entity in the query, or none in the document", n_missing, n)
         return (
-            f"{without}, and get 0; only articles of the knowledge base are entities, by their "
-            "titles and in its language"
+            f"{without}, and get 0; known are the articles of the knowledge base, by their titles "
+            "and in its language"
         )
 
     def base(self, context: ColumnContext) -> KnowledgeBase:

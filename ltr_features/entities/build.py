@@ -11,7 +11,8 @@ Rules:
 - links to the article itself and to articles that the dump lacks do not count;
 - a phrase is an anchor text of 1 to 6 words, of more than one character and not digits only;
 - titles and redirects are phrases as well (without the "(...)" at the end) and count as one link
-  each, see Ferragina and Scaiella 2010, section 3; titles of disambiguation pages are not;
+  each, see Ferragina and Scaiella 2010, section 3; disambiguation pages, by
+  the brackets of their titles, are not;
 - occurrences are counted within sections, across their lines; a phrase occurs at least as often as
   it is a link.
 """

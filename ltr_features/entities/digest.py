@@ -16,6 +16,11 @@ from ltr_features.sources.wikipedia import Article, Redirect, document_sections
 ABSTRACT_LENGTH = 2000
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
+_DISAMBIGUATION = re.compile(
+    r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|desambiguação|disambigua|"
+    r"doorverwijspagina|ujednoznacznienie|olika betydelser|rozcestník|anlam ayrımı|значения|"
+    r"значення|曖昧さ回避|消歧[义義]|동음이의|توضيح|ابهام‌زدایی|פירושונים)\)$"
+)
 _POINTLESS = re.compile(r"[\W_\d]*|\W*\w\W*")
 
 
@@ -66,7 +71,7 @@ def digest(
     anchors: list[str] = []
     for article in articles:
         targets.append(article.title)
-        anchors.append("" if article.disambiguation else _as_phrase(article.title))
+        anchors.append(_as_phrase(article.title))
         before = len(targets)
         if article.title not in held_out:
             texts += [section.text for section in article.sections]
@@ -90,7 +95,7 @@ def digest(
 
 
 def _as_phrase(title: str) -> str:
-    if title.endswith("(disambiguation)"):
+    if _DISAMBIGUATION.search(title):
         return ""
     name = _IN_BRACKETS.sub("", title)
     return "" if _POINTLESS.fullmatch(name) else name

@@ -49,13 +49,11 @@ class Article:
         page_id: the wiki's number of the page.
         title: title in its normal form (spaces, not underscores).
         sections: sections in order; the first is the lead.
-        disambiguation: whether the page only lists the meanings of its title, by its templates.
     """
 
     page_id: int
     title: str
     sections: tuple[Section, ...]
-    disambiguation: bool = False
 
 
 #: The part of articles that the search task keeps out of its documents, to draw queries from it.
@@ -198,16 +196,6 @@ _REDIRECT = re.compile(
 )
 
 
-# Dumps do not tell which pages these are, templates do; the words are those of the large wikis.
-_DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:(?:(?:human|place|species) name )?disambig(?:uation)?(?: page)?|dab|hndis|geodis|"
-    r"begriffsklärung|homonymie|desambiguación|desambig|desambiguação|disambigua|dp|"
-    r"ujednoznacznienie|förgrening|неоднозначность|багатозначність|曖昧さ回避|aimai|消歧[义義]|"
-    r"동음이의|توضيح|ابهام‌زدایی|פירושונים|rozcestník|egyért|anlam ayrımı)\s*(?:\||\}\})",
-    re.IGNORECASE,
-)
-
-
 def parse_block(block: Block, site: Site, path: Path) -> _Records:
     """Records of one block of pages.
 
@@ -256,8 +244,7 @@ def _record(page: ET.Element, site: Site, path: Path) -> Article | Redirect | No
     pointer = _REDIRECT.match(source)
     if pointer:
         return Redirect(int(page_id), title, normalise_title(pointer[1], site))
-    sections = parse_wikitext(source, site)
-    return Article(int(page_id), title, sections, _DISAMBIGUATION.search(source) is not None)
+    return Article(int(page_id), title, parse_wikitext(source, site))
 
 
 def _source(revision: ET.Element, title: str, path: Path) -> str:

@@ -47,15 +47,6 @@ def small_dump() -> bytes:
     )
 
 
-def test_disambiguation_pages_are_known_by_their_templates(tmp_path: Path) -> None:
-    yes = ["{{Begriffsklärung}}", "{{ disambiguation|geo}}", "{{Hndis|A, B}}", "{{曖昧さ回避}}"]
-    no = ["{{Begriffsklärungshinweis}}", "{{disambiguation needed|date=May}}", "disambiguation"]
-    pages = [page_xml(f"P{i}", f"x {text}", page_id=i) for i, text in enumerate([*yes, *no])]
-    records = read_dump(write(tmp_path / "d.xml", dump_xml(pages)))
-    found = [isinstance(record, Article) and record.disambiguation for record in records]
-    assert found == [True] * len(yes) + [False] * len(no)
-
-
 # --- the excerpt shipped with gensim --------------------------------------------------------------
 
 
