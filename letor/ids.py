@@ -25,10 +25,10 @@ def id_texts(ids: Iterable[Any], what: str) -> list[str]:
         InputError: an id is missing or a list, or a float that is not whole, or so large that it
             may stand for several; the message calls the ids ``what``.
     """
-    given = list(_items(ids))
-    if set(map(type, given)) <= {str}:  # runs have millions of them
-        return given
-    return [_id_text(each, row, what) for row, each in enumerate(given)]
+    items = list(_items(ids))
+    if set(map(type, items)) <= {str}:
+        return items
+    return [_id_text(given, row, what) for row, given in enumerate(items)]
 
 
 def document_texts(ids: Any, what: str) -> Any:

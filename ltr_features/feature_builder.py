@@ -181,8 +181,12 @@ class FeatureBuilder(FittedBuilder):
             column.fold = of_fold
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of an earlier fit
-        remarks = (f"{column.name}: {remark}" for column in fitted for remark in column.remarks)
-        warn_of([*context.remarks, *remarks])
+        of_families = [(family.name, family.remarks_on(context)) for family in self.families]
+        of_models = [(column.name, column.remarks) for column in fitted]
+        remarks = (
+            f"{name}: {said}" for name, found in [*of_families, *of_models] for said in found
+        )
+        warn_of([*context.remarks, *dict.fromkeys(remarks)])
         return self
 
     def folds(

@@ -29,6 +29,8 @@ from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family, is_registered
 
+#: File beside the folds of ``columns build`` that says how they were made.
+BUILT = "build.json"
 _VERSION = 2
 #: The folder of what families trained on the documents' texts.
 _LEARNED = "learned"

@@ -152,14 +152,14 @@ def family_provenance(
         with naming(f"column family {family.name!r}"):
             absent, settings = dict(family.absent(context)), family.settings(context)
             json.dumps(settings)  # before it is a file's turn
-            of_family = family.remarks
+            of_family, on_texts = family.remarks, family.remarks_on(context)
         if isinstance(of_family, str):
             raise InputError(
                 f"column family {family.name!r}: remarks must be a list of sentences, got "
                 f"{of_family!r}"
             )
         for column in family.columns:
-            name, remarks = column.name, list(of_family)
+            name, remarks = column.name, [*of_family, *on_texts]
             notes = provenance[name] = {
                 "family": family.name,
                 "description": column.description,

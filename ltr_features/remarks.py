@@ -48,17 +48,16 @@ def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> lis
 
 
 def family_remarks(provenance: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Remarks on the columns of families as sentences, each once.
+    """Remarks on the columns of families as sentences, each once, with its families.
 
     Args:
         provenance: of the columns, see :func:`ltr_features.feature_table.family_provenance`.
     """
-    found = [
-        f"{notes['family']}: {remark}"
-        for notes in provenance.values()
-        for remark in notes.get("remarks", ())
-    ]
-    return list(dict.fromkeys(found))
+    owners: dict[str, dict[str, None]] = {}
+    for notes in provenance.values():
+        for remark in notes.get("remarks", ()):
+            owners.setdefault(remark, {})[notes["family"]] = None
+    return [f"{' and '.join(names)}: {remark}" for remark, names in owners.items()]
 
 
 def given_remark(provenance: Mapping[str, Mapping[str, Any]], used: Collection[str]) -> list[str]:

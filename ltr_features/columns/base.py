@@ -87,6 +87,11 @@ class ColumnFamily(ABC):
         :attr:`ssi_models.base.MatchingModel.remarks`."""
         return ()
 
+    def remarks_on(self, context: ColumnContext) -> Sequence[str]:
+        """Remarks for the user on what the family's sources lack of the documents. By default
+        none."""
+        return ()
+
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> Sequence[int]:
         """For each column the number of pairs that the family's sources do not know, and that get a
         substitute. Tables are made in blocks, so these numbers are added up before
@@ -251,6 +256,20 @@ def check_distinct(names: Iterable[str]) -> None:
     """Raise InputError, before any work, if two columns have the same name."""
     if twice := repeated(names):
         raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
+
+
+def n_without(queries: NDArray[np.bool_], documents: NDArray[np.bool_], pairs: Pairs) -> int:
+    """The number of pairs whose query or document lacks something, given which ones have it."""
+    return int((~queries[pairs.query] | ~documents[pairs.document]).sum())
+
+
+def having_members(ends: Iterable[NDArray[np.integer[Any]]], n: int) -> NDArray[np.bool_]:
+    """bool [n]: whether each of n texts has members in any of its fields, given where each text's
+    end, [n + 1] for each field."""
+    found = np.zeros(n, dtype=np.bool_)
+    for of_field in ends:
+        found |= np.diff(of_field) > 0
+    return found
 
 
 def rows_without(what: str, n_missing: int, n: int) -> str:

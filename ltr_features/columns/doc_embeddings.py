@@ -26,7 +26,7 @@ from scipy.sparse import csr_matrix, identity
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, ENSAN, cosine_column
-from ltr_features.columns.vector_sources import Doc2VecSource
+from ltr_features.columns.vector_sources import Doc2VecSource, KnownWords
 from ltr_features.embeddings.cosines import Bags, average_cosines, cosines
 from ltr_features.text.collection import Pairs
 
@@ -35,7 +35,19 @@ CHUNK_LENGTHS = (10, 30, 50)
 
 
 @dataclass(frozen=True)
-class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
+class _OfWords(Doc2VecSource, KnownWords):
+    """A doc2vec model that reads the texts themselves."""
+
+    def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:
+        return self.word_rows(context, context.index.vocabulary) >= 0
+
+    def known_queries(self, context: ColumnContext) -> NDArray[np.bool_]:
+        words, counts = context.query_words
+        return np.asarray(counts @ (self.word_rows(context, words) >= 0) > 0)
+
+
+@dataclass(frozen=True)
+class DocumentEmbeddingWord(_OfWords, ColumnFamily):
     """Cosine between the doc2vec vectors of the query and a field."""
 
     knows_added: ClassVar[bool] = True
@@ -71,7 +83,7 @@ class DocumentEmbeddingWord(Doc2VecSource, ColumnFamily):
 
 
 @dataclass(frozen=True)
-class DocumentEmbeddingChunk(Doc2VecSource, ColumnFamily):
+class DocumentEmbeddingChunk(_OfWords, ColumnFamily):
     """Average and maximum cosine between the doc2vec vectors of the query and of body chunks."""
 
     knows_added: ClassVar[bool] = True

@@ -78,6 +78,10 @@ class Ensan2017(ColumnFamily):
         for part in self.parts:
             part.load_learned(context, folder)
 
+    def remarks_on(self, context: ColumnContext) -> list[str]:
+        said = (remark for part in self.parts for remark in part.remarks_on(context))
+        return list(dict.fromkeys(said))
+
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         return [n for part in self.parts for n in part.n_missing(context, pairs)]
 

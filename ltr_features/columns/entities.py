@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ltr_features.columns.base import NOTHING, ColumnSpec
+from ltr_features.columns.base import NOTHING, ColumnSpec, having_members, n_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
@@ -175,3 +175,10 @@ class EntityOverlap(EntitySource):
             values[:, position] = shared
             values[:, position + 1] = shared / np.maximum(sizes, 1)
         return values
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        collection, asked = context.collection, self.query_entities(context).bags.indptr
+        ends = [linked.bags.indptr for linked in self.linked_fields(context).values()]
+        queries = having_members([asked], collection.n_queries)
+        documents = having_members(ends, collection.n_documents)
+        return [n_without(queries, documents, pairs)] * len(self.columns)

@@ -18,10 +18,9 @@ from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.of_dump import EXCERPT_NAME, base_of_dump, dump_path
 from ltr_features.entities.replay import StoredAnnotations
-from ltr_features.entities.tagme_service import TagmeService
+from ltr_features.entities.tagme_service import LANGUAGES, TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.parameters import check_choice, check_range
-from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import examples
 
 LINKERS = ("wikipedia", "tagme", "stored")
@@ -35,8 +34,8 @@ class EntitySource(ColumnFamily):
         knowledge: folder of the knowledge base (made by ``ltr-features wikipedia``).
         dump: instead of ``knowledge``, a small dump of Wikipedia whose knowledge base is made when
             it is first needed, or ``"wikipedia-excerpt"``, the dump installed with gensim.
-        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the web service) or
-            ``"stored"`` (annotations from a file).
+        linker: ``"wikipedia"`` (offline, by the knowledge base), ``"tagme"`` (the web service, in
+            the knowledge base's language) or ``"stored"`` (annotations from a file).
         annotations: the cache file of ``"tagme"``, or the annotation file of ``"stored"``.
         min_rho, min_rho_query: least rho of mentions in documents and in queries, 0 to 1.
         min_link_probability: least link probability of mentions, 0 to 1.
@@ -75,20 +74,17 @@ class EntitySource(ColumnFamily):
         return ("entities", where, self.linker, str(self.annotations))
 
     def check(self, context: ColumnContext) -> None:
-        """Raise InputError if there is no usable knowledge base, see :meth:`base`."""
+        """Raise InputError if there is no usable knowledge base, see :meth:`base`, or not for the
+        linker."""
         self.base(context)
-
-    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
-        text, row, *_ = self._query_mentions(context).mentions["queries"].T
-        n = context.collection.n_queries
-        named, known = (
-            np.bincount(t.astype(np.int64), minlength=n) for t in (text, text[row >= 0])
-        )
-        return [int(((named > 0) & (known == 0))[pairs.query].sum())] * len(self.columns)
+        self.make_linker(context)
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        without = rows_without("entity of the query that the knowledge base knows", n_missing, n)
-        return f"{without}, although some are named, and get 0; entities are titles of its articles"
+        without = rows_without("known entity in the query, or none in the document", n_missing, n)
+        return (
+            f"{without}, and get 0; known are the articles of the knowledge base, by their titles "
+            "and in its language"
+        )
 
     def base(self, context: ColumnContext) -> KnowledgeBase:
         """The knowledge base, opened once per context.
@@ -127,12 +123,22 @@ class EntitySource(ColumnFamily):
         if self.linker == "stored":
             return StoredAnnotations(self.annotations or "")
         if self.linker == "tagme":
-            return TagmeService(self.annotations or "")
+            return TagmeService(self.annotations or "", language=self._language(context))
         # Opening its statistics costs more than linking a query.
         return context.learned_from.cached(
             (self.entity_key, "linker"),
             lambda: WikipediaLinker(self.base(context).path, threads=context.threads),
         )
+
+    def _language(self, context: ColumnContext) -> str:
+        base = self.base(context)
+        language = base.language or "en"
+        if language not in LANGUAGES:
+            raise InputError(
+                f"knowledge base {base.path} is of language {language!r}, which TAGME's service "
+                f"lacks (it has {', '.join(LANGUAGES)}): link by linker='wikipedia'"
+            )
+        return language
 
     def query_entities(self, context: ColumnContext) -> EntitySets:
         """The entities of the queries."""

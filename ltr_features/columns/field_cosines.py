@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.columns.base import ColumnFamily, ColumnSpec
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, having_members, n_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.embeddings.cosines import Bags, cosines
 from ltr_features.text.collection import Pairs
@@ -51,13 +51,21 @@ class FieldCosines(ColumnFamily):
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
-        asked = self._asked(context)
-        stored = context.cached((self, "fields"), lambda: self._fields(context))
+        asked, stored = self._asked(context), self._documents(context)
         values = np.zeros((len(pairs), len(EMBEDDING_FIELDS), 2), dtype=np.float32)
         places = [EMBEDDING_FIELDS.index(field) for field in stored]
         found = cosines(asked, list(stored.values()), pairs.query, pairs.document, context.threads)
         values[:, places] = found.reshape(len(pairs), len(places), 2)
         return values.reshape(len(pairs), 2 * len(EMBEDDING_FIELDS))
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        asked = having_members([self._asked(context).ends], context.collection.n_queries)
+        ends = [bags.ends for bags in self._documents(context).values()]
+        stored = having_members(ends, context.collection.n_documents)
+        return [n_without(asked, stored, pairs)] * len(self.columns)
+
+    def _documents(self, context: ColumnContext) -> Mapping[str, Bags]:
+        return context.cached((self, "fields"), lambda: self._fields(context))
 
     def _asked(self, context: ColumnContext) -> Bags:
         return context.cached_for_queries((self, "queries"), lambda: self._queries(context))

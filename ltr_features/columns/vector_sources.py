@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,10 +14,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
-from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.base import ColumnFamily, n_without, rows_without
+from ltr_features.columns.context import MANY_UNKNOWN, ColumnContext
 from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.settings import TRAINED_ON, TrainingSettings
 from ltr_features.embeddings.vectors import SUFFIX, WordVectors, served_tokens, unit_rows
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import examples
+from ltr_features.text.index import WHOLE
 from ltr_features.text.term_counts import renumbered
 
 #: Given instead of a file name: train on the collection.
@@ -49,9 +54,11 @@ class _Source:
     @property
     def trained_on(self) -> str:
         """What the vectors were learned from, for the provenance of columns."""
-        if self._file == TRAIN:
-            return TRAINED_ON
-        return f"{self._called} {Path(self._file).name}, no labels"
+        return TRAINED_ON if self._file == TRAIN else f"{self._given}, no labels"
+
+    @property
+    def _given(self) -> str:
+        return f"{self._called} {Path(self._file).name}"
 
     @property
     def _file(self) -> str:
@@ -90,6 +97,79 @@ class _Source:
             return trained(kind, context.collection, analyzer, settings, self.folder)
 
         return context.cached(self.model_key, train)
+
+
+class KnownWords(ColumnFamily):
+    """A family that compares the words of queries and documents, as far as its source, a base class
+    before this one, knows them: it tells how far that is."""
+
+    min_count: int
+    _parameter: ClassVar[str]
+    _called: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def _file(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def _given(self) -> str: ...
+
+    @abstractmethod
+    def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:
+        """bool [V]: whether the source knows each word of the index."""
+
+    @abstractmethod
+    def known_queries(self, context: ColumnContext) -> NDArray[np.bool_]:
+        """bool [n_queries]: whether the source knows a word of each query."""
+
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError if a file knows no word of the documents."""
+        if self._file != TRAIN and not self.known_words(context).any():
+            raise InputError(
+                f"{self._parameter}: {self._file} has no word of the documents "
+                f"({examples(self._unknown(context)[1])}); name one of the texts' language"
+            )
+
+    def remarks_on(self, context: ColumnContext) -> list[str]:
+        if self._file == TRAIN:
+            return []
+        share, words = self._unknown(context)
+        if share < MANY_UNKNOWN:
+            return []
+        return [
+            f"{self._given} lacks {100 * share:.0f} % of the words in documents, counted with "
+            f"repetitions ({examples(words)}), and they are left out; take one that was made of "
+            "texts like these"
+        ]
+
+    def _unknown(self, context: ColumnContext) -> tuple[float, list[str]]:
+        """The share of the occurrences in documents that the source does not know, and the words,
+        the most frequent first."""
+        index = context.learned_from.index
+        occurrences = index.collection_frequency(WHOLE)
+        lost = np.where(self.known_words(context), 0, occurrences)
+        frequent = np.argsort(-lost, kind="stable")[: np.count_nonzero(lost)]
+        words = list(index.vocabulary)
+        return lost.sum() / occurrences.sum(), [words[i] for i in frequent[:4].tolist()]
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        # The source lacks nothing of a text that has no words.
+        index, (_, asked) = context.index, context.query_words
+        queries = self.known_queries(context) | (np.diff(asked.indptr) == 0)
+        found = index.counts(WHOLE) @ self.known_words(context) > 0
+        documents = found | (index.lengths(WHOLE) == 0)
+        return [n_without(queries, documents, pairs)] * len(self.columns)
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        without = rows_without("known word in the query, or none in the document", n_missing, n)
+        advice = (
+            f"words that occur less than {self.min_count} times are unknown: lower min_count, or "
+            f"name a {self._called} that was made of more texts"
+            if self._file == TRAIN
+            else f"is the {self._given} of the texts' language?"
+        )
+        return f"{without}, and get 0; {advice}"
 
 
 @dataclass(frozen=True)
@@ -179,14 +259,17 @@ class Doc2VecSource(_Source):
             bags: [n, len(tokens)], counts.
         """
         model = self.load(context)
-        analyzer = context.index.analyzer
+        counts = renumbered(bags, self.word_rows(context, tokens), len(model.words))
+        counts.sum_duplicates()  # several tokens may be served by one word
+        return unit_rows(model.infer(counts, context.threads))
+
+    def word_rows(self, context: ColumnContext, tokens: Iterable[str]) -> NDArray[np.int64]:
+        """int64: the row of the model's word that serves each token, -1 if none does."""
+        model, analyzer = self.load(context), context.index.analyzer
         served = context.learned_from.cached(
             (model, "tokens"), lambda: served_tokens(model.words, analyzer)
         )
-        rows = np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
-        counts = renumbered(bags, rows, len(model.words))
-        counts.sum_duplicates()  # several tokens may be served by one word
-        return unit_rows(model.infer(counts, context.threads))
+        return np.fromiter((served.get(token, -1) for token in tokens), dtype=np.int64)
 
     def field_vectors(self, context: ColumnContext, field: str) -> NDArray[np.float32]:
         """float32 [n_documents, dimension], see :meth:`text_vectors`."""

@@ -16,29 +16,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.columns.base import rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.field_cosines import EMBEDDING_FIELDS, FieldCosines
-from ltr_features.columns.vector_sources import WordVectorSource
+from ltr_features.columns.vector_sources import KnownWords, WordVectorSource
 from ltr_features.embeddings.cosines import Bags
-from ltr_features.text.collection import Pairs
 
 
 @dataclass(frozen=True)
-class WordEmbeddingWord(WordVectorSource, FieldCosines):
+class WordEmbeddingWord(WordVectorSource, KnownWords, FieldCosines):
     """Average and maximum cosine between the words of the query and those of a field."""
 
     name: ClassVar[str] = "w2v-word"
     description: ClassVar[str] = "average and maximum cosine of word vectors, query against field"
     compared: ClassVar[str] = "words of the query and words of the {field}"
 
-    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
-        without = np.diff(self._asked(context).ends) == 0
-        return [int(without[pairs.query].sum())] * len(self.columns)
+    def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:
+        return np.asarray(self._document_units(context).any(axis=1))
 
-    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        without = rows_without("query word with a vector", n_missing, n)
-        return f"{without} and get 0; are the vectors those of the texts' language?"
+    def known_queries(self, context: ColumnContext) -> NDArray[np.bool_]:
+        return np.diff(self._asked(context).ends) > 0
 
     def _queries(self, context: ColumnContext) -> Bags:
         words, counts = context.query_words

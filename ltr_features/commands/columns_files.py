@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from ltr_features.text.collection import Collection
 
 
-#: File beside folds that says how they were made.
-SETTINGS = "build.json"
-
-
 class Build(NamedTuple):
     """Everything that defines a build.
 
@@ -57,7 +53,7 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
     """
     from letor.digests import DIGESTS, file_digest
     from letor.files import atomic_path
-    from ltr_features.feature_files import columns_to_json
+    from ltr_features.feature_files import BUILT, columns_to_json
 
     found = {
         "workspace": os.path.relpath(workspace, build.out),
@@ -66,7 +62,7 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
         "candidates": build.candidates,
         **columns_to_json(build.families, build.recipes),
     }
-    with atomic_path(build.out / SETTINGS) as partial:
+    with atomic_path(build.out / BUILT) as partial:
         write_json(partial, found)
 
 
@@ -81,13 +77,13 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     from letor.errors import reading
     from letor.files import read_json
     from ltr_features.columns.context import open_workspace
-    from ltr_features.feature_files import columns_from_json
+    from ltr_features.feature_files import BUILT, columns_from_json
     from ltr_features.studies.progress import Reporter
 
-    path = folder / SETTINGS
+    path = folder / BUILT
     if not path.exists() and any(folder.glob("Fold*")):
         raise InputError(
-            f"{folder} has folds, but no {SETTINGS}: `columns build` has not finished (run it "
+            f"{folder} has folds, but no {BUILT}: `columns build` has not finished (run it "
             "again), or did not make them"
         )
     with reading(path, "it says how `columns build` made folds: name their folder"):
@@ -169,6 +165,7 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     """Keep other builds out of the folder of the folds, whose files belong together, and away from
     the blocks that workers make for a single file; the file itself appears at once, whole."""
     from letor.lock import locked
+    from ltr_features.feature_files import BUILT
     from ltr_features.stored_folds import clear_incomplete
 
     if not build.split and not on_workers:
@@ -178,7 +175,7 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
         if build.split:
-            (build.out / SETTINGS).unlink(missing_ok=True)  # of an earlier build
+            (build.out / BUILT).unlink(missing_ok=True)  # of an earlier build
         try:
             yield
         except BaseException:

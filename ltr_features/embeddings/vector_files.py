@@ -5,20 +5,19 @@
   spaces (some in GloVe 840B do): the numbers are counted from the right.
 - Binary (word2vec ``-binary 1``): the header line, then for each word its bytes, a space, and the
   numbers as little-endian float32, with or without a newline after them.
-- Either may be compressed by gzip (recognised by its first bytes).
+- Either may be compressed by gzip, bzip2 or Zstandard (recognised by its first bytes).
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,22 @@ _LONGEST_WORD = 1 << 16
 _LONGEST_NUMBER = 1 << 8
 _LARGEST_DIMENSION = 1 << 20
 _ROWS_PER_PARSE = 512
-#: How files of pickle, NumPy and zip (.npz, .pt) begin.
-_OTHERS = (b"\x80", b"\x93NUMPY", b"PK\x03\x04")
+_CODECS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OF_GENSIM = (
+    "a file of Python or NumPy, not of words and vectors in word2vec's format; write that with "
+    "gensim: KeyedVectors.load(...).save_word2vec_format(...)"
+)
+#: How files begin that do not hold words and vectors, and what to do about them.
+_OTHERS = {
+    b"\x80": _OF_GENSIM,
+    b"\x93NUMPY": _OF_GENSIM,
+    b"PK\x03\x04": "a zip archive (or of NumPy or PyTorch): unpack it, and name the file of words "
+    "and vectors in it",
+    b"\xfd7zXZ": "an xz file: decompress it (xz -d)",
+    b"\xba\x16\x4f\x2f": "a model of fastText: name the .vec file that comes with it, or write the "
+    "vectors with gensim: load_facebook_vectors(...).save_word2vec_format(...)",
+}
 _HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 
 
@@ -66,38 +79,53 @@ def read_vectors(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such vector file")
-    with open(path, "rb") as raw:
-        begin = raw.read(6)
-    gzipped = begin.startswith(b"\x1f\x8b")
-    if begin.startswith(_OTHERS):
-        raise InputError(
-            f"{path}: a file of Python or NumPy, not of words and vectors in word2vec's format; "
-            "write that with gensim: KeyedVectors.load(...).save_word2vec_format(...)"
-        )
     words: list[str] = []
     taken: set[str] = set()
-    try:
-        with gzip.open(path) if gzipped else open(path, "rb") as file:
-            rows = _Rows(path)
-            content = Unpacked(cast(IO[bytes], file), path) if gzipped else file
-            for place, word, numbers in _records(content, path, layout, rows):
-                try:
-                    name = word.decode("utf-8")
-                except UnicodeDecodeError:
-                    if undecodable == "skip" or wanted is not None:
-                        continue
-                    raise InputError(
-                        f"{path}, {place}: the word {word[:40]!r} is not UTF-8; convert the file, "
-                        "or skip such words by undecodable='skip'"
-                    ) from None
-                if name in taken or (wanted is not None and not wanted(name)):
+    rows = _Rows(path)
+    with _content(path) as stream:
+        for place, word, numbers in _records(stream, path, layout, rows):
+            try:
+                name = word.decode("utf-8")
+            except UnicodeDecodeError:
+                if undecodable == "skip" or wanted is not None:
                     continue
-                taken.add(name)
-                words.append(name)
-                rows.add(place, numbers)
-            return words, rows.matrix()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: damaged or truncated gzip file ({error})") from None
+                raise InputError(
+                    f"{path}, {place}: the word {word[:40]!r} is not UTF-8; convert the file, "
+                    "or skip such words by undecodable='skip'"
+                ) from None
+            if name in taken or (wanted is not None and not wanted(name)):
+                continue
+            taken.add(name)
+            words.append(name)
+            rows.add(place, numbers)
+        return words, rows.matrix()
+
+
+@contextmanager
+def _content(path: Path) -> Iterator[io.BufferedReader]:
+    """The decompressed content of a file, whose first bytes tell how it is compressed.
+
+    Raises:
+        InputError: it is of another program, or damaged (while reading).
+    """
+    with open(path, "rb") as file:
+        begin = file.read(6)
+        file.seek(0)
+        for mark, found in _OTHERS.items():
+            if begin.startswith(mark):
+                raise InputError(f"{path}: {found}")
+        codec = next((codec for mark, codec in _CODECS.items() if begin.startswith(mark)), None)
+        if codec is None:
+            yield io.BufferedReader(cast(Any, file), _CHUNK)
+            return
+        # Imported late: most files are not compressed.
+        import pyarrow as pa
+
+        try:
+            with pa.CompressedInputStream(file, codec) as stream:
+                yield io.BufferedReader(Unpacked(stream, path), _CHUNK)
+        except OSError as error:
+            raise InputError(f"{path}: damaged or truncated {codec} file ({error})") from error
 
 
 class _Rows:
@@ -156,10 +184,11 @@ class _Rows:
                     raise InputError(f"{self.path}, {place}: {field[:40]!r} is not a number")
 
 
-def _records(file: Any, path: Path, layout: str, rows: _Rows) -> Iterator[tuple[str, bytes, bytes]]:
+def _records(
+    stream: io.BufferedReader, path: Path, layout: str, rows: _Rows
+) -> Iterator[tuple[str, bytes, bytes]]:
     """Yield (place, word, numbers) of each record; sets layout and dimension of ``rows`` first."""
-    stream = io.BufferedReader(file, _CHUNK)
-    first = stream.readline(_CHUNK)
+    first = stream.readline(_CHUNK).removeprefix(_BYTE_ORDER_MARK)
     header = _HEADER.fullmatch(first)
     if layout == "auto":
         layout = "binary" if header and _looks_binary(stream.peek(_LONGEST_WORD)) else "text"
@@ -203,18 +232,21 @@ def _text_records(
 ) -> Iterator[tuple[str, bytes, bytes]]:
     shift = 1 if n_words < 0 else 2
     found = 0
-    for found, raw in enumerate(lines, start=1):
+    for number, raw in enumerate(lines, start=shift):
         line = raw.rstrip()
+        if not line:  # most often the last one
+            continue
+        found += 1
         word, _, numbers = line.partition(b" ")
         if not word:
-            raise InputError(f"{path}, line {found + shift - 1}: no word at the start of the line")
+            raise InputError(f"{path}, line {number}: no word at the start of the line")
         if b" " in numbers and numbers.count(b" ") >= dimension:
             parts = line.rsplit(b" ", dimension)
             if _is_number(parts[0].rpartition(b" ")[2]) and n_words >= 0:
                 # The row is too long; the word has no spaces.
                 parts = [word, numbers]
             word, numbers = parts[0], b" ".join(parts[1:])
-        yield f"line {found + shift - 1}", word, numbers
+        yield f"line {number}", word, numbers
     if n_words >= 0 and found != n_words:
         raise InputError(
             f"{path}: the header promises {n_words} words, the file has {found}; "

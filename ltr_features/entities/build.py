@@ -11,7 +11,8 @@ Rules:
 - links to the article itself and to articles that the dump lacks do not count;
 - a phrase is an anchor text of 1 to 6 words, of more than one character and not digits only;
 - titles and redirects are phrases as well (without the "(...)" at the end) and count as one link
-  each, see Ferragina and Scaiella 2010, section 3; disambiguation pages are not;
+  each, see Ferragina and Scaiella 2010, section 3; disambiguation pages, by
+  the brackets of their titles, are not;
 - occurrences are counted within sections, across their lines; a phrase occurs at least as often as
   it is a link.
 """
@@ -38,6 +39,7 @@ from ltr_features.entities.digest import digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, look_up
 from ltr_features.entities.occurrences import count_occurrences
 from ltr_features.entities.spool import Arrays, Spool, read_arrays, spool_dump
+from ltr_features.entities.words import WORD_RULE
 from ltr_features.sources.dump_stream import DumpStream
 from ltr_features.sources.wikipedia import WITHHELD
 
@@ -83,7 +85,8 @@ def build_knowledge_base(
     check_replaced(folder, MARK, "knowledge base")
     if scheduler is not None and processes != 1:
         raise InputError("processes: workers of the scheduler parse the dump; give one of the two")
-    DumpStream(dump).close()  # raises for a file that is not a dump, before anything is made
+    stream = DumpStream(dump)  # raises for a file that is not a dump, before anything is made
+    stream.close()
     pack = partial(
         digest,
         held_out=frozenset(held_out),
@@ -105,7 +108,14 @@ def build_knowledge_base(
         facts = _finish(spool, BaseArrays(unfinished.resolve()), threads=processes)
         shutil.rmtree(parts)
         sizes = {n: len(np.load(unfinished / f"{n}.npy", mmap_mode="r")) for n in ARRAYS}
-        header = {"version": VERSION, "source": dump.name, "sizes": sizes, "facts": facts}
+        header: dict[str, Any] = {
+            "version": VERSION,
+            "source": dump.name,
+            "language": stream.site.language,
+            "sizes": sizes,
+            "facts": facts,
+        }
+        header["word rule"] = WORD_RULE
         if withhold_query_sections:
             header["withheld"] = WITHHELD
         write_json(unfinished / MARK, header)

@@ -16,6 +16,11 @@ from ltr_features.sources.wikipedia import Article, Redirect, document_sections
 ABSTRACT_LENGTH = 2000
 
 _IN_BRACKETS = re.compile(r" \([^()]*\)$")
+_DISAMBIGUATION = re.compile(
+    r"\((?:disambiguation|Begriffsklärung|homonymie|desambiguación|desambiguação|disambigua|"
+    r"doorverwijspagina|ujednoznacznienie|olika betydelser|rozcestník|anlam ayrımı|значения|"
+    r"значення|曖昧さ回避|消歧[义義]|동음이의|توضيح|ابهام‌زدایی|פירושונים)\)$"
+)
 _POINTLESS = re.compile(r"[\W_\d]*|\W*\w\W*")
 
 
@@ -90,7 +95,7 @@ def digest(
 
 
 def _as_phrase(title: str) -> str:
-    if title.endswith("(disambiguation)"):
+    if _DISAMBIGUATION.search(title):
         return ""
     name = _IN_BRACKETS.sub("", title)
     return "" if _POINTLESS.fullmatch(name) else name

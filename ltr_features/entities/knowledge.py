@@ -16,7 +16,7 @@ from letor.checked_arrays import check_array
 from letor.errors import InputError, reading
 from letor.files import append_array, read_json, save_array
 from letor.string_array import StringArray
-from ltr_features.entities.words import hash_titles, title_lines
+from ltr_features.entities.words import WORD_RULE, hash_titles, title_lines
 
 MARK = "knowledge.json"
 VERSION = 1
@@ -60,6 +60,9 @@ class KnowledgeBase:
         source: file name of the dump.
         withheld: the parts of articles that were left out, see
             :attr:`ltr_features.text.collection.Collection.withheld`; None if nothing was.
+        language: code of the dump's language, such as ``de``; None if the dump does not name it.
+        word_rule: the rule by which texts were split into words, see
+            :mod:`ltr_features.entities.words`.
     """
 
     path: Path
@@ -78,6 +81,8 @@ class KnowledgeBase:
     sense_links: NDArray[np.int64]
     source: str
     withheld: str | None = None
+    language: str | None = None
+    word_rule: int = WORD_RULE
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> KnowledgeBase:
@@ -112,6 +117,8 @@ class KnowledgeBase:
             abstracts=abstracts,
             source=str(source),
             withheld=facts.get("withheld"),
+            language=facts.get("language"),
+            word_rule=facts.get("word rule", 1),
             **arrays,
         )
 

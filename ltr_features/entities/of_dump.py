@@ -11,6 +11,7 @@ from pathlib import Path
 from letor.digests import file_digest
 from letor.errors import InputError
 from ltr_features.entities.knowledge import MARK, VERSION, KnowledgeBase
+from ltr_features.entities.words import WORD_RULE
 
 #: The name of the dump that is installed with gensim, see :func:`excerpt_path`.
 EXCERPT_NAME = "wikipedia-excerpt"
@@ -62,7 +63,7 @@ def base_of_dump(
         weakref.finalize(base, scratch.cleanup)
         return base
     kind = "-no-query-sections" if withhold_query_sections else ""
-    made = Path(folder) / f"knowledge-{VERSION}{kind}-{file_digest(path)[:16]}"
+    made = Path(folder) / f"knowledge-{VERSION}.{WORD_RULE}{kind}-{file_digest(path)[:16]}"
     if not (made / MARK).is_file():
         build(made)
     return KnowledgeBase.open(made)

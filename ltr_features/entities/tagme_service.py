@@ -164,7 +164,7 @@ class TagmeService:
                         )
                     if answer.status_code != 200:
                         raise _FailureError(
-                            f"status {answer.status_code} (the token may be invalid)"
+                            f"status {answer.status_code} (the token or the address may be wrong)"
                         )
                     content = _received(answer, until)
             except (requests.RequestException, TimeoutError) as error:

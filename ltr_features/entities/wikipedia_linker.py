@@ -31,7 +31,7 @@ from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
-from ltr_features.entities.words import WORD, hash_words, word_lines
+from ltr_features.entities.words import hash_words, word_lines, word_spans
 from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
 from ltr_features.parameters import check_range
 
@@ -100,7 +100,7 @@ class WikipediaLinker:
         base = self.base
         probability, commonness, first, shift = self._statistics
         texts = [unicodedata.normalize("NFC", text) for text in texts]
-        words = hash_words(word_lines(texts))
+        words = hash_words(word_lines(texts, base.word_rule))
         starts, lengths, found = np.empty((3, LONGEST_PHRASE * len(words)), dtype=np.int64)
         n = spot(
             words, base.phrase_hash, first, shift, probability, self.min_link_probability,
@@ -119,7 +119,7 @@ class WikipediaLinker:
         )  # fmt: skip
         linked = []
         for t, text in enumerate(texts):
-            spans = [m.span() for m in WORD.finditer(text)]
+            spans = word_spans(text, base.word_rule)
             begin = 0 if t == 0 else int(stops[t - 1]) + 1
             linked.append(
                 [

@@ -216,6 +216,11 @@ def _site(root: ET.Element) -> Site:
         if kind is not None and name:
             kind.add(name)
     case = root.findtext("{*}siteinfo/{*}case", default="first-letter")
+    language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
     return Site(
-        frozenset(files), frozenset(categories), frozenset(others), case != "case-sensitive"
+        frozenset(files),
+        frozenset(categories),
+        frozenset(others),
+        case != "case-sensitive",
+        language,
     )

@@ -18,6 +18,7 @@ class Site:
         categories: prefixes of categories.
         others: prefixes of all other namespaces except the article namespace.
         capital_first: whether titles start with a capital letter (false on a Wiktionary).
+        language: its code, e.g. ``de``; None if the dump does not name it.
     """
 
     files: frozenset[str] = frozenset({"file", "image"})
@@ -28,6 +29,7 @@ class Site:
         for talk in ("", " talk")
     ) | {"talk", "special", "media", "wp", "file talk", "category talk", "module", "draft", "book"}
     capital_first: bool = True
+    language: str | None = None
 
 
 DEFAULT_SITE = Site()
@@ -51,11 +53,17 @@ def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
 
 
 _INNER = r"[^\[\]]*(?:(?:\[(?!\[)|\](?!\]))[^\[\]]*)*"
-# The letters that directly follow a link belong to its anchor: [[cat]]s shows "cats".
-_LINK = re.compile(rf"\[\[([^\[\]{{}}<>|\n\ufdd0-\ufdef]*)(\|{_INNER})?\]\]([a-zß-öø-ÿа-яё]*)")
+# The letters that directly follow a link belong to its anchor: [[cat]]s shows "cats". Latin, Greek,
+# Cyrillic, Hebrew and Arabic ones; not those of scripts without spaces between words.
+_TRAIL = "a-zß-öø-ÿĀ-žά-ώа-џґא-תء-يپچژکگی"
+_LINK = re.compile(rf"\[\[([^\[\]{{}}<>|\n\ufdd0-\ufdef]*)(\|{_INNER})?\]\]([{_TRAIL}]*)")
 _FILE_LINK = re.compile(rf"\[\[([^\[\]|\n:]*):([^\[\]|\n]*)(\|{_INNER})?\]\]")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|irc|news|mailto):|//)[^\s\[\]<>\ufdd0]*+([^\[\]\n]*)\]"
+)
+# Dumps do not tell the former names of a wiki's namespace of files, such as Bild in German.
+_OF_FILE = re.compile(
+    r"\.(?:jpe?g|png|gif|svg|tiff?|webp|xcf|djvu|pdf|og[agv]|webm)\s*", re.IGNORECASE
 )
 # Pictures show their caption only when framed. The words are English, which every wiki understands,
 # and those of the large European wikis.
@@ -118,7 +126,7 @@ class _LinkMarker:
         lower = name.lower()
         if not name:  # [[:Category:Cats]] shows a link to the category page
             return "other" if colon and self._kind(rest) else ""
-        if lower in self.site.files:
+        if _is_file(lower, rest, self.site):
             return "file"
         if lower in self.site.categories:
             return "hidden"
@@ -127,6 +135,10 @@ class _LinkMarker:
         if _LANGUAGE.fullmatch(name) and not rest.startswith(" "):
             return "hidden"
         return ""
+
+
+def _is_file(prefix: str, name: str, site: Site) -> bool:
+    return prefix in site.files or _OF_FILE.fullmatch(name[name.rfind(".") :]) is not None
 
 
 def _piped(title: str) -> str:
@@ -154,7 +166,7 @@ def mark_links(text: str, site: Site) -> tuple[str, list[tuple[str, str]]]:
     text = _LINK.sub(marker, text)
 
     def picture(match: re.Match[str]) -> str:
-        is_file = match[1].strip().lower() in site.files
+        is_file = _is_file(match[1].strip().lower(), match[2], site)
         return _caption(match[3] or "") if is_file else match[0]
 
     # Pictures with links in their captions, which are marked by now.

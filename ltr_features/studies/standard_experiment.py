@@ -15,11 +15,12 @@ from jinja2 import Environment, StrictUndefined
 
 from letor.column_names import read_rows
 from letor.errors import InputError
-from letor.files import atomic_path
+from letor.files import atomic_path, read_json
 from letor.fold_files import layout, one_file
 from letor.rankers.registry import ranker_names
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
+from ltr_features.feature_files import BUILT
 from ltr_features.text.analyzer import Analyzer
 
 #: Name of its file in an output folder.
@@ -100,16 +101,31 @@ def on_folds(folder: Path) -> str:
     else:
         title = f"Do the learned columns help on {folder.name}?"
         seen = {"other columns": set[str]()}
-        seen |= {f"other columns + {family}": {*names} for family, names in families.items()}
         if len(families) > 1:
             seen["all columns"] = further
+        seen |= {f"other columns + {family}": {*names} for family, names in families.items()}
         rankers = [(label, "lambdamart", sorted(further - seen[label])) for label in seen]
     return _rendered(
         "standard_letor.toml.jinja",
         title=title,
         folder=str(folder.absolute()),
         rankers=rankers,
+        apart=rankers[0][2],
+        **_queries_of(folder),
     )
+
+
+def _queries_of(folder: Path) -> dict[str, str | bool]:
+    """The file with the texts of the queries, and whether it has their groups, if ``columns build``
+    made the folds and their workspace is still there."""
+    built = folder / BUILT
+    home = folder / str(read_json(built)["workspace"]) if built.exists() else folder
+    if not is_workspace(home):
+        return {"queries": "", "groups": False}
+    return {
+        "queries": str((home / "collection" / "queries.jsonl").resolve()),
+        "groups": open_workspace(home).collection.query_groups is not None,
+    }
 
 
 def keep(experiment: str, out: Path) -> Path:
@@ -131,7 +147,9 @@ def keep(experiment: str, out: Path) -> Path:
 
 
 def _rendered(template: str, **values: Any) -> str:
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     environment.filters["toml"] = _toml
     source = resources.files("ltr_features.studies").joinpath(template)
     return environment.from_string(source.read_text(encoding="utf-8")).render(**values)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import small_files
 import toys
+from gensim.models.doc2vec import TaggedDocument
 from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from ltr_features import FeatureBuilder
 from ltr_features.columns import doc_embeddings
+from ltr_features.columns.base import check_families
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import (
     DocumentEmbeddingChunk,
@@ -20,9 +22,11 @@ from ltr_features.columns.doc_embeddings import (
 from ltr_features.columns.registry import get_family
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.embeddings import training
+from ltr_features.embeddings.doc2vec import Doc2Vec
 from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.feature_table import build_columns
+from ltr_features.remarks import ColumnWarning
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Pairs
 
@@ -50,7 +54,7 @@ def random_context():
 @pytest.fixture
 def vectors(tmp_path):
     path = tmp_path / "tiny.vec"
-    path.write_text("fox 2 0\nred 0 3\nowl 3 4\nMoon -1 0\nblank 0 0\n")
+    path.write_text("fox 2 0\nred 0 3\nowl 3 4\nMoon -1 0\nblank 0 0\nword1 0 1\n")
     return str(path)
 
 
@@ -105,6 +109,12 @@ def test_mapped_vectors_give_the_columns_of_their_file_and_are_opened_once(
 def test_the_papers_numbers_of_columns():
     counts = {name: len(get_family(name).columns) for name in ("w2v-word", "d2v-word", "d2v-chunk")}
     assert counts == {"w2v-word": 8, "d2v-word": 4, "d2v-chunk": 6}
+
+
+def test_families_of_one_kind_of_vectors_share_them():
+    for names in (("w2v-word", "w2v-entity"), ("d2v-word", "d2v-chunk", "d2v-entity")):
+        assert len({get_family(name).model_key for name in names}) == 1
+    assert get_family("d2v-word").epochs == 20
 
 
 def test_chunks_do_not_overlap_and_the_last_may_be_short():
@@ -231,9 +241,42 @@ def test_queries_without_a_known_word_are_told(tmp_path):
     family, pairs = WordEmbeddingWord(vectors=str(path)), all_pairs(context)
     notes = build_columns(context, pairs, [family]).provenance["w2v_word_avg_body"]
     assert notes["remarks"] == [
-        "4 of 6 rows (66.7 %) have no query word with a vector and get 0; are the vectors those of "
-        "the texts' language?"
+        "vector file german.txt lacks 67 % of the words in documents, counted with repetitions "
+        "('das', 'дом'), and they are left out; take one that was made of texts like these",
+        "5 of 6 rows (83.3 %) have no known word in the query, or none in the document, and get 0; "
+        "is the vector file german.txt of the texts' language?",
     ]
+    with pytest.warns(ColumnWarning, match="w2v-word: vector file german.txt lacks 67 %"):
+        FeatureBuilder([family]).fit(context)
+
+
+def test_files_without_a_word_of_the_documents_are_refused_before_anything_is_made(
+    random_context, tmp_path
+):
+    (tmp_path / "v.txt").write_text("haus 1 0\n")
+    texts = [TaggedDocument(["haus"] * 9, [0])]
+    model = gensim.models.Doc2Vec(texts, dm=0, vector_size=4, min_count=1)
+    Doc2Vec.from_gensim(model, source="").save(tmp_path / "d.safetensors")
+    for parameter, name, family in (
+        ("vectors", "v.txt", WordEmbeddingWord(vectors=str(tmp_path / "v.txt"))),
+        ("model", "d.safetensors", DocumentEmbeddingWord(model=str(tmp_path / "d.safetensors"))),
+    ):
+        with pytest.raises(InputError, match=rf"{parameter}: .*{name} has no word of the"):
+            check_families([family], random_context)
+
+
+def test_trained_vectors_tell_of_rows_without_a_word_frequent_enough():
+    context = context_of({"body": ["red fox red fox", "owl"]}, ["fox", "owl", ""])
+    families = [
+        WordEmbeddingWord(dimension=4, epochs=1),
+        DocumentEmbeddingWord(dimension=4, epochs=1),
+        DocumentEmbeddingChunk(dimension=4, epochs=1),
+    ]
+    data = build_columns(context, all_pairs(context), families)
+    for family in families:
+        notes = data.provenance[family.column_names[0]]
+        assert notes["rows without a value"] == 4  # not of "", which has no word
+        assert ["lower min_count" in remark for remark in notes["remarks"]] == [True]
 
 
 def test_stemmed_tokens_find_the_words_of_the_file(tmp_path):

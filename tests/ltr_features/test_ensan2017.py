@@ -34,18 +34,21 @@ def test_the_paper_s_counts_and_the_parts_values():
 
 
 def test_its_parts_tell_what_their_sources_lack(tmp_path):
-    (tmp_path / "other.vec").write_text("other 1 0\n")
+    (tmp_path / "other.vec").write_text("court 1 0\n")
     options = {**SMALL, "knowledge": word_knowledge(), "vectors": str(tmp_path / "other.vec")}
     whole = get_family("ensan2017", **options)
-    here = context_of(toy({"body": ["law tax", "court"]}, ["tax"]), threads=1)
+    here = context_of(toy({"body": ["law tax word1", "court"]}, ["tax"]), threads=1)
     missing = dict(
         zip(whole.column_names, whole.n_missing(here, all_pairs(here.collection)), strict=True)
     )
     assert {name for name, n in missing.items() if n} == {
-        name for name in whole.column_names if name.startswith("w2v_word")
+        name for name in whole.column_names if not name.startswith(("d2v_word", "d2v_chunk"))
     }
     said = whole.missing_remark("w2v_word_avg_body", 2, 2)
-    assert said == get_family("w2v-word").missing_remark("w2v_word_avg_body", 2, 2)
+    part = get_family("w2v-word", vectors=options["vectors"])
+    assert said == part.missing_remark("w2v_word_avg_body", 2, 2)
+    assert whole.remarks_on(here) == part.remarks_on(here)
+    assert "other.vec lacks 75 % of the words" in whole.remarks_on(here)[0]
 
 
 def test_parameters_that_no_part_has_are_refused():

@@ -106,17 +106,33 @@ def test_documents_without_an_entity_of_the_knowledge_base_are_refused(
     EntityOverlap(**none).linked_fields(added)
 
 
-def test_queries_whose_entities_the_knowledge_base_lacks_are_told(
-    context, pairs, options, tmp_path
-):
+def test_rows_without_an_entity_of_the_knowledge_base_are_told(context, pairs, options, tmp_path):
+    assert EntityOverlap(**options).n_missing(context, pairs) == [7] * 8  # query or document is ""
     unknown = Mention(0, 3, "Q42", 0.5, 0.5)
     notes = {**NOTES, "fox": [unknown, *NOTES["fox"]], "owl stone": [unknown]}
-    family = EntityOverlap(**stored(options, tmp_path / "half.jsonl", notes))
-    assert family.n_missing(context, pairs) == [5] * 8  # of "owl stone"; "" names none
-    assert family.missing_remark("entity_shared_body", 5, 15).startswith(
-        "5 of 15 rows (33.3 %) have no entity of the query that the knowledge base knows"
-    )
-    assert EntityOverlap(**options).n_missing(context, pairs) == [0] * 8
+    half = stored(options, tmp_path / "half.jsonl", notes)
+    # Of the abstracts, texts like these have "owl" alone, which is Fox's.
+    embedded = DocumentEmbeddingEntity(**half, dimension=4, min_count=1)
+    for family, n in ((EntityOverlap(**half), 11), (embedded, 13)):
+        assert family.n_missing(context, pairs) == [n] * 8
+        assert family.missing_remark(family.column_names[0], n, 15).startswith(
+            f"{n} of 15 rows ({n / 0.15:.1f} %) have no known entity in the query, or none in the"
+        )
+    vectors = options["annotations"].replace("notes.jsonl", "tiny.vec")
+    family = WordEmbeddingEntity(**options, vectors=vectors)
+    assert family.n_missing(context, pairs) == [9] * 8  # no word of Stone's abstract has a vector
+    assert EntityOverlap(**options, min_rho=0.5).n_missing(context, pairs) == [15] * 8
+
+
+def test_the_service_is_asked_in_the_language_of_the_knowledge_base(options, tmp_path, context):
+    asked = {**options, "linker": "tagme", "annotations": str(tmp_path / "answers")}
+    assert EntityOverlap(**asked).make_linker(context).language == "de"  # of the toy dump
+    dump = dump_xml([page_xml("東京", "都", page_id=1)]).replace(b'lang="de"', b'lang="ja"')
+    (tmp_path / "ja.xml").write_bytes(dump)
+    build_knowledge_base(tmp_path / "ja.xml", tmp_path / "kb")
+    other = EntityOverlap(**{**asked, "knowledge": str(tmp_path / "kb")})
+    with pytest.raises(InputError, match=r"kb is of language 'ja', .* linker='wikipedia'"):
+        other.check(context)
 
 
 def test_a_text_with_two_annotations_is_refused(options, tmp_path):

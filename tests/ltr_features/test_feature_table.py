@@ -252,7 +252,9 @@ def test_what_a_family_computes_is_checked(values, said):
         build_columns(context, pairs, [Mine(values)])
 
 
-@pytest.mark.parametrize("hook", ["check", "compute", "n_missing", "absent", "settings"])
+@pytest.mark.parametrize(
+    "hook", ["check", "compute", "n_missing", "absent", "settings", "remarks_on"]
+)
 def test_errors_of_a_family_name_it(hook, monkeypatch):
     def fails(*_):
         raise ZeroDivisionError

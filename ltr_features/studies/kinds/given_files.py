@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from letor.compression import text_lines
@@ -13,16 +13,20 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.clicks.times import time_of
+from ltr_features.sources.score_tables import QUERY_NAMES
+from ltr_features.sources.table_blocks import named_rows
 from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import examples
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:
-    """Read a file of query id, tab, group; return the group by query id. Queries of one group (made
-    from one article, say, or asked by one person) are not independent and are tested together.
+    """Read the group of each query; return it by query id. Queries of one group (made from one
+    article, say, or asked by one person) are not independent and are tested together.
 
     Args:
-        queries: ids of the queries that must have a group.
+        path: query id, tab, group; or a table with a column ``group``, such as the
+            ``queries.jsonl`` of a workspace. queries: ids of the queries that must have a group.
 
     Raises:
         InputError: the file cannot be read, a line has another format, or a query has no group or
@@ -62,12 +66,12 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
 
 
 def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, query and value in a file of two columns, once for each query."""
+    """Line number, query and value in a file of two columns or a table, once for each query."""
     values: dict[str, str] = {}
-    for number, line in text_lines(path):
-        if not line.strip():
-            continue
-        query, _, value = (part.strip() for part in line.partition("\t"))
+    usual = {"id": ("id", *QUERY_NAMES), what: (what,)}
+    table = named_rows(path, None, usual, "")
+    rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)
+    for number, query, value in rows:
         if not query or not value:
             raise InputError(f"{path}, line {number}: expected query id, tab, {what}")
         if query not in values:
@@ -77,6 +81,22 @@ def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
                 f"{path}, line {number}: query {query!r} has the {what} {value!r} here, but "
                 f"{values[query]!r} before"
             )
+
+
+def _two_columns(path: Path) -> Iterator[tuple[int, str, str]]:
+    for number, line in text_lines(path):
+        if line.strip():
+            query, _, value = (part.strip() for part in line.partition("\t"))
+            yield number, query, value
+
+
+def same_text(texts: Mapping[str, str], queries: Iterable[str]) -> dict[str, str] | None:
+    """The first query with the same text (see :func:`~ltr_features.text.collection.normalised`), by
+    query; None if all texts differ."""
+    first: dict[str, str] = {}
+    by_query = {query: normalised(texts.get(query, "")) for query in queries}
+    found = {q: first.setdefault(text, q) if text else q for q, text in by_query.items()}
+    return found if len(set(found.values())) < len(found) else None
 
 
 def not_found(path: Path, option: str, known: Collection[str], wanted: Collection[str]) -> int:

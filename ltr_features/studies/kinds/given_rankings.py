@@ -12,9 +12,10 @@ from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, other_spellings, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted, listed, written_otherwise
+from ltr_features.studies.kinds.given_files import same_text
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
-from ltr_features.text.collection import normalised, same_text_remark
+from ltr_features.text.collection import same_text_remark
 from ltr_features.text.id_rows import examples
 
 
@@ -45,13 +46,8 @@ class Given:
 
     @property
     def same_text(self) -> dict[str, str] | None:
-        """The first judged query with the same text (see
-        :func:`~ltr_features.text.collection.normalised`), by query; None if all texts differ."""
-        first: dict[str, str] = {}
-        queries = self.qrels["qid"].astype(str).unique()
-        texts = {query: normalised(self.texts.get(query, "")) for query in queries}
-        found = {q: first.setdefault(text, q) if text else q for q, text in texts.items()}
-        return found if len(set(found.values())) < len(found) else None
+        """The first judged query with the same text, by query; None if all texts differ."""
+        return same_text(self.texts, self.qrels["qid"].astype(str).unique())
 
 
 def check_comparable(given: Given, pairs: Sequence[tuple[str, str]]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -37,9 +38,16 @@ from ltr_base.names import counted, listed
 from ltr_base.source_code import packages_of
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
+from ltr_features.sources.files import read_queries
 from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.kinds.given_files import digest_of_rows, read_query_groups
+from ltr_features.studies.kinds.given_files import (
+    digest_of_rows,
+    not_found,
+    read_query_groups,
+    same_text,
+)
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
+from ltr_features.studies.kinds.letor_findings import kinds_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
@@ -51,14 +59,16 @@ _CODE = ("letor", f"{__name__}:_train")
 
 class LetorStudy(Study):
     """A study that writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard
-    errors), ``folds.csv``, ``comparisons.csv``, ``per_query.csv`` and ``times.csv`` with the page.
+    errors), ``folds.csv``, ``comparisons.csv``, ``hard_queries.csv``, ``query_classes.csv``,
+    ``importance.csv``, ``per_query.csv`` and ``times.csv`` with the page.
     The stages of ``rankers/`` keep each fold's ranker and, of rows with document ids, its run of
-    the test queries. Rankers train on one thread."""
+    the test queries. Rankers train on one thread, those of a fold in parallel."""
 
     timed = ("times.csv",)
     described = StudyConfig
     config: StudyConfig
     _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
+    _reading = Lock()
     #: Of folds whose rows differ: the folder of each, and the provenance of its columns.
     _homes: Mapping[str, Path] = MappingProxyType({})
     _notes: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -83,9 +93,16 @@ class LetorStudy(Study):
         rows = self._with_columns(rows)
         for ranker in config.rankers:
             ranker.chosen(rows.column_names)
+        ids = rows.all_query_ids
         if groups is None:
-            return rows, official, None
-        return rows, official, read_query_groups(self.data / groups, rows.all_query_ids)
+            return rows, official, same_text(self._texts, ids)
+        return rows, official, read_query_groups(self.data / groups, ids)
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """Texts of the queries, as far as they are known."""
+        queries = self.config.queries
+        return {} if queries is None else read_queries(self.data / queries)
 
     def _rows_of_file(self, path: Path) -> tuple[RankingData, list[Fold]]:
         if any(scheme.official for scheme in self.config.schemes):
@@ -113,8 +130,9 @@ class LetorStudy(Study):
         found = self.identity(self.data / self.config.folder)
         columns = [column.content(self.data, self.digests) for column in self.config.columns]
         found |= {"columns": columns} if columns else {}
-        if self.config.groups is not None:
-            found |= {"groups": self.identity(self.data / self.config.groups)}
+        for name in ("groups", "queries"):
+            if (file := getattr(self.config, name)) is not None:
+                found[name] = self.identity(self.data / file)
         return found
 
     @property
@@ -175,14 +193,22 @@ class LetorStudy(Study):
         return Planned(
             f"rankers/{name}", inputs, make, f"{ranker.ranker}, {counted(n_trials, 'trial')}",
             ranker.label,
-            n_trials, title=name, code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
+            n_trials, title=name, together=f"rankers/{slug(place['scheme'])}{again}/{fold.name}",
+            code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
         )  # fmt: skip
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
         """Training, validation and test rows of a fold; those of the last fold used are cached."""
-        if self._split is None or self._split[0] is not fold:
-            self._split = fold, self._read_parts(fold)
-        return self._split[1]
+        with self._reading:
+            if self._split is None or self._split[0] is not fold:
+                self._split = fold, self._read_parts(fold)
+            return self._split[1]
+
+    def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
+        # Here, as threads share the filters. The report tells the warnings of the chosen rankers.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LetorWarning)
+            yield from super()._done_together(stages)
 
     def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
         if not self._homes:
@@ -192,29 +218,48 @@ class LetorStudy(Study):
         return with_columns(train), with_columns(validation), with_columns(test)
 
     def report(self) -> Contents:
-        trained, frames = [], []
+        trained, values, importance = [], [], []
         for place, stage in self._trained:
             done = self.done(stage)
             trained.append(done.json("result.json") | done.json("times.json") | place)
-            values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
-            for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
-                values.insert(column, key, place[key])
-            frames.append(values)
+            values.append(_table(done.path / "per_query.csv", place, "qid"))
+            importance.append(_table(done.path / "importance.csv", place, "column"))
         rows, official, groups = self._data
         dealt = official if any(scheme.official for scheme in self.config.schemes) else []
         in_folds = set().union(*self._notes.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
         remarks = [
+            *_without_text(self.config.queries, self._texts, rows),
             *_giveaways(rows, used),
             *_groups_apart(dealt, groups),
             *given_remark(rows.provenance, used),
             *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
-        values = pd.concat(frames, ignore_index=True)
-        results = Results(self.config, trained, values, groups, remarks)
+        results = Results(
+            self.config, trained, pd.concat(values, ignore_index=True),
+            kinds_of(rows, self._texts),
+            pd.concat(importance, ignore_index=True),
+            {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
+            groups, self._texts, remarks,
+        )  # fmt: skip
         return Contents(document(results), results.frames, {"results.json": summary(results)})
+
+
+def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
+    """A table of a trained ranker, with the ranker's place before its columns; the column ``names``
+    is text."""
+    table = pd.read_csv(path, dtype={names: str}, keep_default_na=False)
+    for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
+        table.insert(column, key, place[key])
+    return table
+
+
+def _without_text(path: str | None, texts: Mapping[str, str], rows: RankingData) -> Iterator[str]:
+    """A remark if the file with the texts of queries lacks some."""
+    if path is not None and (n := not_found(Path(path), "queries", texts, rows.all_query_ids)):
+        yield f"{counted(n, 'query')} without a text in {path}, shown by their ids"
 
 
 def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
@@ -274,18 +319,18 @@ def _train(
 ) -> None:
     train, valid, test = parts
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LetorWarning)  # the report tells those of the chosen ranker
-        tuned = tune(
-            ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
-            fixed=ranker.params,
-        )  # fmt: skip
+    tuned = tune(
+        ranker.ranker, train, valid, grid=ranker.grid, measure=config.tune_measure,
+        fixed=ranker.params,
+    )  # fmt: skip
     seconds = time.perf_counter() - start
     definitions = [parse_measure(text) for text in config.measures.values()]
     scores = tuned.ranker.predict(test)
     values = evaluate(test, scores, definitions)
     values.columns = pd.Index(list(config.measures))
     values.to_csv(folder / "per_query.csv", float_format="%.17g")
+    importance = tuned.ranker.feature_importance()[["column", "gain"]]
+    importance.to_csv(folder / "importance.csv", index=False)
     tuned.ranker.save(folder / "ranker")
     if test.document_ids is not None:
         write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))

@@ -104,8 +104,10 @@ class StudyConfig(Section):
         non_finite: "nan" reads values that are not finite as missing; by default they are errors.
         columns: further columns, of families that need no texts (scores, vectors), joined by query
             id and ``#docid``; a ranker that should not see them names them in ``without``.
-        groups: file of query id, tab, group in the data folder; queries of one group are tested
-            together, and are in one part of random folds.
+        queries: texts of the queries, for tables and for kinds of queries, see
+            :func:`~ltr_features.sources.files.read_queries`.
+        groups: of the queries (id, tab, group); queries of one group are tested together, and are
+            in one part of random folds. By default, queries of the same text are a group.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
             official, different folds; a ranker without a seed on official folds is fitted once.
         schemes: the official folds by default, which are those of the files.
@@ -113,12 +115,17 @@ class StudyConfig(Section):
         baseline: label of the ranker that others are compared with; the first by default.
         compare_measures: labels of the measures that are tested, all by default; the first one
             gives the verdict.
+        hard_by: label of the ranker that chooses hard queries, which is not compared itself, such
+            as AdaRank with ``n_rounds = 1``, the best single column; none by default.
+        hard_measure: label of the measure that decides which queries are hard; the first tested one
+            by default.
     """
 
     kind: Literal["letor"]
     title: str
     introduction: str = ""
     folder: str
+    queries: str | None = None
     groups: str | None = None
     repeats: int = Field(default=1, ge=1)
     n_columns: int | None = None
@@ -132,6 +139,8 @@ class StudyConfig(Section):
     measures: dict[str, str] = Field({"NDCG@10": "ndcg@10", "MAP": "map"}, min_length=1)
     baseline: str = ""
     compare_measures: list[str] = Field([])
+    hard_by: str | None = None
+    hard_measure: str = ""
     n_permutations: int = Field(default=10_000, ge=1)
     references: list[ReferenceConfig] = Field([])
     expected: list[ExpectedConfig] = Field([])
@@ -140,13 +149,21 @@ class StudyConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, given: Any) -> Any:
-        """Put in the baseline and the tested measures if they are left out."""
+        """Put in the baseline and the measures if they are left out."""
         found = dict(given)
         with suppress(KeyError, IndexError, TypeError):  # told by the checks of the fields
             found.setdefault("baseline", found["rankers"][0]["label"])
         measures = found.get("measures", cls.model_fields["measures"].default)
         found.setdefault("compare_measures", list(measures))
+        with suppress(IndexError, KeyError, TypeError):
+            found.setdefault("hard_measure", found["compare_measures"][0])
         return found
+
+    @property
+    def compared(self) -> list[str]:
+        """Labels of the rankers that are compared with the baseline."""
+        apart = (self.baseline, self.hard_by)
+        return [ranker.label for ranker in self.rankers if ranker.label not in apart]
 
     @model_validator(mode="after")
     def _consistent(self) -> StudyConfig:
@@ -157,14 +174,23 @@ class StudyConfig(Section):
             raise ValueError("rankers: labels must differ")
         if self.baseline not in labels:
             raise ValueError(f"baseline {self.baseline!r} is not a ranker; there are {labels}")
-        unknown = [name for name in self.compare_measures if name not in self.measures]
-        if unknown:
-            raise ValueError(f"compare_measures: {unknown[0]!r} is not among the measures")
+        for key, names in (
+            ("compare_measures", self.compare_measures),
+            ("hard_measure", [self.hard_measure]),
+        ):
+            if unknown := [name for name in names if name not in self.measures]:
+                raise ValueError(f"{key}: {unknown[0]!r} is not among the measures")
+        if self.hard_by is not None and self.hard_by not in labels:
+            raise ValueError(f"hard_by: {self.hard_by!r} is not a ranker; there are {labels}")
+        if self.hard_by == self.baseline:
+            raise ValueError("hard_by: the baseline cannot choose the hard queries")
+        if self.hard_by is not None and not self.compared:
+            raise ValueError("hard_by: besides it and the baseline no ranker is left to compare")
         tested = [parse_measure(self.measures[name]) for name in self.compare_measures]
         if len(set(tested)) < len(tested):
             raise ValueError("compare_measures: two of them are the same measure: leave one out")
-        for where, names in self._mentioned():
-            for name, known in names:
+        for where, mentioned in self._mentioned():
+            for name, known in mentioned:
                 if name not in known:
                     raise ValueError(f"{where}: {name!r} is not one of {list(known)}")
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,11 +13,20 @@ import numpy as np
 import pandas as pd
 
 from letor.measures import parse_measure
-from ltr_base.names import counted, listed
+from ltr_base.names import counted
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
+from ltr_features.studies.kinds.letor_answer import answer
 from ltr_features.studies.kinds.letor_config import StudyConfig
+from ltr_features.studies.kinds.letor_findings import (
+    comparison,
+    figures_of,
+    learned_nothing,
+    sections,
+    weak_rankers,
+)
 from ltr_features.studies.page.pages import Document, Section
+from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Columns, Table
 from ltr_features.studies.page.verdicts import (
     MARKS,
@@ -29,13 +38,12 @@ from ltr_features.studies.page.verdicts import (
     tie_remark,
     value,
 )
+from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
-from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
+from ltr_features.studies.statistics.significance import TestSettings
 
 _KEYS = ["scheme", "fold", "ranker"]
-_NAMED = 3
-"""Number of rankers that the verdict names of those that are better, or worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +54,21 @@ class Results:
         trained: chosen parameters, validation value and seconds by scheme, fit, fold and ranker.
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
-        groups: group of each query, if the study names a file of them.
+        kinds: classes of the queries, see :func:`~ltr_features.studies.kinds.letor_findings`.
+        importance: a row per scheme, fit, fold, ranker and column, with its ``gain``.
+        family: of each column, where it is known.
+        groups: group of each query, if they are known. texts: of the queries, as far as known.
         remarks: on columns.
     """
 
     config: StudyConfig
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
+    kinds: pd.DataFrame
+    importance: pd.DataFrame
+    family: Mapping[str, str]
     groups: dict[str, str] | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
     @cached_property
@@ -89,27 +104,24 @@ class Results:
         return TestSettings(n_permutations=self.config.n_permutations)
 
     @cached_property
-    def comparisons(self) -> pd.DataFrame:
-        """Every ranker against the baseline, corrected within each scheme; empty for a single
-        ranker."""
-        config = self.config
-        others = [r.label for r in config.rankers if r.label != config.baseline]
-        if not others:
-            return pd.DataFrame()
-        tables = []
-        for scheme, fits in self._fits(config.compare_measures):
-            table = compare(
-                {name: mean_values(frames) for name, frames in fits.items()},
-                [(name, config.baseline) for name in others],
-                config.compare_measures,
-                self.test,
-                groups=self.groups,
-                # A ranker that was fitted only once, despite repeats, is the same in every fit.
-                fits={n: f for n, f in fits.items() if config.repeats > 1 and len(f) > 1},
+    def studies(self) -> list[Study]:
+        """The comparisons of each scheme; none for a single ranker."""
+        if not self.config.compared:
+            return []
+        gains = self.importance.groupby([*_KEYS[::2], "column"], sort=False)["gain"].mean()
+        return [
+            comparison(
+                self.config, scheme, fits, self.kinds,
+                {name: gains[scheme, name].reset_index() for name in fits}, self.groups, self.texts,
             )
-            table.insert(0, "scheme", scheme)
-            tables.append(table)
-        return pd.concat(tables, ignore_index=True)
+            for scheme, fits in self._fits(list(self.config.measures))
+        ]  # fmt: skip
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """Every compared ranker against the baseline, corrected within each scheme; empty for a
+        single ranker."""
+        return self._of_studies("comparisons")
 
     @property
     def checks(self) -> list[tuple[bool, str]]:
@@ -128,8 +140,20 @@ class Results:
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
         """The tables by name."""
-        names = ("per_query", "folds", "means", "errors", "times", "comparisons")
-        return {name: getattr(self, name) for name in names}
+        names = ("per_query", "folds", "means", "errors", "times", "comparisons", "importance")
+        found = {name: getattr(self, name) for name in names}
+        further = {name: self._of_studies(name) for name in ("hard_queries", "query_classes")}
+        return found | {name: table for name, table in further.items() if len(table)}
+
+    def _of_studies(self, name: str) -> pd.DataFrame:
+        """A table of all comparisons."""
+        tables = [(study.name, getattr(study, name)) for study in self.studies]
+        found = [
+            table.assign(scheme=scheme)[["scheme", *table.columns]]
+            for scheme, table in tables
+            if table is not None
+        ]
+        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
     def _of_fits(self, key: str) -> pd.DataFrame:
         """A number of each fit, mean over folds and fits by scheme and ranker."""
@@ -197,93 +221,40 @@ def _standard_errors(
 def document(results: Results) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
     config = results.config
-    sections = [
-        Section(
+    drawn = figures_of(results.studies, results.family) if results.studies else None
+    further = {} if drawn is None else sections(drawn.studies, families=bool(results.family))
+    parts: list[Section] = []
+    for scheme in config.schemes:
+        differences = _difference_tables(results, scheme.name)
+        first = Section(
             name=slug(scheme.name),
             title=scheme.name.capitalize(),
-            tables=[_means_table(results, scheme.name), *_difference_tables(results, scheme.name)],
+            tables=[_means_table(results, scheme.name), *differences],
             remarks=_remarks(results, scheme.name),
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
         )
-        for scheme in config.schemes
-    ]
+        parts += [first, *further.get(scheme.name, [])]
     if config.expected:
         checks = [("✓" if held else "✗", text) for held, text in results.checks]
-        sections.append(Section("expected", "Expectations", checks=checks))
+        parts.append(Section("expected", "Expectations", checks=checks))
     definitions = {n: parse_measure(text).definition for n, text in config.measures.items()}
     definitions["Tests"] = results.test.description
+    if config.hard_by is not None:
+        definitions |= {f"Hard queries: {name}": text for name, text in HARD_DEFINITIONS.items()}
     measure = config.compare_measures[0]
     means = {
         str(scheme).capitalize(): dict(zip(rows["ranker"], rows[measure], strict=True))
         for scheme, rows in results.means.groupby("scheme", sort=False)
     }
     return Document(
-        config.title, config.introduction, sections, means, measure, config.baseline,
-        notes=config.notes, definitions=definitions, answer=_answer(results),
-        remarks=[*results.remarks, *_learned_nothing(results.trained)],
+        config.title, config.introduction, parts, means, measure, config.baseline,
+        notes=config.notes, definitions=definitions, answer=answer(results.studies),
+        compared=None if drawn is None else drawn.overview,
+        remarks=[
+            *(remark for study in results.studies for remark in weak_rankers(study, config)),
+            *results.remarks, *learned_nothing(results.trained),
+        ],
     )  # fmt: skip
-
-
-def _learned_nothing(trained: list[dict[str, Any]]) -> list[str]:
-    """What rankers say of their fits, with the number of fits that it is about."""
-    n_fits = Counter(str(r["ranker"]) for r in trained)
-    told = alike((str(r["ranker"]), remark) for r in trained for remark in r["remarks"])
-    return [
-        ", ".join(f"{name} ({n} of {counted(n_fits[name], 'fit')})" for name, n in found.items())
-        + f": {remark}"
-        for found, remark in ((Counter(owners), remark) for owners, remark in told)
-    ]
-
-
-def _answer(results: Results) -> str:
-    """Which rankers differ significantly from the baseline, by the first tested measure; if none
-    does, whether one could; and what other measures add to it or find the other way round."""
-    if not len(results.comparisons):
-        return ""
-    measure, *others = results.config.compare_measures
-    baseline, sentences = results.config.baseline, []
-    for scheme, tested in results.comparisons.groupby("scheme", sort=False):
-        certain = tested[tested["significant"].astype(bool)]
-        mine = certain[certain["measure"] == measure]
-        found = _significant(mine, baseline) or (
-            f"no ranker differs significantly from {baseline}{_whether(tested, results.test)}"
-        )
-        sentences.append(f"{str(scheme).capitalize()}, {measure}: {found}.")
-        same = set(zip(mine["system"], mine["difference"] > 0, strict=True))
-        for other in others:
-            rows = certain[certain["measure"] == other]
-            told = [x in same for x in zip(rows["system"], rows["difference"] > 0, strict=True)]
-            if further := _significant(rows[~np.array(told, dtype=bool)], baseline):
-                sentences.append(f"{other}: {further}.")
-    return " ".join(sentences)
-
-
-def _significant(rows: pd.DataFrame, baseline: str) -> str:
-    """The significant comparisons in words; "" if there are none."""
-    parts = [
-        f"{_with_differences(part)} significantly {word}"
-        for word, part in (
-            ("better", rows[rows["difference"] > 0]),
-            ("worse", rows[rows["difference"] < 0]),
-        )
-        if len(part)
-    ]
-    return f"{' and '.join(parts)} than {baseline}" if parts else ""
-
-
-def _whether(tested: pd.DataFrame, test: TestSettings) -> str:
-    """A clause, if no comparison of a scheme could have been significant."""
-    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
-        return ""
-    alone = (tested["n_groups"] == tested["n_queries"]).all()
-    differing = counted(int(tested["differing"].max()), "query" if alone else "group")
-    return f", and none could, as they differ in {differing}"
-
-
-def _with_differences(rows: pd.DataFrame) -> str:
-    """The systems of some comparisons, each with its difference."""
-    pairs = zip(rows["system"], rows["difference"], strict=True)
-    return listed([f"{name} ({signed(difference)})" for name, difference in pairs], _NAMED)
 
 
 def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
@@ -328,7 +299,7 @@ def _means_table(results: Results, scheme: str) -> Table:
         f"Validation: {config.tune_measure} of the chosen parameters on the validation queries."
         f"{'' if fits else f' {fits_note({})}'}"
     )
-    return Table(f"Means, {scheme}", ["Ranker", *config.measures, "Validation"], rows, caption)
+    return Table(f"Means, {scheme}", ["System", *config.measures, "Validation"], rows, caption)
 
 
 def _with_error(mean: float, error: float) -> str:
@@ -361,7 +332,7 @@ def _difference_tables(results: Results, scheme: str) -> list[Table]:
             ]
         )
     columns: Columns = [
-        "Ranker", Column("Measure", number=False), "Difference", "95% interval", "p",
+        "System", Column("Measure", number=False), "Difference", "95% interval", "p",
         "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
     ]  # fmt: skip
     family = f"this table's {counted(len(table), 'comparison')}"

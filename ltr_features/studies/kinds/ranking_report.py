@@ -10,7 +10,7 @@ import pandas as pd
 from letor.folds import Fold, queries_of_trained_groups
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.facts import flat_facts
-from ltr_features.remarks import given_remark, grouped_remarks
+from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
@@ -214,19 +214,27 @@ def _remarks(
         for result, system in zip(results, config.all_systems, strict=True)
     }
     system, baseline = (used[name] for name in config.pairs[0])
+    models = {model.name for model in config.models}
+    of_models = {
+        fold: {name: notes for name, notes in columns.items() if name in models}
+        for fold, columns in provenance.items()
+    }
+    table = next(iter(provenance.values()))  # columns of families are the same in all folds
+    of_families = {name: notes for name, notes in table.items() if name not in models}
     return [
         *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
         *found.coverage(),
         *better_alone(experiment.config, found),
-        *(f"Column {remark}" for remark in grouped_remarks(provenance)),
+        *(f"Column {remark}" for remark in grouped_remarks(of_models)),
+        *(f"Columns {remark}" for remark in family_remarks(of_families)),
         *(
             f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
             "alike: relax the ranker's parameters, or judge more queries"
             for result in results
             if result.importance is not None and not result.importance["gain"].any()
         ),
-        *given_remark(next(iter(provenance.values())), system - baseline),
+        *given_remark(table, system - baseline),
     ]
 
 

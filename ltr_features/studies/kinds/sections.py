@@ -136,7 +136,8 @@ def path_options(made: Callable[..., Any]) -> set[str]:
 
 def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path) -> dict[str, Any]:
     """The options with paths resolved against the data folder (absolute ones stay). Values of other
-    options, such as word vectors, are resolved too if they name a file in that folder."""
+    options, such as word vectors, are resolved too if they name a file in that folder, and stay as
+    they are if they name one in the working directory."""
     return _with_files(made, options, data, str)
 
 
@@ -163,7 +164,11 @@ def _with_files(
             return {key: replaced(name, v) for key, v in value.items()}
         if name == "dump" and value == EXCERPT_NAME:
             return put(excerpt_path())
-        is_path = isinstance(value, str) and (name in paths or (data / value).is_file())
-        return put(data / value) if is_path else value
+        if not isinstance(value, str):
+            return value
+        if name in paths or (data / value).is_file():
+            return put(data / value)
+        # Read from the working directory then, and to be known by its content all the same.
+        return put(Path(value)) if Path(value).is_file() else value
 
     return {name: replaced(name, value) for name, value in options.items()}

@@ -6,7 +6,7 @@ from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ltr_features.studies.page import pages, query_tables, verdicts
+from ltr_features.studies.page import hard_verdicts, pages, query_tables, verdicts
 from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, Drawing
 from ltr_features.studies.page.charts.queries import BARS
@@ -80,29 +80,9 @@ def _outcome(study: Study) -> dict[str, Any]:
             f"{verdicts.interval(study, row)}, {verdicts.p_equals(row['p_corrected'])}. "
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
-        "hard": _hard_in_short(study),
+        "hard": verdicts.capital(hard_verdicts.hard_in_short(study)),
         "remarks": [f"{remark}." for remark in study.remarks],
     }
-
-
-def _hard_in_short(study: Study) -> str:
-    headline = [
-        row for row in study.hard_rows() if row["system"] == study.pairs[0][0] and row["n_queries"]
-    ]
-    if not headline:
-        return ""
-    row = headline[0]
-    shown = {row["chosen_by"]: row}
-    if row["related"]:
-        both = study.hard_for_both(row)
-        shown["both systems on average"] = {**both, "p_corrected": both["p"]}
-    parts = (
-        f"on the {r['n_queries']:,} queries that are hard for {by}: {verdicts.signed(r['gain'])} "
-        f"{study.hard_measure} ({verdicts.interval(study, r)}, "
-        f"{verdicts.p_equals(r['p_corrected'])})"
-        for by, r in shown.items()
-    )
-    return verdicts.capital("; ".join(parts)) + "."
 
 
 def _study_view(
@@ -120,7 +100,7 @@ def _study_view(
         "averaged": len(study.queries) > BARS,
         "verdict": verdicts.verdict(study),
         "group_verdict": verdicts.group_verdict(study),
-        "hard_verdict": verdicts.hard_query_verdict(study),
+        "hard_verdict": hard_verdicts.hard_query_verdict(study),
         "systems": _in_two(
             tables.systems_table(study, anchors),
             [s.name for s in study.systems],

@@ -50,6 +50,7 @@ class Document:
     Attributes:
         means: of the main ``measure`` by table and row, drawn in the overview chart, where a line
             marks the row ``baseline``.
+        compared: another overview chart, with intervals of the differences from the baseline.
         notes: findings. definitions: of the content of the tables, by name.
         answer: one-sentence answer to the study's question, if not implied by the expectations.
         remarks: what a reader must know before relying on the answer.
@@ -61,6 +62,7 @@ class Document:
     means: Mapping[str, Mapping[str, float]]
     measure: str
     baseline: str | None = None
+    compared: Drawing | None = None
     notes: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
     answer: str = ""
@@ -68,8 +70,8 @@ class Document:
 
     @cached_property
     def overview(self) -> Drawing:
-        """Chart of the means of all rows."""
-        return dots(self.means, self.measure, self.baseline)
+        """Chart of the means."""
+        return self.compared or dots(self.means, self.measure, self.baseline)
 
     @property
     def verdict(self) -> str:

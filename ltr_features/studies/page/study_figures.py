@@ -18,7 +18,7 @@ from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import gains, scatter
 from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
-from ltr_features.studies.page.verdicts import MARKS, STYLES, outcome_of, signed
+from ltr_features.studies.page.verdicts import MARKS, STYLES, capital, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.paired_tests import TIE
@@ -163,7 +163,7 @@ def _overview(report: Report) -> Drawing:
             shown = f"{middle:.3f} {MARKS[outcome]}".strip()
             estimates.append(Estimate(label, middle, shown, STYLES[outcome], low, high))
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
-        panels.append((study.name, ordered, mean))
+        panels.append((capital(study.name), ordered, mean))
     measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))
     return forest(panels, measures, f"Mean {measures} of the compared systems")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ltr_base.names import counted
+from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.query_tables import hard_query_table, noise_note
 from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
 from ltr_features.studies.page.table_parts import (
@@ -28,7 +29,6 @@ from ltr_features.studies.page.verdicts import (
     MARKS,
     detected,
     group_verdict,
-    hard_query_verdict,
     marks_meaning,
     minus,
     outcome_of,

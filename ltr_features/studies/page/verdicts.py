@@ -240,59 +240,6 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
     return f"{text} Not significant on {', '.join(unsure)}.".strip() if unsure else text
 
 
-def hard_query_verdict(study: Study) -> str:
-    """A sentence with the estimate for the headline system (or the first one in the table, if the
-    headline's is missing), or the reason why there is none; "" if there is no table."""
-    if study.hard_queries is None or study.hard_queries.empty:
-        return ""
-    rows = study.hard_rows()
-    if not rows:
-        return (
-            "There is no estimate on hard queries, as no third ranking selects them. Name one "
-            "that is neither the baseline nor a compared system: with hard_selectors in an "
-            "experiment file, or with --hard-by of compare."
-        )
-    row = next((row for row in rows if row["system"] == study.pairs[0][0]), rows[0])
-    if not row["n_queries"]:
-        return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
-    baseline = study.hard_baseline or study.pairs[0][1]
-    groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
-    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
-    others = len(study.queries) - row["n_queries"]
-    rest = f"; on the {counted(others, 'other')} it {changes(row['other_gain'])}" if others else ""
-    text = (
-        f"On hard queries (the {row['n_queries']:,}{groups} on which a third ranking, "
-        f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "
-        f"{changes(row['gain'])} against {baseline} ({percent(row['relative_gain'])}), "
-        f"{interval(study, row)}, {p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
-    )
-    if row["n_zero"]:
-        text += (
-            f" On {row['n_zero']:,} of them all three have 0, as where nothing relevant is to be "
-            "found; these dilute the gain."
-        )
-    if not row["related"]:
-        return text
-    both = study.hard_for_both(row)
-    return (
-        f"{text} The difference depends on the values of {row['chosen_by']} (their correlation "
-        f"with those of {baseline} is {row['baseline_correlation']:.2f}, of {row['system']} "
-        f"{row['system_correlation']:.2f}), so part of this may come from the choice of queries. "
-        f"{_on_both(study, row, both, baseline)}"
-    )
-
-
-def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], baseline: str) -> str:
-    chosen = f"by the mean of {baseline} and {row['system']}, which favours neither"
-    if not both["n_queries"]:
-        return f"No query is hard {chosen}."
-    return (
-        f"On the {both['n_queries']:,} that are hard {chosen}, {row['system']} "
-        f"{changes(both['gain'])}, {interval(study, both)}, "
-        f"{p_equals(both['p'])} (uncorrected)."
-    )
-
-
 def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[str]:
     """A remark, without a full stop, if equal scores leave the mean of a measure open.
 

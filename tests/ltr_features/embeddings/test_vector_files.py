@@ -1,6 +1,9 @@
+import bz2
 import gzip
+import lzma
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from gensim.models import KeyedVectors
 from hypothesis import given, settings
@@ -40,8 +43,12 @@ def as_binary(words, rows, newline=b"\n"):
         as_text(WORDS, ROWS).rstrip(b"\n"),
         as_binary(WORDS, ROWS),
         as_binary(WORDS, ROWS, newline=b""),
+        b"\xef\xbb\xbf" + as_text(WORDS, ROWS),
+        as_text(WORDS, ROWS, header=False) + b"\n\r\n",
         gzip.compress(as_text(WORDS, ROWS), mtime=0),
         gzip.compress(as_binary(WORDS, ROWS), mtime=0),
+        bz2.compress(as_text(WORDS, ROWS)),
+        pa.compress(as_binary(WORDS, ROWS), "zstd", asbytes=True),
     ],
 )
 def test_every_layout_gives_words_and_numbers(tmp_path, content):
@@ -85,7 +92,7 @@ def test_words_with_spaces_and_repeated_words(tmp_path):
         (b"3 3\na 1 2 3\nb 1 2 3\n", "promises 3 words, the file has 2; it is truncated"),
         (b"1 3\na 1 x 3\n", "line 2: b'x' is not a number"),
         (b"1 3\na 1 nan 3\n", "line 2: a number is not finite"),
-        (b"2 3\na 1 2 3\n\n", "line 3: no word"),
+        (b"2 3\na 1 2 3\n 1 2 3\n", "line 3: no word"),
         (b"1 0\na\n", "a dimension that is not 1 to"),
         (b"1 " + b"9" * 5000 + b"\na 1\n", "line 1: b.9+. is not a number"),
         (b"", "line 1: expected 'words dimension'"),
@@ -96,6 +103,7 @@ def test_words_with_spaces_and_repeated_words(tmp_path):
         (as_binary(["x"], ROWS[:1]).replace(b"x", b"\xff"), "record 1: the word .* is not UTF-8"),
         (as_binary(["x"], np.array([[np.inf, 0, 0]])), "record 1: a number is not finite"),
         (gzip.compress(as_text(WORDS, ROWS), mtime=0)[:-20], "damaged or truncated gzip"),
+        (bz2.compress(as_text(WORDS, ROWS))[:-9], "damaged or truncated bz2"),
     ],
 )
 def test_bad_files_are_refused_with_their_place(tmp_path, content, message):
@@ -121,8 +129,16 @@ def test_files_of_other_programs_are_told_apart(tmp_path):
     vectors.save(str(tmp_path / "v.kv"))
     np.save(tmp_path / "v.npy", ROWS)
     np.savez(tmp_path / "v.npz", ROWS)
-    for name in ("v.kv", "v.npy", "v.npz"):
-        with pytest.raises(InputError, match=rf"{name}: a file of Python or NumPy"):
+    (tmp_path / "v.bin").write_bytes(b"\xba\x16\x4f\x2f\x0c\0\0\0 d\n")
+    (tmp_path / "v.xz").write_bytes(lzma.compress(as_text(WORDS, ROWS)))
+    for name, said in (
+        ("v.kv", "a file of Python or NumPy.* gensim"),
+        ("v.npy", "a file of Python or NumPy"),
+        ("v.npz", "a zip archive .* unpack it"),
+        ("v.bin", r"a model of fastText: name the \.vec file"),
+        ("v.xz", r"an xz file: decompress it"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: {said}"):
             read_vectors(tmp_path / name, lambda word: True)
 
 

@@ -1,5 +1,8 @@
+import json
 import math
 import random
+import shutil
+import unicodedata
 from functools import partial
 
 import numpy as np
@@ -15,7 +18,7 @@ from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
-from ltr_features.entities.words import WORD, hash_phrases, hash_words, word_lines
+from ltr_features.entities.words import hash_phrases, hash_words, word_lines, word_spans
 from ltr_features.kernels.entities import relatedness
 from ltr_features.sources.wikipedia import (
     Article,
@@ -78,6 +81,17 @@ def test_statistics_by_hand(base):
     assert in_links(base, "Auto") == in_links(base, "Car")
     assert base.rows(["Nowhere", "Jaguar_Cars"]).tolist() == [-1, 1]
     assert base.abstracts[1] == "A car maker; a jaguar. Car motor car"
+
+
+def test_titles_of_disambiguation_pages_are_no_phrases(tmp_path):
+    pages = [
+        page_xml("Bank (Begriffsklärung)", "* [[Sitzbank]]", page_id=1),
+        page_xml("Sitzbank", "Eine Bank zum Sitzen, siehe [[Stuhl]]. Bank.", page_id=2),
+        page_xml("Stuhl", "Keine [[Sitzbank|Bank]].", page_id=3),
+    ]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    assert phrase(KnowledgeBase.open(tmp_path / "kb"), "bank") == (1, 3, {"Sitzbank": 1})
 
 
 def test_relatedness_is_milne_and_wittens(base):
@@ -219,11 +233,70 @@ def test_sorting_in_parts_gives_the_same_bytes(part, base, tmp_path, monkeypatch
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), max_size=4))
-def test_words_of_a_line_are_those_of_the_text(texts):
-    lines = word_lines(texts).decode().split("\n")[:-1]
-    expected = [[word.casefold() for word in WORD.findall(text)] for text in texts]
+@given(
+    st.lists(
+        st.text(
+            st.characters(codec="utf-8") | st.sampled_from("東とタ\u0301\u00ad\u200ba."),
+            max_size=20,
+        ),
+        max_size=4,
+    ),
+    st.sampled_from([1, 2]),
+)
+def test_words_of_a_line_are_those_of_the_text(texts, rule):
+    lines = word_lines(texts, rule).decode().split("\n")[:-1]
+    found = [[text[begin:end] for begin, end in word_spans(text, rule)] for text in texts]
+    expected = [
+        ["".join(c for c in word if unicodedata.category(c) != "Cf").casefold() for word in words]
+        for words in found
+    ]
     assert [[word for word in line.split(" ") if word] for line in lines] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("दिल्ली की", ["दिल्ली", "की"]),  # vowels are marks
+        ("กรุงเทพ", ["กรุงเทพ"]),
+        ("مِصْر", ["مِصْر"]),
+        ("Stadt\u00adbewohner, e\u0301", ["stadtbewohner", "e\u0301"]),
+        ("می\u200cروم a\u200bb", ["میروم", "a", "b"]),
+        ("東京タワーは1958年", ["東", "京", "タワー", "は", "1958", "年"]),
+        ("葛\U000e0100城", ["葛\U000e0100", "城"]),
+    ],
+)
+def test_words_of_many_scripts(text, words):
+    assert word_lines([text]).decode().split() == words
+    assert len(word_spans(text)) == len(words)
+
+
+JAPANESE = [
+    page_xml("東京都", "東京都は[[日本]]の[[首都]]である。", page_id=1),
+    page_xml("日本", "首都は[[東京都|東京]]。", page_id=2),
+    page_xml("首都", "[[日本]]の首都は[[東京都]]。", page_id=3),
+]
+
+
+def test_japanese_is_linked_without_spaces(tmp_path):
+    (tmp_path / "dump.xml").write_bytes(dump_xml(JAPANESE))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    text = "観光で日本の首都へ"
+    linked = WikipediaLinker(tmp_path / "kb").link([text, "タイの首都圏"])
+    assert [(text[m.start : m.end], m.entity) for m in linked[0]] == [
+        ("日本", "日本"), ("首都", "首都"),
+    ]  # fmt: skip
+    assert [(m.start, m.end) for m in linked[1]] == [(3, 5)]
+
+
+def test_knowledge_bases_of_another_rule_of_words_are_linked_by_theirs(base, tmp_path):
+    shutil.copytree(base.path, tmp_path / "kb")
+    mark = tmp_path / "kb" / "knowledge.json"
+    facts = json.loads(mark.read_text())
+    assert facts.pop("word rule") == 2
+    text = "jaguar\u00adcar"
+    assert WikipediaLinker(tmp_path / "kb").link([text]) == [[]]
+    mark.write_text(json.dumps(facts))
+    assert [m.end for m in WikipediaLinker(tmp_path / "kb").link([text])[0]] == [6, 10]
 
 
 def test_bad_input_is_named(tmp_path, base):

@@ -106,6 +106,8 @@ def test_unclosed_table_ends_at_a_heading() -> None:
         ("[[:Category:C]] [[:File:a]] [[:fr:Chat|c]] [[wikt:dog]] [[User talk:X|x]] [[WP:Y]]", []),
         ("{{tpl|[[a]]}}<ref>[[b]]</ref><nowiki>[[c]]</nowiki><!--[[d]]-->", []),
         ("[[a|]]b [[c|<b>d</b>]]", [("A", "ab"), ("C", "d")]),
+        ("[[miasto|miast]]ością [[مصر]]ية", [("Miasto", "miastością"), ("مصر", "مصرية")]),
+        ("[[日本]]の[[λόγος]]ού", [("日本", "日本"), ("Λόγος", "λόγοςού")]),
         ('<span title="[[a]]">[[b]]</span>', [("B", "b")]),
         ("[http://x.org/[[a]] b [[c]]]", [("A", "a"), ("C", "c")]),
         ("{|\n| [[a|b||c]] || [[d!!e]]\n|}", [("A", "b||c"), ("D!!e", "d!!e")]),
@@ -132,6 +134,14 @@ def test_pictures_leave_their_caption_when_framed() -> None:
     assert lead("a [[File:a.png|20px|flag]] b [[Image:c.png|thumb|right]]") == "a b"
     nested = "[[File:a.jpg|thumb|See [[File:b.png|frame|in [[x]]]] and [[y]]]]"
     assert links(nested) == [("X", "x"), ("Y", "y")]
+
+
+def test_files_are_known_by_their_ending_too() -> None:
+    source = (
+        "a [[Bild:Alt.JPG|thumb|right|mit [[Spree]]]] b [[画像:x.png]] c [[Bild: Eine Zeitung]]"
+    )
+    assert lead(source) == "a\nmit Spree\nb c Bild: Eine Zeitung"
+    assert links(source) == [("Spree", "Spree"), ("Bild: Eine Zeitung", "Bild: Eine Zeitung")]
 
 
 def test_namespaces_of_the_site() -> None:

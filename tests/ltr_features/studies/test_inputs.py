@@ -176,6 +176,17 @@ def test_every_file_of_a_column_counts_for_the_columns(here, family, option, fil
     assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
 
 
+def test_a_file_of_the_working_directory_counts_by_its_content_too(here):
+    (here / "set").mkdir()
+    collection, _ = write_beir(here / "set")
+    (here / "vectors.txt").write_text("topic0 1 0\n")
+    config = config_of(collection, ({"family": "w2v-word", "options": {"vectors": "vectors.txt"}},))
+    known = keys(config, "set")
+    spoil(here / "vectors.txt")
+    changed = {name for name, key in keys(config, "set").items() if key != known[name]}
+    assert changed == AFTER_COLUMNS
+
+
 FAMILY = """
 from ltr_features.columns.term_space import VectorSpace
 class Family(VectorSpace):

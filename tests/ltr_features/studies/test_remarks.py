@@ -46,6 +46,7 @@ def folder(tmp_path_factory) -> Path:
         "\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n"
     )
     scores = [f"q{q}\td{d}\t{rng.random()}" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
+    (folder / "few.vec").write_text("common1 1 0\ncommon2 1 1\n")
     (folder / "given.tsv").write_text("\n".join(["qid\tdocno\tscore", *scores]) + "\n")
     return folder
 
@@ -62,6 +63,7 @@ def run(folder, tmp_path_factory) -> RankingStudy:
             "candidate_depth": 20,
             "columns": [
                 {"family": "vsm"},
+                {"family": "w2v-word", "options": {"vectors": str(folder / "few.vec")}},
                 {"family": "scores", "options": {"files": {"given": str(folder / "given.tsv")}}},
             ],
             "models": [
@@ -116,6 +118,15 @@ def test_the_verdict_says_it_once(run):
     assert max(map(len, lines)) <= 80
     ending = " ".join(" ".join(lines).split())
     assert re.search(f"! {sentence}.*judge more queries, or leave the column out", ending)
+
+
+def test_what_a_family_lacks_is_told_once_for_all_its_columns_and_folds(run):
+    summary = unwrapped(run.folder / "report" / "summary.txt")
+    told = re.findall(r"! (Columns? w2v[^:]*: .*?[,;])", summary)
+    assert told == [
+        "Columns w2v-word: vector file few.vec lacks 96 % of the words in documents,",
+        "Columns w2v-word: 360 of 429 rows (83.9 %) have no known word in the query,",
+    ]
 
 
 def test_given_columns_are_told_with_the_verdict(run):

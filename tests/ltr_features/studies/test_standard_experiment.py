@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from learnable import rows
 from toys import done, refused, topics
@@ -148,9 +149,14 @@ def write_folds(folder, provenance):
 
 
 def rankers_of(folder, out):
+    """The rankers, all with their defaults, but for the last, which chooses hard queries by one of
+    the columns that the first one sees."""
     config = LetorStudy.read(keep(standard_experiment(folder), out), out)
-    assert all(ranker.grid == {} and not ranker.params for ranker in config.rankers)
-    return {ranker.label: (ranker.ranker, ranker.chosen("abcde")) for ranker in config.rankers}
+    *rankers, chooser = config.rankers
+    assert all(ranker.grid == {} and not ranker.params for ranker in rankers)
+    assert chooser.label == config.hard_by
+    assert chooser.chosen("abcde") == rankers[0].chosen("abcde")
+    return {ranker.label: (ranker.ranker, ranker.chosen("abcde")) for ranker in rankers}
 
 
 def test_on_folds_it_asks_what_each_family_of_learned_columns_adds_to_the_others(tmp_path):
@@ -176,3 +182,24 @@ def test_a_run_on_folds_answers_and_says_where_its_experiment_is(tmp_path):
     assert "other columns + lsa" in said
     assert str(out / "experiment.toml") in said
     assert "0 to do" in done("run", folder, "--out", out, "--dry-run")
+
+
+def test_folds_of_a_workspace_are_reported_with_its_texts_and_groups(collection, tmp_path):
+    """As long as the workspace is there. Without known groups, queries of the same text are one."""
+    grouped = replace(collection, query_groups=[f"g{i // 3}" for i in range(N_QUERIES)])
+    for name, of, n_groups in (("none", collection, 18), ("known", grouped, 8)):
+        make_workspace(of, tmp_path / name / "workspace")
+        folds, out = tmp_path / name / "folds", tmp_path / name / "out"
+        done(
+            "columns", "build", "--workspace", tmp_path / name / "workspace", "--family", "vsm",
+            "--model", "lsa", "--param", "lsa.rank=4", "--folds", 4, "--out", folds,
+        )  # fmt: skip
+        done("run", folds, "--out", out)
+        compared = pd.read_csv(out / "report" / "comparisons.csv")
+        assert (compared["n_groups"] == n_groups).all()
+        kinds = pd.read_csv(out / "report" / "query_classes.csv")["property"]
+        assert set(kinds) == {"words", "relevant documents"}
+        (tmp_path / name / "workspace").rename(tmp_path / name / "moved")
+        assert not LetorStudy.read(
+            keep(standard_experiment(folds), tmp_path / f"{name}2"), out
+        ).queries

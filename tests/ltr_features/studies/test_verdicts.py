@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from letor.errors import InputError
+from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.verdicts import (
     changes,
     group_verdict,
-    hard_query_verdict,
     outcome_of,
     p_equals,
     p_value,

@@ -391,7 +391,7 @@ def test_too_few_queries_for_any_significance_are_told(tmp_path):
     file = one_fold(tmp_path, rows, train="abcdefgh", vali="ij", test="kl")
     report = run_file(file, data=tmp_path, out=tmp_path / "out")
     verdict = unwrapped(report / "verdict.txt")
-    assert "no ranker differs significantly from r1, and none could, as they differ in" in verdict
+    assert "nothing differs significantly from r1, and none could, as they differ in" in verdict
     (tmp_path / "one/test.txt").write_text("0 qid:k 1:0 2:1\n1 qid:k 1:1 2:0\n")
     report = run_file(file, data=tmp_path, out=tmp_path / "out")
     assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
@@ -405,7 +405,7 @@ def test_what_other_measures_find_is_in_the_answer(tmp_path):
     report = run_file(file, data=tmp_path, out=tmp_path / "out")
     verdict = unwrapped(report / "verdict.txt")
     assert verdict.startswith(
-        "Official folds, NDCG@1: no ranker differs significantly from r1. MAP: r2 (+0.2500) "
+        "Official folds, NDCG@1: nothing differs significantly from r1. MAP: r2 (+0.2500) "
         "significantly better than r1. P@2: r2 (+0.5000) significantly better than r1. NDCG@1"
     )
 

@@ -1,0 +1,217 @@
+"""Where rankers differ on a LETOR data set: on hard queries, by kind of query, query by query, and
+by the columns that they use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from letor.dataset import RankingData
+from ltr_base.names import counted, listed
+from ltr_features.remarks import alike
+from ltr_features.studies.config import slug
+from ltr_features.studies.kinds.letor_config import StudyConfig
+from ltr_features.studies.page.hard_verdicts import hard_query_verdict
+from ltr_features.studies.page.pages import Section
+from ltr_features.studies.page.query_tables import (
+    class_table,
+    extreme_tables,
+    hard_query_table,
+    other_choices_table,
+)
+from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
+from ltr_features.studies.page.study_figures import ReportFigures, StudyFigures, report_figures
+from ltr_features.studies.page.verdicts import value
+from ltr_features.studies.statistics import hard_queries
+from ltr_features.studies.statistics.query_classes import (
+    judged_properties,
+    query_class_table,
+    query_classes,
+)
+from ltr_features.studies.statistics.refits import mean_values
+from ltr_features.studies.statistics.significance import TestSettings
+
+
+def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
+    """The class of each query that has a relevant row, by the number of these and, if the texts of
+    all queries are known, by the number of words."""
+    queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
+    judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
+    return query_classes(judged_properties(judged, texts))
+
+
+def comparison(
+    config: StudyConfig,
+    name: str,
+    fits: Mapping[str, Sequence[pd.DataFrame]],
+    kinds: pd.DataFrame,
+    importance: Mapping[str, pd.DataFrame],
+    groups: Mapping[str, str] | None,
+    texts: Mapping[str, str],
+) -> Study:
+    """The rankers of one way to make folds against the baseline.
+
+    Args:
+        name: of the scheme of folds. fits: values of every fit of each ranker, a row per query and
+            a column per measure. kinds: classes of the queries. importance: of each ranker's
+            columns (``column``, ``gain``). groups, texts: of the queries.
+    """
+    test = TestSettings(n_permutations=config.n_permutations)
+    # A ranker that was fitted only once, despite repeats, is the same in every fit.
+    refitted = {n: f for n, f in fits.items() if len(f) > 1}
+    systems = [
+        SystemResult(
+            label, "", mean_values(of), fits=refitted.get(label, ()),
+            columns=importance[label]["column"].tolist(), importance=importance[label],
+        )
+        for label, of in fits.items()
+    ]  # fmt: skip
+
+    def by_fit(label: str, measure: str) -> pd.DataFrame:
+        return pd.concat([fit[measure] for fit in fits[label]], axis=1)
+
+    pairs = [(label, config.baseline) for label in config.compared]
+    first, measure = config.compared[0], config.compare_measures[0]
+    tested = kinds.loc[kinds.index.intersection(systems[0].per_query.index)]
+    hard = None
+    if config.hard_by is not None:
+        hard = hard_queries.hard_query_table(
+            by_fit(config.baseline, config.hard_measure),
+            {label: by_fit(label, config.hard_measure) for label in config.compared},
+            selectors={config.hard_by: by_fit(config.hard_by, config.hard_measure)},
+            settings=test,
+            groups=groups,
+        )
+    return Study(
+        name=name,
+        description="",
+        split_rule="",
+        systems=systems,
+        pairs=pairs,
+        measures=config.compare_measures,
+        groups=groups,
+        query_texts=texts,
+        hard_queries=hard,
+        hard_measure=config.hard_measure,
+        hard_baseline=config.baseline,
+        query_classes=query_class_table(
+            tested,
+            {" - ".join(pairs[0]): (by_fit(first, measure), by_fit(config.baseline, measure))},
+            settings=test,
+            groups=groups,
+        ),
+        test=test,
+    )
+
+
+def figures_of(studies: Sequence[Study], family: Mapping[str, str]) -> ReportFigures:
+    """The figures of the studies.
+
+    Args:
+        family: of each column, where it is known.
+    """
+    columns = [ColumnInfo(name, of, "") for name, of in family.items()]
+    return report_figures(Report("", "", studies, columns=columns))
+
+
+def sections(drawn: Sequence[StudyFigures], *, families: bool) -> dict[str, list[Section]]:
+    """For each study, by its name, what it adds to means and differences.
+
+    Args:
+        families: whether the families of the columns are known.
+    """
+    found = {}
+    for figures in drawn:
+        study = figures.study
+        parts = (_hard(figures), _queries(figures), _columns(figures, families))
+        of = f", {study.name}" if len(drawn) > 1 else ""
+        found[study.name] = [
+            replace(part, name=f"{slug(study.name)}-{part.name}", title=f"{part.title}{of}")
+            for part in parts
+            if part is not None
+        ]
+    return found
+
+
+def weak_rankers(study: Study, config: StudyConfig) -> Iterator[str]:
+    """A remark if the ranker that chooses hard queries beats all others."""
+    if config.hard_by is None:
+        return
+    measure = study.measures[0]
+    means = {system.name: system.per_query[measure].mean() for system in study.systems}
+    simple = means.pop(config.hard_by)
+    if simple > max(means.values()):
+        yield (
+            f"{study.name}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
+            "every other row: a gain over a weak ranker may not be one over a good one; judge more "
+            "queries, or tune the rankers"
+        )
+
+
+def learned_nothing(trained: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What rankers say of their fits, with the number of fits that it is about."""
+    n_fits = Counter(str(r["ranker"]) for r in trained)
+    told = alike((str(r["ranker"]), remark) for r in trained for remark in r["remarks"])
+    return [
+        ", ".join(f"{name} ({n} of {counted(n_fits[name], 'fit')})" for name, n in found.items())
+        + f": {remark}"
+        for found, remark in ((Counter(owners), remark) for owners, remark in told)
+    ]
+
+
+def _hard(figures: StudyFigures) -> Section | None:
+    study, drawing = figures.study, figures.hard
+    if study.hard_queries is None:
+        return None
+    chooser = study.system(str(study.hard_queries["chosen_by"].iloc[0]))
+    used = pd.DataFrame(chooser.importance).query("gain > 0")["column"].tolist()
+    headline = study.hard_queries[study.hard_queries["system"] == study.pairs[0][0]]
+    others = other_choices_table(replace(study, hard_queries=headline))
+    tables = (hard_query_table(study), others)
+    return Section(
+        "hard",
+        "Hard queries",
+        facts=f"{hard_query_verdict(study)} Columns that {chooser.name} uses: {listed(used, 5)}.",
+        tables=[table for table in tables if table is not None],
+        figures=[] if drawing is None else [(drawing.title, drawing)],
+    )
+
+
+def _queries(figures: StudyFigures) -> Section:
+    study = figures.study
+    classes, measure = class_table(study), study.measures[0]
+    return Section(
+        "queries",
+        "Query by query",
+        tables=[*([] if classes is None else [classes]), *extreme_tables(study)],
+        figures=[
+            (f"{system} minus {baseline} in {measure} by query, sorted.", drawing)
+            for (system, baseline), drawing in figures.gains
+        ],
+    )
+
+
+def _columns(figures: StudyFigures, families: bool) -> Section | None:
+    compared = {name for pair in figures.study.pairs for name in pair}
+    charts = [chart for chart in figures.importance if chart.system in compared]
+    if not charts:
+        return None
+    return Section(
+        "columns",
+        "Columns that the rankers used",
+        facts="Gain is the loss reduction of all splits on a column for trees, and the weights "
+        "that the column carries for other rankers. A column may be used a lot without being "
+        "needed: correlated columns share their gain.",
+        figures=[
+            (
+                f"{chart.system}: share of each column in the total gain, mean over folds and fits."
+                f"{f' By family: {chart.words}.' if families else ''}",
+                chart.drawing,
+            )
+            for chart in charts
+        ],
+    )

@@ -1,0 +1,170 @@
+"""Where rankers of a LETOR data set differ: hard queries, kinds of queries, columns used."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from folders import unwrapped
+from small_studies import write_letor
+
+from letor.errors import InputError
+from letor.fold_files import read_folds
+from ltr_features.studies.run import run_file
+
+# In these data, column 2 follows the labels.
+STUDY = """
+kind = "letor"
+title = "Toy"
+folder = "toy"
+hard_by = "one column"
+n_permutations = 200
+measures = { "NDCG@2" = "ndcg@2", MAP = "map" }
+
+[[rankers]]
+label = "baseline"
+ranker = "coordinate-ascent"
+columns = ["1"]
+grid = {}
+
+[[rankers]]
+label = "all"
+ranker = "coordinate-ascent"
+grid = {}
+
+[[rankers]]
+label = "third"
+ranker = "coordinate-ascent"
+columns = ["1", "3"]
+grid = {}
+
+[[rankers]]
+label = "one column"
+ranker = "adarank"
+columns = ["1", "3"]
+params = { n_rounds = 1, normalise = "none" }
+grid = {}
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("findings")
+    write_letor(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(data):
+    return _run(data, STUDY)
+
+
+def _run(data, text):
+    name = f"study{len(list(data.iterdir()))}"
+    (data / f"{name}.toml").write_text(text)
+    return run_file(data / f"{name}.toml", data=data, out=data / name)
+
+
+def test_gains_on_queries_that_a_third_ranker_finds_hard(report):
+    values = pd.read_csv(report / "per_query.csv").pivot(
+        index="qid", columns="ranker", values="NDCG@2"
+    )
+    hard = values["one column"] < 0.5
+    assert 0 < hard.sum() < len(values)
+    table = pd.read_csv(report / "hard_queries.csv").query("estimate").set_index("system")
+    assert list(table.index) == ["all", "third"]
+    for name, row in table.iterrows():
+        gain = (values[name] - values["baseline"])[hard].mean()
+        assert row["n_queries"] == hard.sum()
+        assert row["gain"] == pytest.approx(gain)
+    verdict = unwrapped(report / "verdict.txt")
+    n, gain = hard.sum(), table.loc["all", "gain"]
+    said = f"On the {n} queries hard for one column (NDCG@2, value < 0.5): all ({gain:+.4f})"
+    assert said in verdict
+    text = unwrapped(report / "tables.txt")
+    assert f"the {n} on which a third ranking, one column, does poorly: NDCG@2" in text
+    assert "Columns that one column uses: " in text
+
+
+def test_the_ranker_that_finds_hard_queries_is_not_compared(report):
+    compared = pd.read_csv(report / "comparisons.csv")
+    assert set(compared["system"]) == {"all", "third"}
+    assert "one column" in pd.read_csv(report / "means.csv")["ranker"].tolist()
+
+
+def test_kinds_are_by_the_number_of_relevant_rows(data, report):
+    rows, _ = read_folds(data / "toy")
+    n = np.bincount(rows.query_index, rows.y >= 1, rows.n_queries)
+    table = pd.read_csv(report / "query_classes.csv")
+    assert table["n_queries"].sum() == (n > 0).sum()
+    first = table["class"][0].split(" to ")
+    assert table["n_queries"][0] == ((n >= int(first[0])) & (n <= int(first[-1]))).sum()
+
+
+def test_columns_that_each_ranker_used(report):
+    table = pd.read_csv(report / "importance.csv", dtype={"column": str})
+    gains = table.groupby(["ranker", "column"])["gain"].mean()
+    assert gains["all"].idxmax() == "2"
+    assert set(gains["baseline"].index) == {"1"}
+    page = (report / "report.html").read_text()
+    assert "all: share of each column in the total gain" in page
+    assert "one column: share of each column" not in page
+
+
+def test_a_column_that_is_better_than_the_rankers_is_told(data, report):
+    assert "tune the rankers" not in (report / "verdict.txt").read_text()
+    seen = 'ranker = "adarank"\ncolumns = ["1", "3"]'
+    ranked = 'label = "all"\nranker = "coordinate-ascent"'
+    text = STUDY.replace(seen, 'ranker = "adarank"')
+    text = text.replace(ranked, f'{ranked}\ncolumns = ["1"]')
+    verdict = unwrapped(_run(data, text) / "verdict.txt")
+    assert "! official folds: one column has a higher mean NDCG@2 (0." in verdict
+
+
+def test_without_such_a_ranker_nothing_is_said_of_hard_queries(data):
+    text = STUDY.replace('hard_by = "one column"\n', "")
+    report = _run(data, text)
+    assert not (report / "hard_queries.csv").exists()
+    assert "hard" not in (report / "tables.txt").read_text()
+    assert "one column" in pd.read_csv(report / "comparisons.csv")["system"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ('hard_by = "colum"', "hard_by: 'colum' is not a ranker"),
+        ('hard_by = "baseline"', "hard_by: the baseline cannot choose the hard queries"),
+        ('hard_by = "all"\nhard_measure = "MRR"', "hard_measure: 'MRR' is not among the measures"),
+    ],
+)
+def test_what_cannot_choose_hard_queries_is_refused(data, new, message):
+    with pytest.raises(InputError, match=message):
+        _run(data, STUDY.replace('hard_by = "one column"', new))
+
+
+def test_a_chooser_and_a_baseline_alone_leave_nothing_to_compare(data):
+    start, end = STUDY.index('[[rankers]]\nlabel = "all"'), STUDY.index('[[rankers]]\nlabel = "one')
+    with pytest.raises(InputError, match="besides it and the baseline no ranker is left"):
+        _run(data, STUDY[:start] + STUDY[end:])
+
+
+def test_texts_of_queries_are_shown_and_equal_ones_tested_together(data):
+    known = [query for part in (10, 20, 30) for query in range(part, part + 6)]
+    lines = (f"{query}\tabout topic {query % 10}\n" for query in known)
+    (data / "queries.tsv").write_text("".join(lines))
+    report = _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\nqueries = "queries.tsv"'))
+    # Six texts of three queries each, and six queries without a text.
+    assert (pd.read_csv(report / "comparisons.csv")["n_groups"] == 12).all()
+    assert "about topic" in (report / "tables.txt").read_text()
+    verdict = unwrapped(report / "verdict.txt")
+    assert "! 6 queries without a text in queries.tsv, shown by their ids" in verdict
+    (data / "queries.tsv").write_text("a\tan id of another kind\n")
+    with pytest.raises(InputError, match="do both use the same ids"):
+        _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\nqueries = "queries.tsv"'))
+
+
+def test_groups_may_be_a_column_of_a_table_of_queries(data):
+    rows = (f'{{"_id": "{q}", "text": "t", "group": "{q // 20}"}}\n' for q in range(10, 46))
+    (data / "queries.jsonl").write_text("".join(rows))
+    report = _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "queries.jsonl"'))
+    assert (pd.read_csv(report / "comparisons.csv")["n_groups"] == 3).all()
