@@ -155,11 +155,18 @@ class KnownWords(ColumnFamily):
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         # The source lacks nothing of a text that has no words.
-        index, (_, asked) = context.index, context.query_words
-        queries = self.known_queries(context) | (np.diff(asked.indptr) == 0)
-        found = index.counts(WHOLE) @ self.known_words(context) > 0
-        documents = found | (index.lengths(WHOLE) == 0)
+        _, asked = context.query_words
+        queries = context.cached_for_queries(
+            (self, "known queries"),
+            lambda: self.known_queries(context) | (np.diff(asked.indptr) == 0),
+        )
+        documents = context.cached((self, "known documents"), lambda: self._documents_of(context))
         return [n_without(queries, documents, pairs)] * len(self.columns)
+
+    def _documents_of(self, context: ColumnContext) -> NDArray[np.bool_]:
+        index = context.index
+        known = index.counts(WHOLE) @ self.known_words(context) > 0
+        return np.asarray(known | (index.lengths(WHOLE) == 0))
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         without = rows_without("known word in the query, or none in the document", n_missing, n)
