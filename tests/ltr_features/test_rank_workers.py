@@ -33,9 +33,9 @@ def rows(tmp_path_factory):
     return path
 
 
-def train(rows, out, *given):
+def train(rows, out, *given, ranker="xgboost"):
     """The command."""
-    few = ("--ranker", "xgboost", "--param", "n_estimators=20")
+    few = ("--ranker", ranker, "--param", "n_estimators=20")
     return "rank", "train", rows, *few, "--out", out, *given
 
 
@@ -81,15 +81,16 @@ def test_some_rows_of_a_file(rows):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("ranker", "given", "message"),
     [
-        (("--ranker", "lambdamart"), "--scheduler: only --ranker xgboost trains on workers"),
-        (("--vali", "x.parquet"), "--vali: workers do not stop early"),
-        (("--param", "normalise=standard"), "looks at all rows: use another one"),
+        ("lambdamart", (), "--scheduler: only --ranker xgboost trains on workers"),
+        ("xgboost", ("--vali", "x.parquet"), "--vali: workers do not stop early"),
+        ("xgboost", ("--param", "normalise=standard"), "looks at all rows: use another one"),
     ],
 )
-def test_what_workers_cannot_do_is_refused(rows, tmp_path, given, message):
-    assert message in refused(*train(rows, tmp_path / "ranker", "--scheduler", "local:1", *given))
+def test_what_workers_cannot_do_is_refused(rows, tmp_path, ranker, given, message):
+    on_workers = ("--scheduler", "local:1", *given)
+    assert message in refused(*train(rows, tmp_path / "ranker", *on_workers, ranker=ranker))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")

@@ -80,7 +80,7 @@ def same_values(values: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     for names in same.values():
         if len(names) > 1:
             yield (
-                f"{listed(names, 5)} have the same values for every query: they rank alike, or are "
+                f"{listed(names, 3)} have the same values for every query: they rank alike, or are "
                 "one run under several names"
             )
 
