@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from letor.digests import (
+    DIGESTS,
     check_content,
     check_files,
+    file_digest,
     folder_digest,
     named_files,
     write_digests,
@@ -40,6 +42,25 @@ _NOT_NAMED = {
     "models": "the model of column {} is not registered; create the column",
 }
 N = TypeVar("N", ColumnFamily, LearnedColumn)
+
+
+def built_of(folder: Path, found: Mapping[str, Any], threads: int | None = None) -> ColumnContext:
+    """The context of the workspace that folds were built of.
+
+    Args:
+        folder: of the folds. found: the content of its :data:`BUILT`.
+
+    Raises:
+        InputError: the workspace is gone, or was made again of other texts.
+    """
+    workspace = folder / found["workspace"]
+    context = open_workspace(workspace, threads=threads)
+    if file_digest(workspace / DIGESTS) != found["sha256"]:
+        raise InputError(
+            f"{workspace} has changed since {folder} was built of it: build folds and train "
+            "the ranker again"
+        )
+    return context
 
 
 class SavedFeatures(NamedTuple):

@@ -73,11 +73,9 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         InputError: the folder has no folds of ``columns build``, or their workspace is gone or was
             made again of other texts.
     """
-    from letor.digests import DIGESTS, file_digest
     from letor.errors import reading
     from letor.files import read_json
-    from ltr_features.columns.context import open_workspace
-    from ltr_features.feature_files import BUILT, columns_from_json
+    from ltr_features.feature_files import BUILT, built_of, columns_from_json
     from ltr_features.studies.progress import Reporter
 
     path = folder / BUILT
@@ -89,13 +87,7 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     with reading(path, "it says how `columns build` made folds: name their folder"):
         found = read_json(path)
         families, recipes = columns_from_json(found, path)
-        workspace = folder / found["workspace"]
-        context = open_workspace(workspace, threads=threads)
-        if file_digest(workspace / DIGESTS) != found["sha256"]:
-            raise InputError(
-                f"{workspace} has changed since {folder} was built of it: build folds and train "
-                "the ranker again"
-            )
+        context = built_of(folder, found, threads)
         split = split_queries(context.collection, **found["split"])
         return Build(
             context, found["candidates"], families, recipes, split, folder, Reporter(shown=False)

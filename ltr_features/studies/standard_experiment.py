@@ -5,6 +5,7 @@ models help on its collection? On LETOR folds: do the learned columns help, or w
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -14,13 +15,13 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from letor.column_names import read_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning, reading
 from letor.files import atomic_path, read_json
 from letor.fold_files import layout, one_file
 from letor.rankers.registry import ranker_names
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
-from ltr_features.feature_files import BUILT
+from ltr_features.feature_files import BUILT, built_of
 from ltr_features.text.analyzer import Analyzer
 
 #: Name of its file in an output folder.
@@ -117,15 +118,20 @@ def on_folds(folder: Path) -> str:
 
 def _queries_of(folder: Path) -> dict[str, str | bool]:
     """The file with the texts of the queries, and whether it has their groups, if ``columns build``
-    made the folds and their workspace is still there."""
+    made the folds and their workspace is as it was; else a warning says why they are not known."""
+    unknown: dict[str, str | bool] = {"queries": "", "groups": False}
     built = folder / BUILT
-    home = folder / str(read_json(built)["workspace"]) if built.exists() else folder
-    if not is_workspace(home):
-        return {"queries": "", "groups": False}
-    return {
-        "queries": str((home / "collection" / "queries.jsonl").resolve()),
-        "groups": open_workspace(home).collection.query_groups is not None,
-    }
+    if not built.exists():
+        return unknown
+    try:
+        with reading(built, "it says how `columns build` made the folds"):
+            found = read_json(built)
+            groups = built_of(folder, found).collection.query_groups
+            file = folder / found["workspace"] / "collection" / "queries.jsonl"
+    except InputError as error:
+        warnings.warn(f"texts and groups of queries are unknown: {error}", LetorWarning, 2)
+        return unknown
+    return {"queries": str(file.resolve()), "groups": groups is not None}
 
 
 def keep(experiment: str, out: Path) -> Path:

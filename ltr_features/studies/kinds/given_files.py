@@ -73,7 +73,8 @@ def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
     rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)
     for number, query, value in rows:
         if not query or not value:
-            raise InputError(f"{path}, line {number}: expected query id, tab, {what}")
+            expected = f"query id, tab, {what}" if table is None else f"a query id and a {what}"
+            raise InputError(f"{path}, line {number}: expected {expected}")
         if query not in values:
             yield number, query, value
         if values.setdefault(query, value) != value:

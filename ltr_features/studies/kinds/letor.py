@@ -205,9 +205,10 @@ class LetorStudy(Study):
             return self._split[1]
 
     def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
-        # Here, as threads share the filters. The report tells the warnings of the chosen rankers.
+        # Here, as threads share the filters. The report tells the warnings of the chosen rankers;
+        # those on files are shown.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LetorWarning)
+            warnings.filterwarnings("ignore", category=LetorWarning, module=r"letor\.tuning")
             yield from super()._done_together(stages)
 
     def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
