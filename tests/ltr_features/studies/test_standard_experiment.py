@@ -209,7 +209,18 @@ def test_texts_of_a_workspace_that_was_made_again_are_not_taken_for_those_of_the
 ):
     workspace, folds = tmp_path / "workspace", tmp_path / "folds"
     make_workspace(collection, workspace)
-    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", folds)
+    done(
+        "columns",
+        "build",
+        "--workspace",
+        workspace,
+        "--family",
+        "vsm",
+        "--folds",
+        3,
+        "--out",
+        folds,
+    )
     make_workspace(replace(collection, query_texts=["other"] * N_QUERIES), workspace)
     with pytest.warns(LetorWarning, match="has changed since"):
         assert "queries = " not in standard_experiment(folds)
