@@ -180,9 +180,9 @@ def _warn_if_repeated(queries: Sequence[str], documents: Any) -> None:
     if again.any():
         first = int(np.argmax(again))
         warnings.warn(
-            f"{counted(int(again.sum()), 'row')} repeat the document of another row of their query "
-            f"(the first: row {first}, query {queries[first]}, document {documents[first]}), and "
-            "count again in training and measures: leave them out unless they are meant to",
+            f"{counted(int(again.sum()), 'row')} with the document of another row of the query "
+            f"(the first: row {first}, query {queries[first]}, document {documents[first]}): such "
+            "a document counts again in training and measures; leave it out unless it is meant to",
             LetorWarning,
             stacklevel=4,
         )

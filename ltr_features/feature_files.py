@@ -31,7 +31,8 @@ from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import get_family, is_registered
 
-#: File beside the folds of ``columns build`` that says how they were made.
+#: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
+#: made them.
 BUILT = "build.json"
 _VERSION = 2
 #: The folder of what families trained on the documents' texts.
@@ -42,6 +43,18 @@ _NOT_NAMED = {
     "models": "the model of column {} is not registered; create the column",
 }
 N = TypeVar("N", ColumnFamily, LearnedColumn)
+
+
+def workspace_notes(workspace: Path, folder: Path) -> dict[str, str]:
+    """The part of :data:`BUILT` from which :func:`built_of` finds the workspace.
+
+    Args:
+        folder: of the folds.
+    """
+    return {
+        "workspace": os.path.relpath(workspace, folder),
+        "sha256": file_digest(workspace / DIGESTS),
+    }
 
 
 def built_of(folder: Path, found: Mapping[str, Any], threads: int | None = None) -> ColumnContext:

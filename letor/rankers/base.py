@@ -240,7 +240,9 @@ class Ranker(BaseEstimator, ABC):
                 f"{cls.__name__} is an abstract class: load any saved ranker with "
                 "letor.rankers.load_ranker(folder)"
             )
-        with reading(folder, "its ranker.json is damaged"):
+        with reading(
+            folder, "a file there is damaged, or its class reads other files than it wrote"
+        ):
             if description["ranker"] != cls.name:
                 raise InputError(
                     f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"

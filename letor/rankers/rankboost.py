@@ -69,7 +69,7 @@ class RankBoost(ArrayRanker):
         if self.query_weights == "queries":
             n_pairs = _pairs(levels, len(grades), train.query_index, train.n_queries)
             weight = 1.0 / n_pairs
-        thresholds = [_thresholds(column, self.n_thresholds) for column in train.X.T]
+        thresholds = [_thresholds(column, int(self.n_thresholds)) for column in train.X.T]
         bins = np.stack(
             [np.searchsorted(t, x, side="left") for t, x in zip(thresholds, train.X.T, strict=True)]
         ).astype(np.uint8)

@@ -109,12 +109,12 @@ def columns_append(
             if file.is_dir()
             else "--folds is for --model: other columns are the same in all folds"
         )
-    context = None if workspace is None else open_workspace(workspace, threads=threads)
     options: dict[str, Any] = {"n_columns": columns, "non_finite": non_finite, "threads": threads}
     if in_folds:
         reading = {**options, "on_missing": on_missing, "seed": seed, "n_folds": folds or 5}
-        _append_to_folds(file, out, context, families, recipes, reading, progress)
+        _append_to_folds(file, out, workspace, families, recipes, reading, progress)
     else:
+        context = None if workspace is None else open_workspace(workspace, threads=threads)
         _append_to_file(file, out, context, families, model_file or [], on_missing, options)
 
 
@@ -149,7 +149,7 @@ def _append_to_file(
 def _append_to_folds(
     path: Path,
     out: Path,
-    context: ColumnContext | None,
+    workspace: Path | None,
     families: Sequence[ColumnFamily],
     recipes: Sequence[LearnedColumn],
     reading: Mapping[str, Any],
@@ -160,10 +160,12 @@ def _append_to_folds(
     Args:
         reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
     """
-    from letor.files import staged_folder
+    from letor.files import staged_folder, write_json
     from letor.fold_files import layout
     from letor.lock import locked
+    from ltr_features.columns.context import open_workspace
     from ltr_features.commands.columns_files import check_target
+    from ltr_features.feature_files import BUILT, workspace_notes
     from ltr_features.fold_columns import FoldRows
     from ltr_features.remarks import family_remarks, grouped_remarks
     from ltr_features.studies.progress import Reporter
@@ -172,6 +174,9 @@ def _append_to_folds(
         raise InputError(f"{out} is in {path}, whose rows stay as they are: name another folder")
     replaced = check_outputs(out, inputs=[path], kind="folder")
     replaced = [folder for folder in replaced if layout(folder)]
+    context = None
+    if workspace is not None:
+        context = open_workspace(workspace, threads=reading["threads"])
     data = FoldRows.read(path, families if context is None else context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
     out.mkdir(parents=True, exist_ok=True)
@@ -187,6 +192,10 @@ def _append_to_folds(
                 new = next(made)
                 data.write(fold, new, staged)
                 notes[fold.name] = {recipe.name: new.provenance[recipe.name] for recipe in recipes}
+        if workspace is None:
+            (out / BUILT).unlink(missing_ok=True)  # of earlier folds
+        else:
+            write_json(staged / BUILT, workspace_notes(workspace, out))
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
     _tell_without_text(new.join)

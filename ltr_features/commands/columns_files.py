@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -51,13 +50,11 @@ def write_settings(build: Build, workspace: Path, split: Mapping[str, Any]) -> N
     Args:
         split: arguments of :func:`split_queries`.
     """
-    from letor.digests import DIGESTS, file_digest
     from letor.files import atomic_path
-    from ltr_features.feature_files import BUILT, columns_to_json
+    from ltr_features.feature_files import BUILT, columns_to_json, workspace_notes
 
     found = {
-        "workspace": os.path.relpath(workspace, build.out),
-        "sha256": file_digest(workspace / DIGESTS),
+        **workspace_notes(workspace, build.out),
         "split": dict(split),
         "candidates": build.candidates,
         **columns_to_json(build.families, build.recipes),
@@ -86,6 +83,11 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         )
     with reading(path, "it says how `columns build` made folds: name their folder"):
         found = read_json(path)
+        if "split" not in found:
+            raise InputError(
+                f"{folder} has folds of `columns append`, whose other columns cannot be computed "
+                "for new rows: name folds of `columns build`"
+            )
         families, recipes = columns_from_json(found, path)
         context = built_of(folder, found, threads)
         split = split_queries(context.collection, **found["split"])

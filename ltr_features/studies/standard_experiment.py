@@ -117,14 +117,14 @@ def on_folds(folder: Path) -> str:
 
 
 def _queries_of(folder: Path) -> dict[str, str | bool]:
-    """The file with the texts of the queries, and whether it has their groups, if ``columns build``
-    made the folds and their workspace is as it was; else a warning says why they are not known."""
+    """The file with the texts of the queries, and whether it has their groups, if the folds have a
+    workspace that is as it was; else a warning says why they are not known."""
     unknown: dict[str, str | bool] = {"queries": "", "groups": False}
     built = folder / BUILT
     if not built.exists():
         return unknown
     try:
-        with reading(built, "it says how `columns build` made the folds"):
+        with reading(built, "it names the workspace of the folds"):
             found = read_json(built)
             groups = built_of(folder, found).collection.query_groups
             file = folder / found["workspace"] / "collection" / "queries.jsonl"

@@ -283,7 +283,7 @@ def test_the_command_tells_what_it_made(workspace, tmp_path):
     assert "4: opca" in result.output
     assert "400 rows in 4 folds" in result.output
     assert sorted(path.name for path in out.iterdir() if path.name[0] != ".") == [
-        "Fold1", "Fold2", "Fold3", "Fold4", "models",
+        "Fold1", "Fold2", "Fold3", "Fold4", "build.json", "models",
     ]  # fmt: skip
     provenance = read_rows(out / "Fold2/train.txt").provenance["opca"]
     assert provenance["fold"] == "Fold2"
@@ -321,7 +321,7 @@ def test_folds_of_two_runs_do_not_mix(workspace, tmp_path, monkeypatch):
     assert run(source, "--model", "opca", "--seed", 1, *options).exit_code != 0
     assert {path: path.read_bytes() for path in out.glob("Fold*/*")} == before
     left = {path.name for path in out.iterdir()}
-    assert left == {"Fold1", "Fold2", "Fold3", "Fold4", "models", ".locked"}
+    assert left == {"Fold1", "Fold2", "Fold3", "Fold4", "build.json", "models", ".locked"}
 
 
 def test_families_alone_serve_all_folds(workspace, tmp_path):

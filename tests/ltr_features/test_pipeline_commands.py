@@ -176,12 +176,17 @@ def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
 
 
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
+    build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()
-    message = refused(
-        "pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1",
-        "--out", tmp_path / "service",
-    )  # fmt: skip
-    assert "has not finished (run it again)" in message
+    assert "has not finished (run it again)" in refused(*build, "--out", tmp_path / "service")
+
+
+def test_folds_of_appended_columns_are_refused(folds, workspace, tmp_path):
+    counted, out = tmp_path / "counted", tmp_path / "appended"
+    run("columns", "build", "--workspace", workspace, *VSM, "--folds", 4, "--out", counted)
+    run("columns", "append", counted, "--workspace", workspace, "--family", "letters", "--out", out)
+    build = ("pipeline", "build", out, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
+    assert "of `columns append`" in refused(*build, "--out", tmp_path / "service")
 
 
 def test_given_scores_make_no_pipeline(workspace, tmp_path):

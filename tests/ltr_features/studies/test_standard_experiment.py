@@ -204,23 +204,30 @@ def test_folds_of_a_workspace_are_reported_with_its_texts_and_groups(collection,
             assert "queries = " not in standard_experiment(folds)
 
 
+def test_folds_of_appended_columns_know_the_workspace_that_gave_the_texts(collection, tmp_path):
+    """Until they are made again without one."""
+    grouped = replace(collection, query_groups=[f"g{i // 3}" for i in range(N_QUERIES)])
+    workspace, folds, out = (tmp_path / name for name in ("workspace", "folds", "out"))
+    make_workspace(grouped, workspace)
+    rows = ["columns", "build", "--workspace", workspace, "--family", "vsm", "--folds", 4]
+    done(*rows, "--out", folds)
+    append = ["columns", "append", folds, "--family", "scores", "--option"]
+    (tmp_path / "of.run").write_text("q0 Q0 d0 1 1.5 engine\n")
+    append += [f"scores.files.engine={tmp_path / 'of.run'}", "--option", "scores.missing=lowest"]
+    done(*append, "--workspace", workspace, "--out", out)
+    found = LetorStudy.read(keep(standard_experiment(out), tmp_path / "report"), tmp_path)
+    assert found.queries == found.groups == str(workspace / "collection" / "queries.jsonl")
+    done(*append, "--out", out)
+    assert "queries = " not in standard_experiment(out)
+
+
 def test_texts_of_a_workspace_that_was_made_again_are_not_taken_for_those_of_the_folds(
     collection, tmp_path
 ):
     workspace, folds = tmp_path / "workspace", tmp_path / "folds"
     make_workspace(collection, workspace)
-    done(
-        "columns",
-        "build",
-        "--workspace",
-        workspace,
-        "--family",
-        "vsm",
-        "--folds",
-        3,
-        "--out",
-        folds,
-    )
+    rows = ["columns", "build", "--workspace", workspace, "--family", "vsm", "--folds", 3]
+    done(*rows, "--out", folds)
     make_workspace(replace(collection, query_texts=["other"] * N_QUERIES), workspace)
     with pytest.warns(LetorWarning, match="has changed since"):
         assert "queries = " not in standard_experiment(folds)
