@@ -114,7 +114,7 @@ def main() -> None:
         _fail(message, EXIT_BAD_INPUT)
     if status == EXIT_INTERRUPTED:  # typer's answer to Ctrl-C
         _fail(
-            "interrupted; the same command again starts anew, or goes on from the parts that it keeps",
+            "interrupted; the same command again starts anew, or goes on from parts that it keeps",
             EXIT_INTERRUPTED,
         )
     sys.exit(status if isinstance(status, int) else 0)
