@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -87,6 +88,10 @@ def main() -> None:
             "with that, libraries fail or hang when they are loaded; allow 1 GiB or more",
             EXIT_BAD_INPUT,
         )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # work that is done must not fail by its message
+            ascii_only = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968")
+            stream.reconfigure(encoding="utf-8" if ascii_only else None, errors="replace")
     status, message = None, None
     warnings.formatwarning = _warning_text
     try:
@@ -108,7 +113,10 @@ def main() -> None:
     if message is not None:
         _fail(message, EXIT_BAD_INPUT)
     if status == EXIT_INTERRUPTED:  # typer's answer to Ctrl-C
-        _fail("interrupted; run the same command again to go on", EXIT_INTERRUPTED)
+        _fail(
+            "interrupted; the same command again starts anew, or goes on from parts that it keeps",
+            EXIT_INTERRUPTED,
+        )
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -160,4 +160,5 @@ def _described(hint: Any, *, several: bool = False) -> str:
 
 def _quoted(value: Any, hint: Any) -> str:
     """A hint on quoting a value that was read as a number where text is expected."""
-    return f"; write text in quotes: '\"{value}\"'" if _fits(str(value), hint) else ""
+    is_one = not isinstance(value, (list, tuple, Mapping))
+    return f"; write text in quotes: '\"{value}\"'" if is_one and _fits(str(value), hint) else ""

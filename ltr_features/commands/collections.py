@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Threads,
@@ -66,6 +67,7 @@ def index(
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
+    from ltr_features.commands.columns_files import check_text_ids
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
@@ -84,8 +86,13 @@ def index(
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
-    for remark in open_workspace(out).remarks:
+    context = open_workspace(out)
+    for remark in context.remarks:
         typer.echo(f"note: {remark}", err=True)
+    try:
+        check_text_ids(context.collection)
+    except InputError as error:
+        typer.echo(f"note: {error}, unless you build Parquet only", err=True)
     tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")
 

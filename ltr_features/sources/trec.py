@@ -9,15 +9,15 @@ from letor.compression import check_encoding
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.trec_documents import document_files, trec_documents
+from ltr_features.sources.trec_documents import document_files, each, trec_documents
 from ltr_features.text.collection import Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
 
 def read_trec(
     documents: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    topics: str | os.PathLike[str],
-    qrels: str | os.PathLike[str],
+    topics: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    qrels: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     topic_fields: Sequence[str] = ("title",),
     encoding: str = "utf-8",
@@ -36,8 +36,9 @@ def read_trec(
     Args:
         documents: one or several files or folders; all files in a folder are read, ordered by name.
         topics: TREC topics (``<top>`` elements), topics in XML (``<topic number="..">``), a
-            query per line (an id, then a colon or tab, then the text), or a table of queries.
-        qrels: lines ``qid iteration docno grade``, or a table of judgements.
+            query per line (an id, then a colon or tab, then the text), or a table of queries; one
+            or several files, of several years, say.
+        qrels: lines ``qid iteration docno grade``, or a table of judgements; one or several files.
         topic_fields: parts of a topic that make up the query: "title", "desc", "narr".
         encoding: encoding of files that are not UTF-8; old collections are often "latin-1".
         keep_unjudged: keep topics without judgements; by default they are left out and counted.
@@ -46,10 +47,15 @@ def read_trec(
 
     Raises:
         InputError: a file that is missing or malformed (file and line or document are named), a
-            duplicate document number, or a pair judged twice with different grades.
+            duplicate document number or topic, or a pair judged twice with different grades.
     """
     check_encoding(encoding)
-    queries = read_queries(topics, fields=topic_fields, encoding=encoding)
+    queries: dict[str, str] = {}
+    for path in each(topics):
+        read = read_queries(path, fields=topic_fields, encoding=encoding)
+        if twice := [query for query in read if query in queries]:
+            raise InputError(f"{path}: topic {twice[0]!r} is in an earlier file, too")
+        queries |= read
     rows: dict[str, int] = {}
     texts = DocumentTexts()
     for path in document_files(documents):
@@ -63,8 +69,9 @@ def read_trec(
     if not (fields := texts.fields()):
         raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
-    judged.add_rows(qrels, judgement_rows(qrels, encoding=encoding))
-    query_ids = judged.asked(qrels, keep_unjudged=keep_unjudged)
+    for path in each(qrels):
+        judged.add_rows(path, judgement_rows(path, encoding=encoding))
+    query_ids = judged.asked(", ".join(map(str, each(qrels))), keep_unjudged=keep_unjudged)
     return Collection(
         name=name,
         document_ids=list(rows),

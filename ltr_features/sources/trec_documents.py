@@ -28,6 +28,13 @@ class TrecDocument(NamedTuple):
     fields: dict[str, str]
 
 
+def each(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> Sequence[str | os.PathLike[str]]:
+    """One path or several, as a sequence."""
+    return [paths] if isinstance(paths, (str, os.PathLike)) else paths
+
+
 def document_files(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> list[Path]:
@@ -37,7 +44,7 @@ def document_files(
         InputError: a path does not exist, or a folder has no files.
     """
     found: list[Path] = []
-    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+    for path in each(paths):
         path = Path(path)
         below = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         if not below or not below[0].exists():

@@ -82,6 +82,13 @@ def test_index_says_what_it_read(beir, tmp_path):
     assert "judged pairs: 400" in text
 
 
+def test_index_says_that_text_cannot_hold_ids_with_blanks(tmp_path):
+    (tmp_path / "d.csv").write_text("id,text,query,label\na 1,red shoe,shoe,1\nb,hat,hat,1\n")
+    table = [f"documents={tmp_path / 'd.csv'}", "judgement_columns.text=query"]
+    told = run("index", "table", *table, "--out", tmp_path / "w").stderr
+    assert "note: document id 'a 1': LETOR text and TREC files need ids without blanks" in told
+
+
 def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     folds = tmp_path / "folds"
     text = done(

@@ -78,6 +78,7 @@ def test_whole_numbers_of_families_have_ranges(family, options):
         ({"splits": "test"}, "reader: splits must be a list of texts, .*got 'test'"),
         ({"splits": [1]}, "splits must be a list"),
         ({"folder": 3}, "folder must be text or a path, got 3; write text in quotes: '\"3\"'"),
+        ({"folder": ["a"]}, r"folder must be text or a path, got \['a'\]$"),
         ({"grades": 3}, "grades must be a table whose values are whole numbers"),
         ({"gain": "no"}, r"gain must be 'exponential' or 'linear' or a list of numbers, \[1, 2\]"),
         ({"cuts": 3}, r'cuts must be a list of texts or numbers or dates, \["a", "b"\], got 3'),

@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.tables import aligned, wrapped
-from ltr_features.studies.page.verdicts import MARKS, outcome_of, value, verdict_sentence
+from ltr_features.studies.page.verdicts import (
+    MARKS,
+    out_of_reach,
+    outcome_of,
+    value,
+    verdict_sentence,
+)
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
 _MEANINGS = {"▲": "significantly better", "▼": "significantly worse"}
@@ -85,10 +91,13 @@ def _marked(row: Sequence[str]) -> list[bool]:
 
 
 def _remarks(studies: Sequence[Study]) -> list[str]:
-    """The first remarks. One that does not concern all studies names those that it does."""
+    """The first remarks, before all that nothing could have been significant. One that does not
+    concern all studies names those that it does."""
     by_remark: dict[str, list[str]] = {}
     for study in studies:
-        for remark in study.remarks:
+        row = study.comparison(study.pairs[0], study.measures[0])
+        told = "" if row["significant"] else out_of_reach(study, row)
+        for remark in [told, *study.remarks] if told else study.remarks:
             by_remark.setdefault(remark, []).append(study.name)
     return _first(
         [

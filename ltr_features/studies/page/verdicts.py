@@ -135,8 +135,8 @@ def _numbers(study: Study, row: pd.Series) -> str:
     )
     if row["significant"]:
         return text
-    if out_of_reach := _out_of_reach(study, row):
-        return f"{text} {out_of_reach}"
+    if told := out_of_reach(study, row):
+        return f"{text} {told}."
     if row["detectable"] > LARGEST:
         text += (
             f" With this many {_observations(row)}, no difference that {row['measure']} can take "
@@ -173,8 +173,9 @@ def _training(row: pd.Series) -> str:
     )
 
 
-def _out_of_reach(study: Study, row: pd.Series) -> str:
-    """A warning if the test could not have found any difference significant, else ""."""
+def out_of_reach(study: Study, row: pd.Series) -> str:
+    """A warning, without a full stop, if the test could not have found any difference significant,
+    else ""."""
     test, table = study.test, study.comparisons
     this = (table.index == row.name).nonzero()[0]
     p = table[["p", "p_refits"]].max(axis=1).to_numpy(copy=True)
@@ -184,7 +185,7 @@ def _out_of_reach(study: Study, row: pd.Series) -> str:
     return (
         f"No difference could have been significant: the smallest possible p-value is "
         f"{p_value(row['smallest_p'])} ({_observations(row)} that differ: {row['differing']:,}; "
-        f"{test.patterns(int(row['n_groups']))}), before correction over {counted(len(p), 'test')}."
+        f"{test.patterns(int(row['n_groups']))}), before correction over {counted(len(p), 'test')}"
     )
 
 

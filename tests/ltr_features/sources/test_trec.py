@@ -67,6 +67,19 @@ def test_news_documents_and_classic_topics(tmp_path):
     assert c.description["judged pairs"] == 2
 
 
+def test_topics_and_qrels_of_several_years_are_read_as_one(tmp_path):
+    years = [tmp_path / "2007", tmp_path / "2008"]
+    for year in years:
+        year.mkdir()
+    docs, topics, qrels = write(years[0], topics="1:crime\n", qrels="1 0 FT911-1 1\n")
+    _, later, later_qrels = write(years[1], topics="2:polio\n", qrels="2 0 FT911-2 2\n")
+    c = read_trec(docs, [topics, later], [qrels, later_qrels])
+    assert (c.query_ids, c.query_texts) == (["1", "2"], ["crime", "polio"])
+    assert c.judgements.grade.tolist() == [1, 2]
+    with pytest.raises(InputError, match=r"2007.topics.txt: topic '1' is in an earlier file, too"):
+        read_trec(docs, [topics, topics], qrels)
+
+
 def test_newspapers_with_lead_paragraphs(tmp_path):
     """The Wall Street Journal's and the San Jose Mercury's elements."""
     path = tmp_path / "docs"
