@@ -324,4 +324,7 @@ def rank_score(
     else:
         with atomic_path(out) as partial:
             partial.write_text(text, encoding="utf-8")
+    for path in (out, run):
+        if path is not None:
+            typer.echo(f"{counted(len(rows), 'row')}: {path}", err=out is None)
     tell_replaced(replaced)
