@@ -49,7 +49,10 @@ def write_safetensors(
     partial, _ = temporary_paths(path)
     contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     try:
+        partial.touch()
+        rights = partial.stat().st_mode  # of any new file; save_file lets nobody else read
         save_file(contiguous, partial, metadata=dict(metadata))
+        partial.chmod(rights)
         os.replace(partial, path)
     except SafetensorError as error:  # a full disk raises it, too
         raise OSError(f"{path}: cannot be written ({error})") from None

@@ -118,7 +118,7 @@ class Ranker(BaseEstimator, ABC):
             InputError: labels, columns or parameters cannot be used, or a frame has columns named
                 as labels and ids are (``label``, ``qid``, ``docno``, ...).
         """
-        self._check()
+        self.check()
         train, valid = training_rows(X, y, qid, eval_set, eval_qid)
         settings = settings_of(train)
         if valid is not None:
@@ -248,7 +248,7 @@ class Ranker(BaseEstimator, ABC):
                     f"{folder} holds a ranker {description['ranker']!r}, not {cls.name!r}"
                 )
             ranker = cls(**description["parameters"])
-            ranker._check()
+            ranker.check()
             ranker.feature_names_ = _strings(description["feature_names"])
             ranker.normaliser_ = normaliser_from_state(description["normaliser"])
             ranker._load(folder, description["fitted"])
@@ -276,7 +276,7 @@ class Ranker(BaseEstimator, ABC):
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise InputError for impossible parameters, and for a class that lacks some."""
         needed = ("name", "normalise", *self._parameters(), *self.ranges, *self.choices)
         if lacking := [name for name in needed if not hasattr(self, name)]:

@@ -119,8 +119,8 @@ class LambdaMART(Ranker):
         described: dict[str, Any] = self._booster.dump_model()
         return described
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         if self.position_bias and self.objective != "lambdarank":
             raise InputError("position_bias=True: only objective='lambdarank' learns it")
 

@@ -50,8 +50,8 @@ class _NetworkRanker(ArrayRanker):
     normalise: str = "zscore"
     seed: int = 0
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         if any(not isinstance(units, Integral) or units < 1 for units in self._layers()):
             raise InputError(
                 f"hidden={self.hidden!r}: give the units of a layer, 0 for none, or a list of them"

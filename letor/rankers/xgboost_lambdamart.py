@@ -101,8 +101,8 @@ class XGBoostLambdaMART(Ranker):
     lambdarank_unbiased: bool = False
     lambdarank_bias_norm: float = 1.0
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         if self.lambdarank_unbiased and self.objective == "rank:map":
             raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 

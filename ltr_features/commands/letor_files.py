@@ -195,6 +195,8 @@ def validate(
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)
         return
+    if file.suffix == ".safetensors":
+        raise InputError(f"{file} is a model, not rows: see ltr-features models info {file}")
     result = check(file, max_columns=max_columns, threads=threads)
     typer.echo(render(result))
     if not result.is_readable:

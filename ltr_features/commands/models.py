@@ -165,8 +165,12 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         typer.echo(f"{word} matches its own words alone")
         return
     rows, often = np.unique(rows, return_counts=True)
-    weight = (often / np.linalg.norm(often)).astype(np.float32)
-    query = sp.csr_matrix((weight, (np.zeros(len(rows), int), rows)), (1, model.n_query_words_))
+    counts = (often.astype(np.float32), (np.zeros(len(rows), int), rows))
+    query = sp.csr_matrix(counts, (1, model.n_query_words_))
+    if model.weighting_ is not None:  # as queries are weighted when the model scores them
+        query = model.weighting_.transform(query)
+    else:
+        query = query / np.linalg.norm(often)
     near = model.nearest_words_of_text(query, count)
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
 
@@ -192,7 +196,8 @@ def _entries(explained: Any) -> Iterator[tuple[str, list[tuple[Any, float]]]]:
 
 
 def _show(title: str, near: list[tuple[Any, float]]) -> None:
-    shown = ", ".join(f"{word} {x:.3f}" for word, x in near)
+    # Probabilities of words may be small; three decimals would show them all as 0.
+    shown = ", ".join(f"{word} {x:{'.3f' if abs(x) >= 0.01 else '#.3g'}}" for word, x in near)
     typer.echo(f"{title}: {shown or 'no word'}")
 
 

@@ -9,15 +9,25 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from types import UnionType
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from letor.errors import InputError, reading
 from ltr_base.former import present_names
 from ltr_base.names import nearest
 
 Config = TypeVar("Config", bound=BaseModel)
+
+_UNIONS = (Union, UnionType)
 
 
 class Section(BaseModel):
@@ -27,6 +37,16 @@ class Section(BaseModel):
 
     #: Present name of each former key that files may still use.
     former_keys: ClassVar[Mapping[str, str]] = {}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_a_number(cls, given: Any, info: ValidationInfo) -> Any:
+        """TOML tells numbers from others; Pydantic would take the text "2" for 2, true for 1."""
+        kind = cls.model_fields[str(info.field_name)].annotation
+        numbers = {kind, *(get_args(kind) if get_origin(kind) in _UNIONS else ())} & {int, float}
+        if numbers and isinstance(given, str | bool):
+            raise ValueError(f"must be a number, not {given!r}")
+        return given
 
     @model_validator(mode="before")
     @classmethod
@@ -92,7 +112,8 @@ def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config |
         try:
             return problems, kind.model_validate(raw)
         except ValidationError as error:
-            found = error.errors()
+            # A wrong part that was removed is not missing, too.
+            found = [e for e in error.errors() if e["type"] != "missing" or e["loc"] not in taken]
             taken += [e["loc"] for e in found]
             # A list that is too short once its wrong items are removed is not a further mistake.
             problems += [

@@ -208,7 +208,11 @@ class Study(ABC):
             raise KeyboardInterrupt
 
     def message_after(self, stage: Planned) -> str:
-        """Message to show as soon as a stage is done; "" if there is none."""
+        """Message to show as soon as a stage is done; "" if there is none.
+
+        Raises:
+            InputError: later stages, which may take long, cannot use what the stage made.
+        """
         return ""
 
     def run(self, *, dry_run: bool = False, made_by: Maker | None = None) -> Path:

@@ -16,6 +16,7 @@ from ssi_models.topics.bilingual import PLSA
 from ssi_models.topics.translation import IBMModel1
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
+from ssi_models.weighting import TfIdf
 
 N = 24
 WORDS = Vocabulary(["apple", "pear", "car", "bus", "new", "york", "fruit", "traffic"])
@@ -99,6 +100,18 @@ def test_query_of_several_words_scores_as_a_text(tmp_path):
     np.testing.assert_allclose([x for _, x in near], scores[[row for row, _ in near]], atol=1e-6)
 
 
+def test_words_of_a_query_are_weighted_as_in_scores(tmp_path):
+    X, pairs = data()
+    weighting = TfIdf().fit(sp.csr_matrix(X))
+    rows = weighting.transform(sp.csr_matrix(X))
+    model = LowRankSSI(3, **QUICK)
+    model.fit(rows, rows, pairs, vocabulary=WORDS, weighting=weighting).save(tmp_path / "model")
+    text = sp.csr_matrix(([1.0, 1.0], ([0, 0], [0, 1])), (1, len(WORDS)))
+    near = model.nearest_words_of_text(weighting.transform(text), 1)
+    shown = lines("explain", tmp_path / "model", "apple pear", "--count", 1)[-1]
+    assert shown == f"apple pear matches: {WORDS[near[0][0]]} {near[0][1]:.3f}"
+
+
 def test_explain_shows_what_a_word_is_hashed_to(tmp_path):
     path = saved(tmp_path, CorrelatedHashSSI(2, n_features=2, bins=1, **QUICK))
     *_, hashed, matches = lines("explain", path, "pear", "--count", 1)
@@ -121,6 +134,22 @@ def test_explain_shows_topics_and_translations(tmp_path):
     assert "explains single words; 'new york' is several" in refused("explain", path, "new york")
     path = saved(tmp_path, IBMModel1(threads=1), counts=True)
     assert any(line.startswith("apple generates: ") for line in lines("explain", path))
+
+
+def test_small_probabilities_are_not_shown_as_0(tmp_path):
+    words = Vocabulary([f"w{i}" for i in range(4000)])
+    X = sp.random(N, len(words), 0.2, "csr", np.float32, np.random.default_rng(0))
+    X.data[:] = 1
+    _, pairs = data()
+    PLSA(n_topics=2, threads=1).fit(X, X, pairs, vocabulary=words).save(tmp_path / "model")
+    shown = lines("explain", tmp_path / "model", "w7")[-1].split(": ")[1].split(", ")
+    values = [float(match.split()[1]) for match in shown]
+    assert min(values) > 0
+
+
+def test_a_model_is_no_file_of_rows(tmp_path):
+    path = saved(tmp_path, LowRankSSI(2, **QUICK)).rename(tmp_path / "ssi.safetensors")
+    assert "is a model, not rows: see ltr-features models info" in refused("validate", path)
 
 
 @pytest.mark.parametrize(

@@ -84,3 +84,10 @@ def test_several_rates_where_one_is_usual_are_read_again(tmp_path):
     model = get_model("diagonal")(learning_rate=(0.1, 0.03), margin=0.3, max_epochs=1)
     model.fit(X, X, pairs).save(tmp_path / "model")
     assert load_model(tmp_path / "model").get_params()["learning_rate"] == (0.1, 0.03)
+
+
+def test_others_may_read_a_model_like_any_new_file(tmp_path):
+    (tmp_path / "plain").touch()
+    save_tensors(tmp_path / "x.safetensors", {}, {"a": np.zeros(1)})
+    modes = {(tmp_path / name).stat().st_mode for name in ("plain", "x.safetensors")}
+    assert len(modes) == 1

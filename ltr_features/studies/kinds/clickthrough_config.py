@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ltr_features.studies.config import refitted
 from ltr_features.studies.kinds.sections import TextConfig
@@ -92,6 +92,13 @@ class TableConfig(TableSection):
     rows: tuple[RowConfig, ...] = Field(min_length=1)
     expectations: tuple[tuple[str, Relation, str], ...] = ()
     evaluations: tuple[str, ...] = ()
+
+    @field_validator("expectations")
+    @classmethod
+    def _of_two_rows(cls, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        if same := [low for low, _, high in given if low == high]:
+            raise ValueError(f"{same[0]!r} is compared with itself")
+        return given
 
     @property
     def mentioned(self) -> set[str]:

@@ -59,8 +59,11 @@ class RankerConfig(Section):
 
     @model_validator(mode="after")
     def _known(self) -> RankerConfig:
-        ranker = get_ranker(self.ranker)()
-        ranker.set_params(**{**self.params, **(self.grid or {})})
+        ranker = get_ranker(self.ranker)().set_params(**self.params)
+        ranker.check()
+        for name, values in (self.grid or {}).items():
+            for value in values:
+                ranker.set_params(**{name: value}).check()
         if self.grid is None and self.ranker not in GRIDS:
             raise ValueError(f"ranker {self.ranker!r} has no default grid; give one")
         return self

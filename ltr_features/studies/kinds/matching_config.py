@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -101,7 +101,7 @@ class RowConfig(RowSection):
         task: name of the task; the table's by default.
     """
 
-    choose: dict[str, list[Any]] | None = None
+    choose: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = None
     choose_on: Literal["pairs", "documents"] = "pairs"
     task: str | None = None
     paper: PaperNumbers = PaperNumbers()
@@ -137,8 +137,8 @@ class CurvesConfig(Section):
 
     task: str
     model: str
-    shares: tuple[float, ...] = Field(min_length=1)
-    ranks: tuple[int, ...] = Field(min_length=1)
+    shares: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(min_length=1)
+    ranks: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1)
     epochs: int = Field(10, ge=1)
     n_queries: int = Field(300, ge=2)
     params: dict[str, Any] = Field({})
@@ -156,7 +156,7 @@ class MatchingConfig(TablesSection):
     kind: Literal["matching"]
     tasks: dict[str, TaskConfig] = Field(min_length=1)
     settings: dict[str, Any] = Field({})
-    choose: dict[str, list[Any]] = Field({})
+    choose: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field({})
     tables: tuple[TableConfig, ...] = ()
     scatter: ScatterConfig | None = None
     curves: CurvesConfig | None = None

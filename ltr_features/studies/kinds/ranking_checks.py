@@ -181,7 +181,13 @@ def _ranker_problems(part: RankerConfig) -> Iterator[str]:
     except ImportError as error:
         yield f"{place}: {error}; install the package"
         return
-    yield from _unknown(place, part.params, known, "params.")
+    unknown = list(_unknown(place, part.params, known, "params."))
+    yield from unknown
+    if not unknown:
+        try:
+            get_ranker(part.ranker)(**part.params).check()
+        except (InputError, ValueError) as error:
+            yield f"{place}: {error}"
 
 
 def _unknown(
@@ -230,17 +236,21 @@ def _folder_names(config: ExperimentConfig) -> Iterator[str]:
                 yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"
 
 
-def _names_of_columns(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
-    """Columns of each family and model; None if they cannot be determined here."""
+def _columns_of_families(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
+    """Columns of each family; None if they cannot be determined here."""
     try:
-        found = {part.family: part.made(data).column_names for part in config.columns}
+        return {part.family: list(part.made(data).column_names) for part in config.columns}
     except Exception:  # already reported by the check of families, or a file would be needed
         return None
-    return {**found, **{model.name: [model.name] for model in config.models}}
 
 
 def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
-    columns = _names_of_columns(config, data)
+    columns = _columns_of_families(config, data)
+    if columns is not None:
+        of_families = {*columns, *(c for names in columns.values() for c in names)}
+        for name in (model.name for model in config.models if model.name in of_families):
+            yield f"models, {name!r}: a family or its column is called so: rename the model"
+        columns |= {model.name: [model.name] for model in config.models}
     rankers = [ranker.name for ranker in config.rankers]
     n_parts = min(split.train_parts for split in config.splits) + 1
     for system in config.systems:
@@ -251,6 +261,8 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
             yield from _no_such(place, "columns", system.columns, known)
             yield from _no_such(place, "column", [system.score], single)
         yield from _no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
+        if twice := repeated(system.columns):
+            yield f"{place}: columns names {', '.join(twice)} twice: leave one out"
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
             yield f"{place}: name its ranker: {nearest('', rankers)}"
         if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
@@ -278,6 +290,9 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
     ]
     for key, name in dict.fromkeys(named):
         yield from _no_such(f"evaluation.{key}", "system", [name], systems)
+    for one, other in evaluation.comparisons:
+        if not any(config.each_pair((one, other))):
+            yield f"evaluation.comparisons: {one!r} and {other!r} have no ranker in common"
     for pair in config.pairs:
         if pair[0] == pair[1]:
             yield f"evaluation.comparisons: {pair[0]!r} is compared with itself"

@@ -287,21 +287,21 @@ class ExperimentConfig(Section):
     def pairs(self) -> list[tuple[str, str]]:
         """The comparisons as pairs of names of ``all_systems``."""
         return list(
-            dict.fromkeys(chain.from_iterable(map(self._each, self.evaluation.comparisons)))
+            dict.fromkeys(chain.from_iterable(map(self.each_pair, self.evaluation.comparisons)))
         )
 
     @property
     def headline(self) -> tuple[str, str] | None:
         """The ``headline`` comparison, with the first ranker if there are several; or None."""
         pair = self.evaluation.headline
-        return None if pair is None else next(self._each(pair), None)
+        return None if pair is None else next(self.each_pair(pair), None)
 
     @property
     def headline_pairs(self) -> list[tuple[str, str]]:
         """The comparisons that the first screen shows: the first one, and ``headline``."""
-        return list(dict.fromkeys([self.pairs[0], *([self.headline] if self.headline else [])]))
+        return list(dict.fromkeys([*self.pairs[:1], *([self.headline] if self.headline else [])]))
 
-    def _each(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    def each_pair(self, pair: tuple[str, str]) -> Iterator[tuple[str, str]]:
         """The comparison for every ranker that its two systems share."""
         rankers = {s.name: s.rankers for s in self.systems}
         sides = [rankers.get(name, ()) for name in pair]

@@ -271,11 +271,15 @@ class Preparation(Study):
                 "queries; split by query, or name a file of groups by groups = FILE"
             )
         together = self._together(by_group=split.by == "group")
-        if split.by == "time":
-            folds = by_time(self.judged, self._times(split), split.folds)
-        else:
-            labels = group_labels(self.judged, together)
-            folds = k_fold(self.judged, split.folds, seed=seed, groups=labels)
+        labels = group_labels(self.judged, together)
+        times = self._times(split) if split.by == "time" else None
+        try:
+            if times is not None:
+                folds = by_time(self.judged, times, split.folds)
+            else:
+                folds = k_fold(self.judged, split.folds, seed=seed, groups=labels)
+        except InputError as error:
+            raise InputError(f"split {split.name.partition('.')[0]!r}: {error}") from error
         if split.share == 1:
             return folds
         return with_fewer_queries(folds, split.share, seed=seed, groups=together)

@@ -111,6 +111,13 @@ class RankingStages(Preparation):
         every = split.fit == 0 and split.share == 1
         return [m for m in self.config.models if every or m.name in seen]
 
+    def check_folds(self) -> None:
+        """Raise InputError if a split has no folds to train and test on, see :meth:`folds`."""
+        for split in self.config.splits:
+            for fit in self.fits(split):
+                for share in (*self.config.evaluation.learning_curve, 1):
+                    self.folds(fit.of_share(share) if share < 1 else fit)
+
     @cached_property
     def outputs(self) -> list[SplitOutputs]:
         """Outputs of the stages of each split."""

@@ -219,6 +219,34 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
     assert "splits.0.folds" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("[evaluation]", '[evaluation]\nheadline = ["more", "bm25"]', "headline .* comparisons$"),
+        ("[evaluation]", '[evaluation]\nn_permutations = "9"', "must be a number, not '9'$"),
+        ('title = "t"', 'title = "t"\nrepeats = true', "repeats: must be a number, not True$"),
+        (
+            '"lambdamart" }',
+            '"lambdamart", params = { n_estimators = -3 } }',
+            "rankers, 'a': n_estimators=-3: must be a whole number from 1 to .*$",
+        ),
+        ('["letor46", "vsm"]', '["letor46", "vsm", "vsm"]', "columns names vsm twice"),
+        ('["b", "a"]', '["b"]', "'more' and 'words' have no ranker in common$"),
+        (
+            "\n[[systems]]",
+            '\n[[models]]\nname = "bm25_whole"\nmodel = "lsa"\n\n[[systems]]',
+            "models, 'bm25_whole': a family or its column is called so: rename the model$",
+        ),
+    ],
+)
+def test_a_mistake_is_told_before_anything_runs_and_told_once(tmp_path, before, after, message):
+    text = GRID.replace(before, after, 1)
+    if "in common" in message:
+        text = text.replace('rankers = ["a", "b"]', 'rankers = ["a"]')
+    with pytest.raises(InputError, match=rf"1 mistake:\n  .*{message}"):
+        load(tmp_path, text)
+
+
 def test_names_with_commas_are_told_apart(tmp_path):
     with pytest.raises(InputError, match="no system 'x'; there are 'words, a', 'words, b'"):
         load(tmp_path, GRID + 'hard_baseline = "x"\nhard_systems = ["bm25"]\n')

@@ -375,6 +375,14 @@ def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, co
         _ = RankingStudy(named, run.folder, tmp_path).collection
 
 
+def test_folds_of_the_last_split_are_checked_before_a_model_is_trained(config, tmp_path):
+    splits = (config.splits[0], config.splits[1].model_copy(update={"folds": 40}))
+    study = RankingStudy(config.model_copy(update={"splits": splits}), tmp_path, threads=1)
+    with pytest.raises(InputError, match=r"^split 'by-article': .* cannot be dealt into 40 parts"):
+        study.run()
+    assert not (tmp_path / "models").exists()
+
+
 def test_turned_folds_train_on_other_queries_and_test_on_the_same():
     parts = [[f"q{p}{i}" for i in range(3)] for p in range(5)]
     folds = letor_rotation(parts)

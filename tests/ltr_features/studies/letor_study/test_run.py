@@ -102,6 +102,8 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
     [
         ('ranker = "adarank"', 'ranker = "ada"', "no ranker 'ada'; did you mean 'adarank'"),
         ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
+        ("n_rounds = 10", "n_rounds = 0", "n_rounds=0: must be a whole number from 1"),
+        ("[2, 20]", "[20, 'few']", "n_thresholds='few': must be a whole number"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
         ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),

@@ -56,6 +56,13 @@ def test_all_problems_are_named_at_once(tmp_path):
     [
         ('label = "SSI"', 'label = "TFIDF"', "two rows have the label TFIDF"),
         ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "there is no row PSI"),
+        (
+            "shares = [0.5, 1.0]",
+            "shares = [0.5, 2.0]",
+            "curves.shares.1: .* less than or equal to 1",
+        ),
+        ("ranks = [2]", "ranks = [0]", "curves.ranks.0: .* greater than or equal to 1"),
+        ("[0.03, 0.3]", "[]", "choose.learning_rate: .* at least 1 item"),
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
         ('model = "ssi"\nnote', "params = {rank = 2}\nnote", "parameters without a model"),
