@@ -43,8 +43,8 @@ class Section(BaseModel):
     def _is_a_number(cls, given: Any, info: ValidationInfo) -> Any:
         """TOML tells numbers from others; Pydantic would take the text "2" for 2, true for 1."""
         kind = cls.model_fields[str(info.field_name)].annotation
-        numbers = {kind, *(get_args(kind) if get_origin(kind) in _UNIONS else ())} & {int, float}
-        if numbers and isinstance(given, str | bool):
+        kinds = {*get_args(kind)} - {type(None)} if get_origin(kind) in _UNIONS else {kind}
+        if kinds <= {int, float} and isinstance(given, str | bool):
             raise ValueError(f"must be a number, not {given!r}")
         return given
 
