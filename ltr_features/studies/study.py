@@ -13,7 +13,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -25,6 +25,7 @@ import pandas as pd
 from pydantic import BaseModel
 
 from letor.digests import file_digest
+from letor.files import read_json
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
@@ -233,6 +234,7 @@ class Study(ABC):
             print(f"{self.headline}\n{self.runner.plan_text(stages)}")
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
+            self._tell_other_report()
             contents = {}
             for stage in (made_by or self._done_here)(stages):
                 contents[stage.name] = self.done(stage).content
@@ -245,6 +247,13 @@ class Study(ABC):
                 code=(*PACKAGES, *sorted(others)),
             )  # fmt: skip
             return self.done(planned).path
+
+    def _tell_other_report(self) -> None:
+        """Say so if this run will replace the report of another experiment."""
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no report, or a damaged one
+            title = read_json(self.folder / REPORT / MANIFEST)["title"]
+            if title != self.config.title:
+                self.reporter.message(f"the report there, on {title!r}, will be replaced")
 
     def _write(self, folder: Path, *, others: Sequence[str]) -> None:
         report = self.report()

@@ -15,7 +15,7 @@ from letor.errors import InputError
 from ltr_features.studies import stages
 from ltr_features.studies.config import Section, read_config
 from ltr_features.studies.page import pages
-from ltr_features.studies.progress import TIMES
+from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.stages import NOTE, Planned, code_digest
 from ltr_features.studies.study import Contents, Study
 
@@ -109,6 +109,15 @@ def test_a_report_is_its_page_its_texts_and_its_tables_and_what_they_were_made_f
             "numba", "pyarrow"} <= set(manifest["versions"])  # fmt: skip
     assert set(manifest["machine"]) == {"system", "release", "processor", "cores"}
     assert not re.search(r"/tmp/|/root/", json.dumps(manifest))
+
+
+def test_the_report_of_another_experiment_is_not_replaced_without_a_word(run, tmp_path, capsys):
+    run(2)
+    for title, told in (("T", False), ("Other", True), ("Other", False)):
+        config = SquaresConfig(title=title, numbers=(2,))
+        Squares(config, tmp_path / "out", tmp_path, reporter=Reporter(shown=True)).run()
+        said = "".join(capsys.readouterr())
+        assert ("the report there, on 'T', will be replaced" in said) == told
 
 
 def test_the_manifest_names_the_packages_of_plug_ins_by_their_content(run, tmp_path, monkeypatch):
