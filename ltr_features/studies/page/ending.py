@@ -91,24 +91,28 @@ def _marked(row: Sequence[str]) -> list[bool]:
 
 
 def _remarks(studies: Sequence[Study]) -> list[str]:
-    """The first remarks, before all that nothing could have been significant. One that does not
-    concern all studies names those that it does."""
+    """That nothing could have been significant, and the first remarks. What does not concern all
+    studies names those that it does."""
     by_remark: dict[str, list[str]] = {}
     for study in studies:
         row = study.comparison(study.pairs[0], study.measures[0])
-        told = "" if row["significant"] else out_of_reach(study, row)
-        for remark in [told, *study.remarks] if told else study.remarks:
+        if not row["significant"] and (told := out_of_reach(study, row)):
+            by_remark.setdefault(told, []).append(study.name)
+    most = REMARKS + len(by_remark)
+    for study in studies:
+        for remark in study.remarks:
             by_remark.setdefault(remark, []).append(study.name)
     return _first(
         [
             remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
             for remark, names in by_remark.items()
-        ]
+        ],
+        most,
     )
 
 
-def _first(remarks: Sequence[str]) -> list[str]:
+def _first(remarks: Sequence[str], most: int = REMARKS) -> list[str]:
     """The first remarks, uncut since each ends with what helps."""
-    shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:REMARKS]]
+    shown = [wrapped(f"! {remark}", WIDTH) for remark in remarks[:most]]
     hidden = len(remarks) - len(shown)
     return [*shown, f"! {hidden} more in the report"] if hidden > 0 else shown
