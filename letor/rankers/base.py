@@ -277,7 +277,11 @@ class Ranker(BaseEstimator, ABC):
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def check(self) -> None:
-        """Raise InputError for impossible parameters, and for a class that lacks some."""
+        """Check the parameters, as ``fit`` does before it starts.
+
+        Raises:
+            InputError: a parameter has an impossible value, or the class lacks one that it names.
+        """
         needed = ("name", "normalise", *self._parameters(), *self.ranges, *self.choices)
         if lacking := [name for name in needed if not hasattr(self, name)]:
             raise InputError(

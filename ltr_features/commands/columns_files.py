@@ -85,8 +85,8 @@ def read_settings(folder: Path, threads: int | None) -> Build:
         found = read_json(path)
         if "split" not in found:
             raise InputError(
-                f"{folder} has folds of `columns append`, whose other columns cannot be computed "
-                "for new rows: name folds of `columns build`"
+                "it is of folds of `columns append`, whose first columns cannot be computed for "
+                "new rows: name folds of `columns build`"
             )
         families, recipes = columns_from_json(found, path)
         context = built_of(folder, found, threads)
