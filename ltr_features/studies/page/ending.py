@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ltr_features.studies.page.charts.drawing import clipped
-from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.page.report import Report, Study, told_once
 from ltr_features.studies.page.tables import aligned, wrapped
 from ltr_features.studies.page.verdicts import (
     MARKS,
@@ -33,7 +33,7 @@ def report_ending(report: Report) -> str:
         textwrap.fill(verdict_sentence(report), WIDTH),
         _table(heads, rows),
         "▲/▼ significantly better/worse than the first line after correction.",
-        *_remarks(report.studies),
+        *_remarks(report),
     ]
     return "\n".join(parts) + "\n"
 
@@ -90,24 +90,18 @@ def _marked(row: Sequence[str]) -> list[bool]:
     return [any(cell.endswith(mark) for cell in row[1:]) for mark in _MEANINGS]
 
 
-def _remarks(studies: Sequence[Study]) -> list[str]:
-    """That nothing could have been significant, and the first remarks. What does not concern all
-    studies names those that it does."""
-    by_remark: dict[str, list[str]] = {}
-    for study in studies:
+def _remarks(report: Report) -> list[str]:
+    """That nothing could have been significant, and the first remarks."""
+
+    def unreachable(study: Study) -> list[str]:
         row = study.comparison(study.pairs[0], study.measures[0])
-        if not row["significant"] and (told := out_of_reach(study, row)):
-            by_remark.setdefault(told, []).append(study.name)
-    most = REMARKS + len(by_remark)
-    for study in studies:
-        for remark in study.remarks:
-            by_remark.setdefault(remark, []).append(study.name)
+        told = "" if row["significant"] else out_of_reach(study, row)
+        return [told] if told else []
+
+    first = told_once(report.studies, unreachable)
     return _first(
-        [
-            remark if len(names) == len(studies) else f"{', '.join(names)}: {remark}"
-            for remark, names in by_remark.items()
-        ],
-        most,
+        [f"{of}: {remark}" if of else remark for of, remark in [*first, *report.remarks]],
+        REMARKS + len(first),
     )
 
 

@@ -81,7 +81,6 @@ def _outcome(study: Study) -> dict[str, Any]:
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
         "hard": verdicts.capital(hard_verdicts.hard_in_short(study)),
-        "remarks": [f"{remark}." for remark in study.remarks],
     }
 
 

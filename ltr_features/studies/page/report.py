@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -348,6 +348,11 @@ class Report:
             raise InputError("a report needs at least one study")
 
     @property
+    def remarks(self) -> list[tuple[str, str]]:
+        """The remarks of the studies, see :func:`told_once`."""
+        return told_once(self.studies, lambda study: study.remarks)
+
+    @property
     def measures(self) -> list[str]:
         """Every measure that some table shows, in order of appearance."""
         names: dict[str, None] = {}
@@ -362,3 +367,17 @@ class Report:
         """(name, definition) of every measure shown, then the rules common to all of them."""
         listed = [(m, run_measure(m).formula) for m in self.measures]
         return [*listed, (", ".join(self.measures), RUN_RULES)]
+
+
+def told_once(
+    studies: Sequence[Study], remarks_of: Callable[[Study], Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Each remark on studies once, after the names of those that it concerns ("" if all)."""
+    by_remark: dict[str, list[str]] = {}
+    for study in studies:
+        for remark in remarks_of(study):
+            by_remark.setdefault(remark, []).append(study.name)
+    return [
+        ("" if len(names) == len(studies) else ", ".join(names), remark)
+        for remark, names in by_remark.items()
+    ]

@@ -232,7 +232,7 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
         ),
         ('["letor46", "vsm"]', '["letor46", "vsm", "vsm"]', "columns names vsm twice"),
         (
-            '["a", "b"]\n\n[[systems]]\nname = "more"\ncolumns = ["letor46", "vsm"]\nrankers = ["b", ',
+            '["a", "b"]\n\n[[systems]]\nname = "more"\ncolumns = ["letor46", "vsm"]\n',
             '["a"]\n\n[[systems]]\nname = "more"\ncolumns = ["vsm"]\nrankers = ["b"] # ',
             "'more' and 'words' have no ranker in common$",
         ),

@@ -7,6 +7,7 @@ import pytest
 from toys import run
 
 from ltr_features.studies.page.ending import WIDTH, report_ending, rows_ending
+from ltr_features.studies.page.html import render
 
 
 @pytest.fixture
@@ -87,6 +88,11 @@ def test_a_remark_says_which_study_it_is_of_unless_it_is_of_all(make_report):
     assert lines[-2:] == [
         "! Unseen queries: column ssi kept its start",
         "! one query was dropped",
+    ]
+    page = render(replace(report, studies=studies))
+    assert re.findall(r'<p class="remark">(.*?)</p>', page) == [
+        "<b>Unseen queries:</b> column ssi kept its start.",
+        "one query was dropped.",
     ]
     alone = report_ending(replace(report, studies=studies[:1])).splitlines()
     assert alone[-2] == "! column ssi kept its start"
