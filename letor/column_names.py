@@ -174,13 +174,21 @@ def is_letor(path: Path) -> bool:
     return False
 
 
-def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
+def read_rows(
+    path: str | os.PathLike[str],
+    *,
+    values: bool = True,
+    memory: int | None = None,
+    **options: Any,
+) -> RankingData:
     """Read Parquet (by suffix) or LETOR text, with column names and missing documents and queries
     if they are known.
 
     Args:
-        options: of :func:`letor.svmlight.read_letor`, for text; ``memory`` is for Parquet only, see
-            :func:`letor.parquet.read_parquet`.
+        values: False leaves the columns of Parquet out, where they are not needed; text is read as
+            a whole in any case.
+        memory: for Parquet only, see :func:`letor.parquet.read_parquet`.
+        options: of :func:`letor.svmlight.read_letor`, for text.
 
     Warns:
         LetorWarning: the side file names more columns than any row has values in.
@@ -190,15 +198,17 @@ def read_rows(path: str | os.PathLike[str], **options: Any) -> RankingData:
             ``n_columns`` differs from the number that Parquet or a side file gives; or
             ``non_finite="nan"`` is given for Parquet.
     """
-    path, memory = Path(path), options.pop("memory", None)
+    path = Path(path)
     if path.suffix == ".parquet":
         if options.get("non_finite", "raise") != "raise":
             raise InputError(
                 f"{path}: non_finite (--non-finite) is for LETOR text; in Parquet NaN is a missing "
                 "value already, and infinite values are kept: leave it out, or write NaN for them"
             )
-        rows = read_parquet(path, threads=options.get("threads"), memory=memory)
-        _check_number(options.get("n_columns"), rows.X.shape[1], path)
+        wanted: list[str] | None = None if values else []
+        rows = read_parquet(path, features=wanted, threads=options.get("threads"), memory=memory)
+        if values:
+            _check_number(options.get("n_columns"), rows.X.shape[1], path)
         return rows
     side_file = names_path(path)
     if not side_file.is_file():

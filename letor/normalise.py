@@ -7,7 +7,7 @@ The per-query kinds need no statistics of the training rows; ``StandardScore`` d
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -197,10 +197,28 @@ def _by_query(
     if not isinstance(data.X, np.memmap):
         return kernel(np.ascontiguousarray(data.X, dtype=np.float32), data.order, data.offsets)
     result = empty_array((len(data), copies * data.X.shape[1]), memory=0)
-    # Whole queries, those whose first row is in the same block of rows.
-    ends = np.flatnonzero(np.diff(data.offsets[:-1] // ROWS_AT_ONCE)) + 1
-    for first, end in pairwise([0, *ends, data.n_queries]):
+    for first, end in _query_ranges(data):
         rows = data.order[data.offsets[first] : data.offsets[end]]
         offsets = data.offsets[first : end + 1] - data.offsets[first]
         result[rows] = kernel(data.X[rows], np.arange(len(rows)), offsets)
     return result
+
+
+def query_blocks(data: RankingData) -> Iterator[tuple[Any, RankingData]]:
+    """The rows in blocks of whole queries, with the numbers of these rows, so that what is made of
+    a block takes little memory. Few rows are one block; of several, none has comments or knows of
+    missing documents."""
+    blocks = list(_query_ranges(data))
+    if len(blocks) == 1:
+        yield slice(None), data
+        return
+    plain = replace(data, comments=None, missing=None)
+    for first, end in blocks:
+        rows = data.order[data.offsets[first] : data.offsets[end]]
+        yield rows, plain.select_rows(rows)
+
+
+def _query_ranges(data: RankingData) -> Iterator[tuple[int, int]]:
+    """Ranges of queries whose first row is in the same block of rows, grouped by query."""
+    ends = np.flatnonzero(np.diff(data.offsets[:-1] // ROWS_AT_ONCE)) + 1
+    return pairwise([0, *ends.tolist(), data.n_queries])

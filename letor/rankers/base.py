@@ -24,7 +24,7 @@ from letor.errors import InputError, LetorWarning, NotFittedError, naming, readi
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, read_json, write_json
 from letor.measures import parse_measure
-from letor.normalise import Normaliser, get_normaliser, normaliser_from_state
+from letor.normalise import Normaliser, get_normaliser, normaliser_from_state, query_blocks
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 from ltr_base.arrays import read_only
 from ltr_base.names import counted, listed, nearest
@@ -177,6 +177,13 @@ class Ranker(BaseEstimator, ABC):
         warn_of_changed_settings(self.column_settings_, data, "rows to score")
         if len(data) == 0:
             return np.empty(0, dtype=np.float32)
+        scores = np.empty(len(data), np.float32)
+        for rows, block in query_blocks(data):
+            scores[rows] = self._scores(block)
+        return scores
+
+    def _scores(self, data: RankingData) -> NDArray[np.float32]:
+        """float32 [n]: the score of each row of some queries."""
         normalised = _kept_from_changes(self.normaliser_.transform(data))
         with naming(f"ranker {self.name!r}"):
             scores = np.asarray(self._predict(normalised), dtype=np.float32)

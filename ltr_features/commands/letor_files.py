@@ -88,6 +88,7 @@ def measure(
         rejected: list[BadLine] = []
         rows = read_rows(
             data,
+            values=scores is None,
             on_error=on_error,
             non_finite=non_finite,
             max_columns=max_columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -143,7 +143,7 @@ def rank_train(
     with reporter.running(["rows", ranker]), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LetorWarning)
         with reporter.stage("rows"):
-            options = {
+            options: dict[str, Any] = {
                 "n_columns": columns,
                 "max_columns": max_columns,
                 "non_finite": non_finite,
@@ -298,10 +298,13 @@ def rank_score(
     from letor.rankers.registry import load_ranker
     from letor.rankers.rows import filled
     from letor.trec import run_of, write_run
+    from ltr_features.blocks import MEMORY
 
     replaced = check_outputs(out, run, inputs=[data])
     model = load_ranker(ranker)
-    rows = read_rows(data, max_columns=max_columns, non_finite=non_finite, threads=threads)
+    rows = read_rows(
+        data, memory=MEMORY, max_columns=max_columns, non_finite=non_finite, threads=threads
+    )
     rows, remark = filled(rows, model.feature_names_, str(data))
     if remark is not None:
         typer.echo(remark, err=True)

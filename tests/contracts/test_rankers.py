@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import letor.normalise
 import letor.rankers
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning, NotFittedError
@@ -69,6 +70,13 @@ def scores_of(ranker, data):
     assert scores.shape == (len(data),)
     assert np.isfinite(scores).all()
     return scores
+
+
+def test_scores_of_many_rows_do_not_depend_on_how_they_are_divided(make, monkeypatch):
+    ranker, data = make().fit(toy(0), toy(1)), toy(2)
+    together = scores_of(ranker, data)
+    monkeypatch.setattr(letor.normalise, "ROWS_AT_ONCE", 50)
+    np.testing.assert_array_equal(scores_of(ranker, data), together)
 
 
 def test_separable_toy_reaches_ndcg_1(learner):
