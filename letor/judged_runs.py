@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -90,35 +90,28 @@ def other_spellings(qrels: Any, run: Any) -> list[str]:
     """A remark, without a full stop, if a run has relevant documents under ids that are written
     otherwise than in the judgements, and that count as not relevant therefore."""
     qrels, run = as_frame(qrels), as_frame(run)
-    judged = list(_pairs(qrels, "qrels"))
-    lost = {
-        (query, folded(document)): document
-        for (query, document), label in zip(judged, qrels["label"], strict=True)
-        if label >= 1
-    }
-    known, found = set(judged), set()
-    near: dict[tuple[str, str], str] = {}
-    for query, document in _pairs(run, "run"):
-        if (key := (query, folded(document))) in lost:
-            if (query, document) in known:
-                found.add(key)
-            else:
-                near.setdefault(key, document)
-    missed = [key for key in near if key not in found]
-    if not missed:
+    judged, key = _pairs(qrels, "qrels"), ["qid", "folded"]
+    relevant = judged[qrels["label"].to_numpy() >= 1].drop_duplicates(key, keep="last")
+    rows = _pairs(run, "run").merge(relevant, on=key, suffixes=("", "_judged"))
+    rows = rows.merge(judged, how="left", on=["qid", "docno", "folded"], indicator="known")
+    rows["known"] = rows["known"] == "both"
+    missed = rows[~rows.groupby(key)["known"].transform("any")].drop_duplicates(key)
+    if missed.empty:
         return []
-    first = missed[0]
+    first = missed.iloc[0]
     return [
         f"{counted(len(missed), 'relevant document')} under another id than in the judgements, the "
-        f"first of query {first[0]!r}: {near[first]!a} for {lost[first]!a}; write ids "
-        "alike in all files (case, leading zeros, a final '.0', Unicode normal form)"
+        f"first of query {first['qid']!r}: {first['docno']!a} for {first['docno_judged']!a}; write "
+        "ids alike in all files (case, leading zeros, a final '.0', Unicode normal form)"
     ]
 
 
-def _pairs(table: pd.DataFrame, what: str) -> Iterator[tuple[str, str]]:
-    """The ids of query and document of each row."""
-    ids = (id_texts(table[name], f"{what}, {name}") for name in ("qid", "docno"))
-    return zip(*ids, strict=True)
+def _pairs(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The ids of query and document of each row, and the latter's :func:`folded` form."""
+    qid, docno = (id_texts(table[name], f"{what}, {name}") for name in ("qid", "docno"))
+    number, distinct = pd.factorize(np.array(docno, dtype=object))
+    forms = np.array([folded(document) for document in distinct], dtype=object)
+    return pd.DataFrame({"qid": qid, "docno": docno, "folded": forms[number]}, dtype=object)
 
 
 def score_remarks(run: pd.DataFrame) -> list[str]:

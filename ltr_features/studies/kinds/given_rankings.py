@@ -111,7 +111,7 @@ def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:
     if not run.duplicated(["qid", "score"]).any():
         return
     orders = [replace(run_measure(measure), ties=ties) for ties in ("worst", "best")]
-    worst, best = (evaluate(given.qrels, run, order).mean().item() for order in orders)
+    worst, best = evaluate(given.qrels, run, orders).mean()
     yield from tie_remark(measure, worst, best, "here the smaller document id goes first")
 
 
