@@ -47,7 +47,7 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
 
 def _unit_ranks(X: NDArray[np.float32]) -> NDArray[np.float64]:
     """float64 [n, p]: ranks within each column, centred and scaled to length 1; 0 if constant."""
-    ranks = rankdata(X, axis=0) - (len(X) + 1) / 2
+    ranks = rankdata(X.astype(np.float64), axis=0) - (len(X) + 1) / 2
     length = np.sqrt((ranks**2).sum(axis=0))
     return ranks / np.where(length > 0, length, 1.0)
 
