@@ -48,7 +48,8 @@ class Ranker(BaseEstimator, ABC):
     A subclass defines ``name``, its parameters (a dataclass with their defaults will do; among them
     ``normalise``), their ``ranges`` and ``choices``, ``_fit``, ``_predict``, ``_importance``,
     ``_save`` and ``_load``. Its ``_fit`` gets normalised rows with checked labels; rows of a query
-    need not be adjacent (use ``order`` and ``offsets``).
+    need not be adjacent (use ``order`` and ``offsets``). Its ``_predict`` gets whole queries, some
+    at a time if they have many rows.
 
     Attributes:
         same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model as
