@@ -133,6 +133,11 @@ def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
     return "fold" if _part_file(folder, "train") is not None else ""
 
 
+def is_rows_file(path: Path) -> bool:
+    """Whether a path names a file of rows, by its ending."""
+    return path.is_file() and re.fullmatch(rf".+{_ENDING}", path.name, re.IGNORECASE) is not None
+
+
 def one_file(folder: Path) -> Path:
     """A file of a folder of folds.
 
@@ -298,7 +303,11 @@ def _needed_file(home: Path, part: str) -> Path:
     path = _part_file(home, part)
     if path is None:
         usual = {"validation": "vali"}.get(part, part)
-        raise InputError(f"{home} has no {part} file ({usual}.txt or the like)")
+        raise InputError(
+            f"{home} has no {part} file ({usual}.txt or the like), and a fold needs training, "
+            "validation and test rows: move some queries of another file there, or name one file "
+            "with all rows, whose queries `ltr-features run` deals into folds"
+        )
     return path
 
 

@@ -231,7 +231,7 @@ class Study(ABC):
         """
         stages = self.stages()
         if dry_run:
-            print(f"{self.headline}\n{self.runner.plan_text(stages)}")
+            print(f"{self.headline}\n{self.runner.plan_text(stages, thread_count(self.threads))}")
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
             self._tell_other_report()
