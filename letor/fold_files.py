@@ -294,7 +294,8 @@ def _check_tested_once(home: Path, fold: Fold, tested: dict[str, Path]) -> None:
         if query_id in tested:
             raise InputError(
                 f"{home}: its test query {query_id} is a test query of {tested[query_id]} too, "
-                "but a query is tested once: read the folds one by one"
+                "but a query is tested once: make the ids of different queries distinct, or read "
+                "the folds one by one"
             )
         tested[query_id] = home
 
