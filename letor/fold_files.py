@@ -330,7 +330,7 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
             raise InputError(
                 f"{path} has {part.X.shape[1]} columns, {paths[0]} has {parts[0].X.shape[1]}; if "
                 f"trailing columns are left out where they are 0, give n_columns={widths[-1]} "
-                f"(--columns {widths[-1]})"
+                f"(--columns {widths[-1]}; of an experiment, n_columns in its file)"
             )
 
 

@@ -14,12 +14,6 @@ _compiling = RLock()
 _tell: list[Callable[[], None]] = []
 
 
-_NOT_KEPT = (
-    "kernels are compiled again by every process, which takes a minute or two: no folder for "
-    "compiled code can be written; set NUMBA_CACHE_DIR to one that can"
-)
-
-
 class CompilationWarning(UserWarning):
     """Compiled code is not kept for later processes."""
 
@@ -66,8 +60,8 @@ class Kernel:
                 try:
                     dispatcher.enable_caching()
                     _discard_if_unreadable(dispatcher._cache)
-                except RuntimeError:  # with one place in the program, so that it is told once
-                    warnings.warn(_NOT_KEPT, CompilationWarning, stacklevel=1)
+                except RuntimeError:
+                    _tell_not_kept()
                 self._dispatcher = dispatcher
             return self._dispatcher
 
@@ -106,6 +100,15 @@ def on_compilation(tell: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _tell.clear()
+
+
+@cache  # once, whatever becomes of Python's own record of what it showed
+def _tell_not_kept() -> None:
+    message = (
+        "kernels are compiled again by every process, which may take minutes: no folder for "
+        "compiled code can be written; set NUMBA_CACHE_DIR to one that can"
+    )
+    warnings.warn(message, CompilationWarning, stacklevel=2)
 
 
 @cache
