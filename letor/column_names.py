@@ -144,7 +144,8 @@ def _read_side_file(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
             raise TypeError("a name is not a string")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path}: not a list of columns ({error}); remove it to name columns by number"
+            f'{path}: not a list of columns ({error}); write [{{"name": "bm25"}}, ...], or '
+            "remove it to name columns by number"
         ) from None
     if twice := repeated(column["name"] for column in columns):
         raise InputError(

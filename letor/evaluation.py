@@ -339,8 +339,9 @@ def _gains(gain: Gain, labels: NDArray[np.float64]) -> NDArray[np.float64]:
     if gain == "exponential":
         if labels.max(initial=0.0) > 1000:
             raise InputError(
-                f"label {labels.max():g} is too large for the exponential gain 2^label - 1: use "
-                "gain='linear' (labels of LETOR's '-list' files are positions, not grades)"
+                f"label {labels.max():g} is too large for the exponential gain 2^label - 1: bin "
+                "the labels, or take the label as gain, NDCG-linear@10 (--param measure=... of a "
+                "ranker); labels of LETOR's '-list' files are positions, not grades"
             )
         return np.exp2(labels) - 1.0
     whole = labels.astype(np.int64)

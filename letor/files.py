@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_base.machine import is_temporary, temporary_paths
+from ltr_base.machine import is_running, is_temporary, process_of, temporary_paths
 
 #: Note in a folder that names the run that holds it, removed when the run ends, see
 #: :mod:`letor.lock`. The lock itself is on a second file, which stays in a folder, because a locked
@@ -98,7 +99,8 @@ def atomic_path(
     (Ctrl-C included) whatever was written there is removed and ``target`` keeps its former
     content. What exists is replaced in one step, then removed; where the system cannot exchange
     folders, an existing folder is moved aside first. If ``target`` is a symbolic link, what it
-    names is replaced, not the link.
+    names is replaced, not the link. What killed processes of this machine left half-written there
+    is removed.
 
     Raises:
         InputError: see :func:`check_output`.
@@ -110,6 +112,7 @@ def atomic_path(
         target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary, aside = temporary_paths(target)
+    _remove_abandoned(target)
     try:
         yield temporary
         if not (target.is_dir() and _exchanged(temporary, target)):
@@ -243,6 +246,15 @@ def remove_temporary(folder: Path, target: str = "*") -> None:
     calls it holds the folder, so that no running process still writes them."""
     for path in folder.glob(f".{target}.*"):
         if is_temporary(path.name):
+            _remove(path)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove half-written versions of a file or folder whose processes run no longer. Versions
+    moved aside stay: one may be all that is left of the former content."""
+    for path in target.parent.glob(f".{escape(target.name)}.*.partial"):
+        process = process_of(path.name)
+        if process is not None and not is_running(process):
             _remove(path)
 
 

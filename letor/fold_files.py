@@ -133,6 +133,11 @@ def layout(folder: Path) -> Literal["parts", "folds", "fold", ""]:
     return "fold" if _part_file(folder, "train") is not None else ""
 
 
+def is_rows_file(path: Path) -> bool:
+    """Whether a path names a file of rows, by its ending."""
+    return path.is_file() and re.fullmatch(rf".+{_ENDING}", path.name, re.IGNORECASE) is not None
+
+
 def one_file(folder: Path) -> Path:
     """A file of a folder of folds.
 
@@ -289,7 +294,8 @@ def _check_tested_once(home: Path, fold: Fold, tested: dict[str, Path]) -> None:
         if query_id in tested:
             raise InputError(
                 f"{home}: its test query {query_id} is a test query of {tested[query_id]} too, "
-                "but a query is tested once: read the folds one by one"
+                "but a query is tested once: make the ids of different queries distinct, or read "
+                "the folds one by one"
             )
         tested[query_id] = home
 
@@ -298,7 +304,11 @@ def _needed_file(home: Path, part: str) -> Path:
     path = _part_file(home, part)
     if path is None:
         usual = {"validation": "vali"}.get(part, part)
-        raise InputError(f"{home} has no {part} file ({usual}.txt or the like)")
+        raise InputError(
+            f"{home} has no {part} file ({usual}.txt or the like), and a fold needs training, "
+            "validation and test rows: move some queries of another file there, or name one file "
+            "with all rows, whose queries `ltr-features run` deals into folds"
+        )
     return path
 
 
@@ -320,7 +330,7 @@ def _check_widths(paths: list[Path], parts: list[RankingData]) -> None:
             raise InputError(
                 f"{path} has {part.X.shape[1]} columns, {paths[0]} has {parts[0].X.shape[1]}; if "
                 f"trailing columns are left out where they are 0, give n_columns={widths[-1]} "
-                f"(--columns {widths[-1]})"
+                f"(--columns {widths[-1]}; of an experiment, n_columns in its file)"
             )
 
 

@@ -50,7 +50,8 @@ class Fold:
                 if query_id in seen:
                     raise InputError(
                         f"fold {self.name!r}: query {query_id!r} is in {part} and already in "
-                        f"{seen[query_id]}; each query belongs to one part"
+                        f"{seen[query_id]}; each query belongs to one part; if these are "
+                        "different queries, make their ids distinct"
                     )
                 seen[query_id] = part
         if self.parts and sorted(chain.from_iterable(self.parts)) != sorted(self.train):

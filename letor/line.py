@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,7 @@ _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^1
 _SHOWN = 160
 
 _LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with their square
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
 _SIZED = "if another file has the sizes of queries, name it NAME.query: `ltr-features convert`"
 EXPECTED = "a line is `label qid:ID id:value id:value ... #comment`"
@@ -110,8 +112,12 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
 def _parse_label(word: bytes) -> np.float32:
     kind, label = parse_value(word)
     if kind is None:
-        table = f"; {OF_A_TABLE}" if b"," in word else ""
-        raise LineError(f"the label '{shown(word)}' is not a number: {EXPECTED}{table}")
+        advice = f": {EXPECTED}"
+        if word.startswith(_UTF16):
+            advice = ", as the file is UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"
+        elif b"," in word:
+            advice += f"; {OF_A_TABLE}"
+        raise LineError(f"the label '{shown(word)}' is not a number{advice}")
     if kind != NUMBER:
         raise LineError(f"the label '{shown(word)}' is {_KIND_NAMES[kind]}")
     return label

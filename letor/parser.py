@@ -15,7 +15,7 @@ from letor.errors import InputError
 from letor.kernels import layout
 from letor.kernels.numbers import NULL, NUMBER, find_line_feed
 from letor.line import BadLine, LineError, ParsedLine, parse_line, shown
-from ltr_base.machine import available_cores
+from ltr_base.parallel import thread_count
 
 CHUNK_BYTES = 1 << 22  # fixed, so that nothing depends on the number of threads
 #: Shorter texts are parsed line by line, which takes less time than loading the kernels (and far
@@ -93,6 +93,7 @@ def parse(
     Raises:
         InputError: lines end with CR alone, or the rows take far more memory than the text.
     """
+    n_threads = thread_count(threads)
     marks = MARK_BITS.view(np.float32).copy()
     if missing == 0:
         marks[0] = 0
@@ -105,7 +106,7 @@ def parse(
     from letor.kernels import svmlight as kernels  # with numba
 
     chunks = _line_chunks(buffer, start, CHUNK_BYTES)
-    with ThreadPoolExecutor(threads or available_cores()) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         counts = list(pool.map(lambda chunk: kernels.count_rows(buffer, *chunk), chunks))
         first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).tolist()
         rows = _empty_rows(like, first[-1])

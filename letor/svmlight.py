@@ -29,6 +29,7 @@ from letor.query_sizes import with_query_ids
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted
+from ltr_base.parallel import thread_count
 
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
 
@@ -96,6 +97,7 @@ def read_letor(
             judged documents without a row, which :func:`letor.column_names.read_rows` reads.
 
     Raises:
+        ValueError: fewer than one thread.
         InputError: no such file, damaged compression, no rows, or a bad line (with its number,
             text and reason).
     """
@@ -108,6 +110,7 @@ def read_letor(
         )
     _check_choices(null=null, non_finite=non_finite, on_error=on_error)
     _check_options(missing, n_columns, max_columns)
+    thread_count(threads)
     limit = n_columns or max_columns
     with reading(path):
         buffer = read_buffer(path)

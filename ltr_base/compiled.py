@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
@@ -13,12 +14,17 @@ _compiling = RLock()
 _tell: list[Callable[[], None]] = []
 
 
+class CompilationWarning(UserWarning):
+    """Compiled code is not kept for later processes."""
+
+
 class Kernel:
     """A function that numba compiles at its first call, for the types of the arguments, unless an
     earlier process has cached the compiled code. Numba is not imported before.
 
     Compiled code is cached beside the source or, if that folder is not writable, in the user's
-    cache folder (or in ``NUMBA_CACHE_DIR``); if neither is writable, only within this process.
+    cache folder (or in ``NUMBA_CACHE_DIR``); if neither is writable, only within this process, of
+    which a :class:`CompilationWarning` tells.
     Kernels whose names begin with ``_`` can only be called by other kernels.
 
     Attributes:
@@ -51,9 +57,11 @@ class Kernel:
                 # Leaving out unused wrappers shortens compilation by a quarter.
                 unused = {"no_cfunc_wrapper": True, "no_cpython_wrapper": self._is_inner}
                 dispatcher = numba.njit(nogil=True, **unused, **self._options)(self.py_func)
-                with suppress(RuntimeError):  # no folder is writable
+                try:
                     dispatcher.enable_caching()
                     _discard_if_unreadable(dispatcher._cache)
+                except RuntimeError:
+                    _tell_not_kept()
                 self._dispatcher = dispatcher
             return self._dispatcher
 
@@ -92,6 +100,15 @@ def on_compilation(tell: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _tell.clear()
+
+
+@cache  # once, whatever becomes of Python's own record of what it showed
+def _tell_not_kept() -> None:
+    message = (
+        "kernels are compiled again by every process, which may take minutes: no folder for "
+        "compiled code can be written; set NUMBA_CACHE_DIR to one that can"
+    )
+    warnings.warn(message, CompilationWarning, stacklevel=2)
 
 
 @cache

@@ -32,6 +32,17 @@ def address_space() -> float:
     return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
+def is_running(process: int) -> bool:
+    """Whether a process of that id runs on this machine."""
+    if os.name == "nt":  # Windows has no signal that only checks for the process
+        return True
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
+
+
 def temporary_paths(target: Path) -> tuple[Path, Path]:
     """Two unique paths beside a file or folder: for the new version while it is being written
     (``.partial``), and for the version it replaces (``.old``)."""

@@ -17,6 +17,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.folds import Fold
 from ltr_base.names import counted, listed
+from ltr_base.parallel import thread_count
 from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
@@ -65,6 +66,7 @@ class FeatureBuilder(FittedBuilder):
 
     Raises:
         InputError: an unknown family, an unknown parameter of one, or wrong arguments.
+        ValueError: fewer than one thread.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class FeatureBuilder(FittedBuilder):
             )
         self.depth: int = 100 if known is None else known
         self.models_folder = None if models_folder is None else Path(models_folder)
+        thread_count(threads)  # a wrong number is told before a collection is indexed
         self.threads = threads
         self.scheduler = scheduler
         self.parts = parts

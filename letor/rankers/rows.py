@@ -219,7 +219,8 @@ def _check_trainable(data: RankingData, what: str) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"negative {what} labels, or not finite: {int(bad.sum())} (row {row}, query "
-            f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged rows first"
+            f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged "
+            "rows, or set labels that mean not relevant to 0"
         )
     grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
     if len(starts) == 0 or np.array_equal(

@@ -17,8 +17,8 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A TOML file, the name of an installed experiment, or a workspace or LETOR folds, "
-            "for the standard experiment.",
+            help="A TOML file, the name of an installed experiment, or a workspace, LETOR folds or "
+            "a file of rows, for the standard experiment.",
             autocompletion=completion.experiments,
         ),
     ],
@@ -46,8 +46,9 @@ def run(
     """Run an experiment and write its report.
 
     The standard experiment on a workspace tells whether columns of matching models help on its
-    collection; that on LETOR folds, whether the columns there that were learned help, or, if there
-    are none, which ranker is best. It is written to the output folder, as experiment.toml.
+    collection; that on LETOR folds, or on a file of rows, which it deals into folds, whether the
+    columns there that were learned help, or, if there are none, which ranker is best. It is written
+    to the output folder, as experiment.toml.
 
     The whole file is checked before anything runs. A killed run continues where it stopped.
 

@@ -267,9 +267,10 @@ def check_same_ids(path: str | os.PathLike[str], pairs: pd.DataFrame, qrels: pd.
     for column, what in (("qid", "queries"), ("docno", "documents")):
         found, judged = (list(dict.fromkeys(table[column])) for table in (pairs, qrels))
         if found and judged and set(found).isdisjoint(judged):
+            near = written_otherwise(found[0], judged) or "do both use the same ids?"
             raise InputError(
                 f"{path}: none of its {len(found):,} {what} ({examples(found)}) is among the "
-                f"{len(judged):,} that are judged ({examples(judged)}); do both use the same ids?"
+                f"{len(judged):,} that are judged ({examples(judged)}); {near}"
             )
 
 

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from letor.files import atomic_path, saved_json, write_json
+from ltr_base.names import counted
 
 #: File of an output folder with the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
@@ -321,6 +322,13 @@ class Reporter:
 def _rate(stage: _Stage) -> str:
     first, last, total = stage.ticked or (0.0, 0.0, 0.0)
     return f"{total / (last - first):,.3g} {stage.unit}/s" if last > first else ""
+
+
+def duration_text(seconds: float) -> str:
+    """A rough duration in words: "3 minutes"."""
+    units = (("day", 86_400), ("hour", 3600), ("minute", 60))
+    unit, size = next((u for u in units if seconds >= 2 * u[1]), units[-1])
+    return counted(max(1, round(seconds / size)), unit)
 
 
 def _duration(seconds: float) -> str:

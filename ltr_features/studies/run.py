@@ -46,8 +46,9 @@ def run_file(
     Args:
         path: a TOML file, whose key ``kind`` determines how the rest is read ("ranking" by
             default); the name of an installed experiment (see :func:`experiment_names`); or the
-            folder of a workspace or of LETOR folds, for the :mod:`standard experiment
-            <ltr_features.studies.standard_experiment>` on it, which is written to ``out``.
+            folder of a workspace or of LETOR folds, or a file of rows, for the :mod:`standard
+            experiment <ltr_features.studies.standard_experiment>` on it, which is written to
+            ``out``.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
@@ -144,7 +145,7 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
     if Path(path).is_dir():
         raise InputError(
             f"{path} is no workspace and has no LETOR folds; make one by ltr-features index, or "
-            "name an experiment's file"
+            "name an experiment's file, or a file of rows (.txt, .parquet, ...)"
         )
     raise InputError(
         f"{path}: no such file, and no experiment of that name; "

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
-from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work
+from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work, duration_text
 from ltr_features.studies.stages import Planned, StageResult, Stages
 
 
@@ -18,10 +19,13 @@ class StageRunner:
 
     Args:
         folder: the output folder. reporter: where progress is shown; silent by default.
+        cores: on which stages run side by side.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], reporter: Reporter | None = None) -> None:
-        self.stages = Stages(folder)
+    def __init__(
+        self, folder: str | os.PathLike[str], reporter: Reporter | None = None, cores: int = 1
+    ) -> None:
+        self.stages, self.cores = Stages(folder), cores
         self.reporter = reporter or Reporter(shown=False)
         self._done: dict[str, StageResult] = {}
 
@@ -49,11 +53,10 @@ class StageRunner:
             ]
             if replaced:
                 self.reporter.message(f"outdated and made again: {'; '.join(replaced)}")
-            to_do = [
-                Work(stage.name, stage.kind, stage.amount)
-                for stage in planned
-                if not found[stage.name].reused
-            ]
+            missing = [stage for stage in planned if not found[stage.name].reused]
+            if told := self._time_text(missing):
+                self.reporter.message(f"{counted(len(missing), 'stage')} to do.{told}")
+            to_do = [Work(stage.name, stage.kind, stage.amount) for stage in missing]
             to_do += [Work(name, name) for name in later]
             times = StageTimes(self.stages.folder / TIMES)
             with self.reporter.running(names, to_do, times):
@@ -76,13 +79,35 @@ class StageRunner:
         return self._done[stage.name]
 
     def plan_text(self, planned: Iterable[Planned]) -> str:
-        """A table of all stages: how much each has to do, and whether an earlier run made it."""
-        rows = []
+        """A table of all stages: how much each has to do, whether an earlier run made it, and, if
+        it can be told, how long all take that are to be made."""
+        rows, to_do = [], []
         for stage in planned:
             found = self.stages.look(stage)
+            if not found.reused:
+                to_do.append(stage)
             on_disk = size_text(size_of(found.path)) if found.path.is_dir() else ""
             state = "cached" if found.reused else f"to do: {found.reason}"
             rows.append([stage.title or stage.name, stage.size, state, on_disk])
-        n_cached = sum(row[2] == "cached" for row in rows)
         table = aligned(["Stage", "Size", "State", "On disk"], rows, left=3)
-        return f"{table}\n{len(rows)} stages, {n_cached} cached, {len(rows) - n_cached} to do."
+        done = len(rows) - len(to_do)
+        return (
+            f"{table}\n{len(rows)} stages, {done} cached, {len(to_do)} to do."
+            f"{self._time_text(to_do)}"
+        )
+
+    def _time_text(self, to_do: Sequence[Planned]) -> str:
+        """A sentence on how long stages take, by earlier runs or by what is known of their kinds;
+        empty if some are unknown."""
+        times = StageTimes(self.stages.folder / TIMES)
+        measured = [times.expected(Work(s.name, s.kind, s.amount)) for s in to_do]
+        usual = [s.seconds / self.cores for s in to_do]
+        if not all(m or u for m, u in zip(measured, usual, strict=True)) or not to_do:
+            return ""
+        whole = sum(u if m is None else m for m, u in zip(measured, usual, strict=True))
+        if None not in measured:
+            return f" By the times of earlier runs they take about {duration_text(whole)}."
+        return (
+            f" They may take about {duration_text(whole)} on {counted(self.cores, 'core')}, or a "
+            "third or three times that: a run tells more when its first fold is done."
+        )

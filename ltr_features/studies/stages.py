@@ -19,7 +19,7 @@ from typing import Any
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from letor.lock import locked
-from ltr_base.machine import is_temporary, process_of
+from ltr_base.machine import is_running, is_temporary, process_of
 from ltr_base.source_code import is_ours, source_files
 from ltr_features.studies.identity import Digests
 
@@ -57,6 +57,7 @@ class Planned:
         after: names of further stages that it reads, beyond those whose keys are among its inputs;
             its output does not depend on their content.
         together: consecutive stages of a plan with the same value may run in parallel.
+        seconds: what it roughly takes on one core, where no run has measured it; 0 if unknown.
         n_parts, make_part: number of parts of a resumable stage that workers may make beforehand,
             in any order, and the function that makes one; ``make`` finds them in the folder.
     """
@@ -72,6 +73,7 @@ class Planned:
     code: tuple[str, ...] = PACKAGES
     after: Sequence[str] = ()
     together: str = ""
+    seconds: float = 0.0
     n_parts: int = 0
     make_part: Callable[[Path, int], None] | None = None
 
@@ -166,7 +168,7 @@ class Stages:
         """Remove temporary files left by killed processes of this machine."""
         for path in list(self.folder.rglob(".*")):
             process = process_of(path.name)
-            if process is not None and not _is_running(process):
+            if process is not None and not is_running(process):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def check(self, names: Iterable[str]) -> None:
@@ -314,13 +316,3 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
             yield from (f"{name}.{k}" for k in {**former, **value} if former.get(k) != value.get(k))
         else:
             yield name
-
-
-def _is_running(process: int) -> bool:
-    if os.name == "nt":  # Windows has no signal that only checks for the process
-        return True
-    try:
-        os.kill(process, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return True

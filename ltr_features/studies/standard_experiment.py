@@ -1,5 +1,6 @@
 """Standard experiments, for which the user writes no file. On a workspace: do columns of matching
-models help on its collection? On LETOR folds: do the learned columns help, or which ranker is best?
+models help on its collection? On LETOR folds, or a file of rows whose queries are dealt into folds:
+do the learned columns help, or which ranker is best?
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from letor.column_names import read_rows
 from letor.errors import InputError, LetorWarning, reading
 from letor.files import atomic_path, read_json
-from letor.fold_files import layout, one_file
+from letor.fold_files import is_rows_file, layout, one_file
 from letor.rankers.registry import ranker_names
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
@@ -32,15 +33,18 @@ _N_PARTS = 5
 
 
 def has_standard(folder: Path) -> bool:
-    """Whether there is a standard experiment on a folder: a workspace, or LETOR folds."""
+    """Whether there is a standard experiment on a folder (a workspace, or LETOR folds) or a file of
+    rows."""
+    if is_rows_file(folder):
+        return True
     return is_workspace(folder) or (folder.is_dir() and layout(folder) != "")
 
 
 def standard_experiment(folder: Path) -> str:
-    """The standard experiment on a workspace or on LETOR folds, as TOML.
+    """The standard experiment on a workspace, on LETOR folds or on a file of rows, as TOML.
 
     Raises:
-        InputError: it is neither; or see :func:`on_workspace` and :func:`on_folds`.
+        InputError: it is none of these; or see :func:`on_workspace` and :func:`on_folds`.
     """
     return on_workspace(folder) if is_workspace(folder) else on_folds(folder)
 
@@ -78,16 +82,19 @@ def on_workspace(workspace: Path) -> str:
 
 
 def on_folds(folder: Path) -> str:
-    """The standard experiment on LETOR folds, as TOML.
+    """The standard experiment on LETOR folds or, with random folds, on a file of rows, as TOML.
 
     If provenance tells which columns were learned or made elsewhere, LambdaMART with those of each
     family, and with all, is compared with LambdaMART on the other columns; else LambdaMART with the
     other rankers.
 
     Raises:
-        InputError: a file of the folds cannot be read.
+        InputError: a file cannot be read.
     """
-    rows = read_rows(one_file(folder))
+    file = folder if folder.is_file() else one_file(folder)
+    # Text has marks of missing values that are not finite (Istella's, say); the report tells them.
+    is_text = file.suffix.lower() != ".parquet"
+    rows = read_rows(file, **({"non_finite": "nan"} if is_text else {}))
     families: dict[str, list[str]] = {}
     for name in rows.column_names:
         made = rows.provenance.get(name, {})
@@ -110,6 +117,8 @@ def on_folds(folder: Path) -> str:
         "standard_letor.toml.jinja",
         title=title,
         folder=str(folder.absolute()),
+        is_text=is_text,
+        k=_N_PARTS if folder.is_file() else 0,
         rankers=rankers,
         apart=rankers[0][2],
         **_queries_of(folder),

@@ -113,9 +113,10 @@ class Study(ABC):
     ) -> None:
         self.config, self.data, self.threads, self.memory = config, Path(data), threads, memory
         self.threads_each = threads
-        self._cores = BoundedSemaphore(thread_count(threads))
+        cores = thread_count(threads)
+        self._cores = BoundedSemaphore(cores)
         self._stopping = Event()
-        self.runner = StageRunner(out, reporter)
+        self.runner = StageRunner(out, reporter, cores)
         self.reporter, self.done = self.runner.reporter, self.runner.done
         self.folder, self.digests = self.runner.stages.folder, self.runner.stages.digests
         self.identity = self.digests.identity

@@ -51,12 +51,12 @@ def record(script: str, *arguments: str) -> dict[str, object]:
     )  # fmt: skip
     commit = subprocess.run(
         ["git", "rev-parse", "--short=10", "HEAD"],
-        cwd=HERE, stdout=subprocess.PIPE, text=True, check=True,
+        cwd=HERE, stdout=subprocess.PIPE, text=True, check=False,  # a tree without git has none
     )  # fmt: skip
     return {
         "arguments": list(arguments),
         "date": date.today().isoformat(),
-        "commit": commit.stdout.strip(),
+        "commit": commit.stdout.strip() or "unknown",
         "processor": processor(),
         "cores": os.cpu_count(),
         "load": round(load, 1),

@@ -68,6 +68,13 @@ def test_files_of_other_formats_are_told(name, tmp_path):
     assert list(text_lines(tmp_path / "b.txt")) == [(1, "BZh")]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_rows_in_utf16_are_told(encoding, tmp_path):
+    (tmp_path / "a.txt").write_text("\ufeff" * ("be" in encoding) + "1 qid:1 1:2\n", encoding)
+    with pytest.raises(InputError, match="as the file is UTF-16: save it as UTF-8"):
+        read_letor(tmp_path / "a.txt")
+
+
 @pytest.mark.parametrize(
     ("content", "encoding", "text"),
     [

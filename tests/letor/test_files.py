@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
+import subprocess
 import sys
 from pathlib import Path
 from threading import Event, Thread
@@ -190,6 +192,25 @@ def test_an_array_that_the_disk_has_no_room_for():
         with pytest.raises(OSError) as caught:
             save_array(Path("/dev/full"), np.zeros(size))
         assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+
+
+def test_what_a_killed_process_left_is_removed_with_the_next_version(tmp_path):
+    """And nothing else: neither what a running process writes, nor another machine, nor a version
+    that was moved aside, perhaps the last one."""
+    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, check=True, text=True)
+    node, ended = platform.node(), dead.stdout.strip()
+    left = f".out[1].txt.{node}-00c0ffee.{ended}.partial"
+    kept = [
+        f".out[1].txt.{node}-00c0ffee.{os.getpid()}.partial",
+        f".out[1].txt.another-00c0ffee.{ended}.partial",
+        f".out[1].txt.{node}-00c0ffee.{ended}.old",
+        f".other.txt.{node}-00c0ffee.{ended}.partial",
+    ]
+    for name in (left, *kept):
+        (tmp_path / name).write_text("half")
+    with atomic_path(tmp_path / "out[1].txt") as partial:
+        partial.write_text("whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "out[1].txt"])
 
 
 def test_an_array_that_was_written_in_part(tmp_path, monkeypatch):

@@ -343,6 +343,13 @@ def test_impossible_definitions_are_refused(arguments, named):
         MeasureDefinition(**arguments)
 
 
+def test_labels_beyond_the_exponential_gain_are_refused_with_a_measure_that_takes_them():
+    data = judged({"1": [4e6, 0]})
+    with pytest.raises(InputError, match=r"label 4e\+06 is too large.* as gain, NDCG-linear@10 "):
+        evaluate(data, falling(data), ["ndcg@10"])
+    assert evaluate(data, falling(data), ["NDCG-linear@10"]).mean().item() == 1
+
+
 def test_bad_labels_and_scores_are_refused():
     data = judged({"a": [0, -1]})
     with pytest.raises(InputError, match="row 1: -1"):

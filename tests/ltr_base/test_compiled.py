@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
-from ltr_base.compiled import kernel
+from ltr_base.compiled import CompilationWarning, _tell_not_kept, kernel
 
 MODULE = """
 from ltr_base.compiled import kernel
@@ -55,8 +56,14 @@ def test_compiled_once_and_told_once(tmp_path: Path) -> None:
 
 def test_without_a_folder_that_can_be_written() -> None:
     found: dict[str, object] = {"kernel": kernel}
-    exec("@kernel()\ndef twice(x):\n    return 2 * x", found)  # no file, so no folder for it
-    assert found["twice"](21) == 42  # type: ignore[operator]
+    for n in (2, 3):  # no file, so no folder for it
+        exec(f"@kernel()\ndef times_{n}(x):\n    return {n} * x", found)
+    _tell_not_kept.cache_clear()
+    with warnings.catch_warnings(record=True, action="always") as told:
+        assert found["times_2"](21) == 42  # type: ignore[operator]
+        assert found["times_3"](21) == 63  # type: ignore[operator]
+    (once,) = [w for w in told if w.category is CompilationWarning]
+    assert "by every process" in str(once.message)
 
 
 def test_inner_kernels_are_for_kernels() -> None:

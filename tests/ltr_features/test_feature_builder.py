@@ -22,6 +22,7 @@ from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
 from letor.rankers.base import NotFittedError
 from letor.rankers.lambdamart import LambdaMART
+from letor.svmlight import read_letor
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, read_collection
 from ltr_features.candidates import candidate_sources
 from ltr_features.columns import ColumnFamily, ColumnSpec, Letor46, VectorSpace, registry
@@ -754,3 +755,13 @@ def test_judgements_are_arrays_of_whole_numbers(parts, message):
 def test_ids_are_text():
     with pytest.raises(InputError, match="document ids must be text, got 7"):
         two_documents(7, 8)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5])
+def test_a_wrong_number_of_threads_is_told_at_once(threads, tmp_path):
+    for refuse in (
+        lambda: FeatureBuilder(["vsm"], threads=threads),
+        lambda: read_letor(tmp_path / "absent.txt", threads=threads),
+    ):
+        with pytest.raises(ValueError, match=f"threads must be 1 or more, got {threads}"):
+            refuse()

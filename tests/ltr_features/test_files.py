@@ -353,6 +353,8 @@ def test_ids_that_match_nothing_are_shown_on_both_sides(folder):
     assert "the 1 that are judged ('D-0')" in told
     save_judgements(folder / "qrels.txt", {("1", "d0"): 1})
     assert "none of its 2 queries ('q1', 'q2') is among the 1 that" in refused(*measure)
+    save_judgements(folder / "qrels.txt", {("Q1", "d0"): 1})
+    assert "('Q1'); there is 'Q1': write ids alike in all files (these differ" in refused(*measure)
     save_judgements(folder / "rows.txt", PLAIN)
     other = {"_id": "x", "title": "", "text": "yes"}
     (folder / "beir" / "qrels").mkdir(parents=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import time_of
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.table_blocks import named_rows
@@ -108,9 +108,10 @@ def not_found(path: Path, option: str, known: Collection[str], wanted: Collectio
     """
     missing = len(set(wanted).difference(known))
     if missing and missing == len(set(wanted)):
+        near = written_otherwise(next(iter(wanted)), known) or "do both use the same ids?"
         raise InputError(
             f"{option} {path}: none of its ids ({examples(list(known))}) is among those compared "
-            f"({examples(list(wanted))}); do both use the same ids?"
+            f"({examples(list(wanted))}); {near}"
         )
     return missing
 

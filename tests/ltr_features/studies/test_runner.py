@@ -61,6 +61,21 @@ def test_a_plan_says_what_is_to_do_and_writes_nothing(tmp_path):
     assert "to do: changed: x" in text
 
 
+def test_a_plan_tells_how_long_it_takes_if_that_is_known(tmp_path):
+    def stage(name, kind, seconds=0.0):
+        return Planned(name, {}, lambda path: None, "", kind, seconds=seconds)
+
+    runner = StageRunner(tmp_path, cores=2)
+    usual = [stage("a", "trees", 30_000), stage("b", "sums", 6000)]
+    assert "about 5 hours on 2 cores, or a third or three times that" in runner.plan_text(usual)
+    assert runner.plan_text([*usual, stage("c", "unknown")]).endswith("3 to do.")
+    measured = {n: {"kind": n, "amount": 1, "seconds": s} for n, s in (("trees", 200), ("sums", 9))}
+    (tmp_path / TIMES).write_text(json.dumps(measured))
+    assert runner.plan_text(usual).endswith(
+        "By the times of earlier runs they take about 3 minutes."
+    )
+
+
 def test_what_is_replaced_is_said_before(tmp_path, capsys):
     calls: list[str] = []
     before, now = planned("a", calls), planned("a", calls, {"version": 2})

@@ -3,6 +3,7 @@ it never replaces another one."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -174,6 +175,38 @@ def test_on_folds_without_known_learned_columns_it_compares_all_rankers(tmp_path
         found = rankers_of(write_folds(tmp_path / name, provenance), tmp_path / f"{name}-out")
         assert next(iter(found)) == "lambdamart"
         assert found == {name: (name, list("abcde")) for name in ranker_names()}
+
+
+def test_rows_of_one_file_are_dealt_into_folds(tmp_path):
+    for ending in ("txt", "parquet"):
+        file = tmp_path / f"rows.{ending}"
+        write_rows(rows(0, n_queries=12, size=6), file)
+        config = LetorStudy.read(keep(standard_experiment(file), tmp_path / ending), tmp_path)
+        assert [(scheme.k, scheme.official) for scheme in config.schemes] == [(5, False)]
+        assert "Which ranker is best on rows" in done("run", file, "--dry-run")
+
+
+def test_values_that_are_not_finite_are_missing_and_told(tmp_path):
+    """Istella marks missing values so. The report tells them, too."""
+    folder = write_folds(tmp_path / "folds", {"b": COUNTED} | LEARNED)
+    for file in folder.glob("*/*.txt"):
+        lines = file.read_text().splitlines()
+        found = [re.sub(" 3:[^ ]+", " 3:1.79769e308", line) for line in lines]
+        file.write_text("".join(f"{line}\n" for line in found))
+    told = "count as missing: 72, in columns c"
+    with pytest.warns(LetorWarning, match=told):
+        said = done("run", folder, "--dry-run")
+    assert "They may take about 1 minute" in said
+    with pytest.warns(LetorWarning, match=told):
+        assert told in " ".join(done("run", folder, "--out", tmp_path / "out").split())
+
+
+def test_a_folder_without_validation_rows_is_told_what_to_do(tmp_path):
+    folder = write_folds(tmp_path / "folds", {})
+    (folder / "Fold1" / "vali.txt").unlink()
+    said = refused("run", folder, "--dry-run")
+    assert "has no validation file (vali.txt or the like)" in said
+    assert "one file with all rows" in said
 
 
 def test_a_run_on_folds_answers_and_says_where_its_experiment_is(tmp_path):
