@@ -78,7 +78,7 @@ class ClickthroughStudy(TaskStudy):
             start = time.perf_counter()
             try:
                 model.fit(
-                    Q, D, task.train, vocabulary=task.vocabulary,
+                    Q, D, task.train, vocabulary=task.vocabulary, groups=task.train_group,
                     checkpoint=folder / "checkpoint",
                     callback=lambda _: self.reporter.tick("iterations"),
                 )  # fmt: skip

@@ -17,6 +17,7 @@ from ltr_features.studies.kinds.clickthrough_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import TAUGHT, WORDLESS
+from ltr_features.studies.kinds.sections import spaceless_advice
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -77,11 +78,11 @@ def document(results: ClickthroughResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
-        answer=" ".join(w for task in results.facts.items() for w in _warnings(*task)),
+        answer=" ".join(w for task in results.facts.items() for w in _warnings(config, *task)),
     )  # fmt: skip
 
 
-def _warnings(task: str, facts: Mapping[str, float]) -> Iterator[str]:
+def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float]) -> Iterator[str]:
     """Warnings, if a tenth or more of a task's test queries say little about models."""
     of = facts["test queries"]
     if (n := facts[TAUGHT]) >= MANY_UNKNOWN * of:
@@ -91,10 +92,10 @@ def _warnings(task: str, facts: Mapping[str, float]) -> Iterator[str]:
             "leave train out, which deals the queries of test, or take them out of train."
         )
     if (n := facts[WORDLESS]) >= MANY_UNKNOWN * of:
+        advice = spaceless_advice(config.tasks[task].cjk_bigrams)
         yield (
             f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have no word that a title or "
-            "training query has, so that no model can match them; if the language has no spaces "
-            "between words, set cjk_bigrams = true (Chinese, Japanese) or put spaces between them."
+            f"training query has, so that no model can match them; {advice}."
         )
 
 

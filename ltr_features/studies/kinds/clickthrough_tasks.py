@@ -44,6 +44,8 @@ class Task:
         Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
             term; titles in the order of their documents' ids.
         train: pairs of training queries and titles of relevant documents.
+        train_group: int64 [number of training queries], as ``group``: what models hold out in
+            turn must not separate them.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
         group: int64 [m], equal for test queries of one group or of the same text.
@@ -56,6 +58,7 @@ class Task:
     T: sp.csr_matrix
     D: sp.csr_matrix
     train: Preferences
+    train_group: NDArray[np.int64]
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
@@ -115,7 +118,7 @@ class Task:
         pairs = arrays.pop("train_query"), arrays.pop("train_document")
         texts = read_json(folder / "texts.json")
         return cls(
-            Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
+            Q, T, D, train=Preferences.from_pairs(*pairs, **shape), **arrays,
             query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["vocabulary"]),
             terms=texts["terms"],
         )  # fmt: skip
@@ -166,10 +169,12 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         shuffled = rng.permutation(unit.max() + 1)
         cut = round(config.train_share * len(shuffled))
         chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
-        train = test
+        train, train_unit = test, unit
     else:
         train = read_beir(data / config.folder, splits=[config.train])
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
+        together = train.kept_together(by_group=True)
+        train_unit = chosen if together is None else together
     units, unit_of_query = np.unique(unit[asked], return_inverse=True)
     if min(len(chosen), len(units)) < 2:
         what = "test queries" if kept is None else "groups of test queries"
@@ -192,6 +197,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         train=Preferences.from_pairs(
             query, document, n_queries=len(chosen), n_documents=len(titles)
         ),
+        train_group=train_unit[chosen],
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
         half=(rng.permutation(len(units)) % 2)[unit_of_query],
         group=unit_of_query.astype(np.int64),

@@ -3,7 +3,7 @@ holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +19,7 @@ from ltr_features.studies.kinds.matching_config import (
     RowConfig,
     TableConfig,
 )
+from ltr_features.studies.kinds.sections import spaceless_advice
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -43,7 +44,13 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
-_SIGNS = {"holds": "✓", "holds, not significantly": "(✓)", "not contradicted": "≈"}
+_SIGNS = {
+    "holds": "✓",
+    "holds, not significantly": "(✓)",
+    "in this order": "(✓)",
+    "not contradicted": "≈",
+    "in the other order": "≈",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +127,35 @@ def document(results: MatchingResults) -> Document:
         results.means(lambda row: row.measures["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
         answer=" ".join(
-            warn(*task) for task in results.facts.items() for warn in (_given_away, _untaught)
-        ).strip(),
+            text
+            for name, facts in results.facts.items()
+            for text in (_given_away(name, facts), _untaught(config, name, facts))
+            if text
+        ),
+        remarks=[text for task in results.facts.items() for text in _left_out(*task)],
     )  # fmt: skip
+
+
+def _left_out(task: str, facts: Mapping[str, float]) -> Iterator[str]:
+    """What is not tested as the files have it."""
+    found = []
+    if n := facts["copies"]:
+        found.append(
+            f"{n:,} texts are the same as another one and are taken for it, as no model can tell "
+            "them apart"
+        )
+    if n := facts["taught_pairs"]:
+        found.append(
+            f"{n:,} test pairs are training pairs, too, and were left out; "
+            f"{facts['test_pairs']:,} are tested"
+        )
+    if n := facts["wordless_queries"]:
+        found.append(
+            f"{n:,} of {facts['test_queries']:,} test queries have no word of the dictionary, so "
+            "that no model can answer them"
+        )
+    if found:
+        yield f"Task {task!r}: {'; '.join(found)}"
 
 
 def _given_away(task: str, facts: Mapping[str, float]) -> str:
@@ -138,7 +171,7 @@ def _given_away(task: str, facts: Mapping[str, float]) -> str:
     )
 
 
-def _untaught(task: str, facts: Mapping[str, float]) -> str:
+def _untaught(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> str:
     """A warning, if many words of a task's test texts are in no training text of their language.
     Where queries and documents share their words, such a word still matches itself."""
     if facts["shared_words"]:
@@ -150,11 +183,8 @@ def _untaught(task: str, facts: Mapping[str, float]) -> str:
     ]
     if not many:
         return ""
-    return (
-        f"Task {task!r}: {' and '.join(many)}, so that no model can match them; add training "
-        "pairs, or, if the language has no spaces between words, set cjk_bigrams = true (Chinese, "
-        "Japanese) or put spaces between them."
-    )
+    advice = f"add training pairs, or, {spaceless_advice(config.tasks[task].cjk_bigrams)}"
+    return f"Task {task!r}: {' and '.join(many)}, so that no model can match them; {advice}."
 
 
 def _table(results: MatchingResults, table: TableConfig) -> Table:
@@ -251,6 +281,8 @@ class OrderCheck:
     @property
     def outcome(self) -> str:
         significant = self.p_corrected < 0.05
+        if np.isnan(self.p):
+            return "in this order" if self.difference > 0 else "in the other order"
         if self.difference > 0:
             return "holds" if significant else "holds, not significantly"
         return "does not hold" if significant else "not contradicted"
@@ -262,16 +294,22 @@ def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderChec
     for chain in table.order:
         for low, high in pairwise(chain):
             rows = {label: results.rows[table.name, label] for label in (low, high)}
-            checks.append(_checked(low, high, rows))
+            checks.append(_checked(low, high, rows, _same_queries(results.config, table, rows)))
     p = np.array([check.p for check in checks])
     if (tested := ~np.isnan(p)).any():
         p[tested] = corrected(p[tested])
     return [replace(check, p_corrected=float(x)) for check, x in zip(checks, p, strict=True)]
 
 
-def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
+def _same_queries(config: MatchingConfig, table: TableConfig, labels: Iterable[str]) -> bool:
+    """Whether rows of a table are on tasks that test the same queries."""
+    tasks = [config.tasks[table.task_of(row)] for row in table.rows if row.label in labels]
+    return all(task.asks_as(tasks[0]) for task in tasks)
+
+
+def _checked(low: str, high: str, rows: Mapping[str, RowResult], same_queries: bool) -> OrderCheck:
     a, b = rows[low].first.per_query, rows[high].first.per_query
-    if not a.index.equals(b.index):  # the rows are on different tasks
+    if not same_queries or not a.index.equals(b.index):
         difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
         return OrderCheck(low, high, float(difference), float("nan"))
     groups = dict(zip(b.index.astype(str), b["group"], strict=True))
@@ -283,11 +321,9 @@ def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
 
 def check_text(check: OrderCheck) -> str:
     """ "A < B: holds (+0.0123, p = 0.0002, corrected 0.0006)"."""
-    p = (
-        ""
-        if np.isnan(check.p)
-        else f", {p_equals(check.p)}, corrected {p_value(check.p_corrected)}"
-    )
+    p = ", not tested: the rows have other test queries"
+    if not np.isnan(check.p):
+        p = f", {p_equals(check.p)}, corrected {p_value(check.p_corrected)}"
     p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
     return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
 

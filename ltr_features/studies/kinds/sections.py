@@ -57,6 +57,16 @@ class TextConfig(Section):
     cjk_bigrams: bool = False
 
 
+def spaceless_advice(cjk_bigrams: bool) -> str:
+    """What to do about many unknown words in a language without spaces between words.
+
+    Args:
+        cjk_bigrams: the task's option.
+    """
+    option = "" if cjk_bigrams else "set cjk_bigrams = true (Chinese, Japanese) or "
+    return f"if the language has no spaces between words, {option}put spaces between them"
+
+
 class FamilyConfig(Section):
     """The columns of a family.
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, slug
@@ -60,15 +60,12 @@ class TableSection(Section):
         """The name of a row's task: its own if it names one, else the table's."""
         return getattr(row, "task", None) or self.task
 
-    @model_validator(mode="after")
-    def _labels_fit(self) -> Self:
+    def problems(self) -> Iterator[str]:
         labels = [row.label for row in self.rows]
         if twice := repeated(labels):
-            raise ValueError(f"table {self.name!r}: two rows have the label {', '.join(twice)}")
-        unknown = sorted(self.mentioned - set(labels))
-        if unknown:
-            raise ValueError(f"table {self.name!r}: there is no row {', '.join(unknown)}")
-        return self
+            yield f"two rows have the label {', '.join(twice)}"
+        for label in sorted(self.mentioned - set(labels)):
+            yield f"there is no row {label}; {nearest(label, labels)}"
 
 
 class TablesSection(Section):
@@ -102,12 +99,16 @@ class TablesSection(Section):
             slugs = [slug(name) for name in names]
             if len(set(slugs)) < len(slugs):
                 yield f"two tasks or tables share a name: {', '.join(names)}"
+        for name, task in self.tasks.items():
+            yield from (f"tasks.{name}: {problem}" for problem in task.problems())
         for table in self.tables:
+            yield from (f"table {table.name!r}: {problem}" for problem in table.problems())
             for row in table.rows:
                 where = f"table {table.name!r}, row {row.label!r}"
                 task = table.task_of(row)
                 if task not in self.tasks:
-                    yield f"{where}: no task {task!r}; {nearest(task, self.tasks)}"
+                    named_by = where if task != table.task else f"table {table.name!r}"
+                    yield f"{named_by}: no task {task!r}; {nearest(task, self.tasks)}"
                 for problem in self.row_problems(row, task):
                     yield f"{where}: {problem}"
 
@@ -119,13 +120,6 @@ class TablesSection(Section):
                 getattr(model, "check_params", lambda: None)()
         except (TypeError, ValueError) as error:
             yield str(error)
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        problems = list(self.problems())
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,6 +121,29 @@ def test_queries_of_one_text_are_dealt_and_tested_together(data):
     assert "groups of test queries: 6" in text
 
 
+def test_training_queries_of_one_text_are_held_out_together(data, monkeypatch):
+    given = []
+
+    class Recording(clickthrough.get_model("lsa")):
+        def fit(self, *matrices, groups=None, **options):
+            given.append(groups)
+            return super().fit(*matrices, **options)
+
+    def repeated(line):
+        n = int(line["_id"].removeprefix("queries"))
+        return line | {"text": f"t0w1 word{n // 2 if n < 18 else n}"}
+
+    rewrite(data / "data" / "small" / "queries.jsonl", repeated)
+    text = CLICKTHROUGH.split("[[tables.rows]]")[0].replace('evaluations = ["PR"]\n', "")
+    rows = '[[tables.rows]]\nlabel = "LSA"\nmodel = "lsa"\nparams = { rank = 2 }\n'
+    (data / "x.toml").write_text(re.sub("expectations.*\n", "", text) + rows)
+    monkeypatch.setattr(clickthrough, "get_model", lambda name: Recording)
+    run_it(data)
+    [groups] = given
+    same = np.equal.outer(groups, groups)
+    np.testing.assert_array_equal(same, np.equal.outer(np.arange(18) // 2, np.arange(18) // 2))
+
+
 def verdict(data):
     return unwrapped(run_it(data) / "verdict.txt")
 
@@ -285,6 +308,13 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
+        ('train = "train"', 'train = "test"', "tasks.small: train and test are the same"),
+        ('train = "train"', 'train = "train"\nfield = "titel"', "no field 'titel'; did you mean"),
+        (
+            'train = "train"',
+            'train = "train"\ntrain_share = 0.3',
+            "train_share: only without train",
+        ),
     ],
 )
 def test_bad_files_are_refused(tmp_path, old, new, message):
