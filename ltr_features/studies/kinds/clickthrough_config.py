@@ -20,7 +20,8 @@ from ltr_features.studies.kinds.task_tables import RowSection, TableSection, Tab
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, FORMER_KEYS
 from ltr_features.text.letter_ngrams import Kind
-from ssi_models.registry import get_model
+from ssi_models.registry import find_model, get_model
+from ssi_models.topics.language_model import LanguageModel
 
 Relation = Literal["<", "<=", "~"]
 
@@ -151,4 +152,11 @@ class ClickthroughConfig(TablesSection):
     def row_problems(self, row: RowConfig, task: str) -> Iterator[str]:
         if row.paper and len(row.paper) != len(self.cutoffs):
             yield f"paper has {len(row.paper)} numbers for {self.cutoffs}"
+        kind = find_model(row.model)
+        if kind is not None and issubclass(kind, LanguageModel):
+            for name in sorted({*kind.scoring_params} & row.params.keys() - {"threads"}):
+                yield (
+                    f"{name}: the experiment mixes P(w|C), the title and the model (eq. 15, 16) by "
+                    "weights that it tunes, of its own lambda1 and lambda2; leave it out"
+                )
         yield from super().row_problems(row, task)

@@ -17,7 +17,7 @@ from small_studies import CLICKTHROUGH, write_clickthrough
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
-from ltr_features.studies.kinds import clickthrough
+from ltr_features.studies.kinds import clickthrough, clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.clickthrough_report import outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import NDCG, make_task
@@ -263,6 +263,13 @@ def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
     assert len(fitted) == 3
 
 
+def test_queries_may_be_ranked_some_at_a_time(data, monkeypatch):
+    once = run_it(data)
+    monkeypatch.setattr(clickthrough_tasks, "_PAIRS", 50)
+    again = run_it(data, "again")
+    assert (again / "rows.csv").read_bytes() == (once / "rows.csv").read_bytes()
+
+
 def test_ndcg_equals_that_of_the_measures():
     rng = np.random.default_rng(1)
     query, document = np.divmod(rng.choice(5 * 30, 40, replace=False), 30)
@@ -308,6 +315,11 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
+        (
+            'model = "unigram"',
+            'model = "unigram"\nparams = { smoothing = "dirichlet" }',
+            "row 'UM': smoothing: the experiment mixes",
+        ),
         ('train = "train"', 'train = "test"', "tasks.small: train and test are the same"),
         ('train = "train"', 'train = "train"\nfield = "titel"', "no field 'titel'; did you mean"),
         (
