@@ -17,7 +17,7 @@ from ltr_features.studies.kinds.clickthrough_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import TAUGHT, WORDLESS
-from ltr_features.studies.kinds.sections import spaceless_advice
+from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -92,7 +92,8 @@ def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float])
             "leave train out, which deals the queries of test, or take them out of train."
         )
     if (n := facts[WORDLESS]) >= MANY_UNKNOWN * of:
-        advice = spaceless_advice(config.tasks[task].cjk_bigrams)
+        described = config.tasks[task]
+        advice = unmatched_advice(described.cjk_bigrams, described.terms)
         yield (
             f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have no word that a title or "
             f"training query has, so that no model can match them; {advice}."
@@ -179,7 +180,7 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, 
     rows = {row.label: results.rows[table.name, row.label] for row in table.rows}
     pairs = [(high, low) for low, _, high in table.expectations]
     groups = results.groups.get(table.task)
-    tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
+    tests = _tests(results, table)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
     p = np.fmax(tests["p"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
@@ -194,7 +195,7 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, 
                 config.measures, difference[i], p[i], holm[i], strict=True
             )
         ]
-        if groups is not None:
+        if groups is not None and not np.isnan(effect[i]):  # there is none without differences
             parts.insert(0, f"design effect {effect[i]:.1f}")
         text = f"{low} {relation} {high}: {outcome} ({'; '.join(reversed(parts))})"
         found.append((_SIGNS.get(outcome, "✗"), text))

@@ -171,7 +171,8 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     unit = np.arange(test.n_queries) if kept is None else kept
     if config.train is None:
         shuffled = rng.permutation(unit.max() + 1)
-        cut = round(config.train_share * len(shuffled))
+        dealt = np.cumsum(np.bincount(unit)[shuffled])  # units may have many queries
+        cut = 1 + int(np.abs(dealt - round(config.train_share * len(unit))).argmin())
         chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
         train, train_unit = test, unit
     else:

@@ -16,6 +16,7 @@ from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.collection import FIELDS
+from ltr_features.text.letter_ngrams import Kind
 from ssi_models.base import MatchingModel
 from ssi_models.registry import find_model, get_model
 from ssi_models.training.trainable import TrainableModel
@@ -38,6 +39,8 @@ class TaskConfig(Section):
         use_share: share of the training links that is used.
         n_words: number of most frequent words in the dictionary; None for all words.
         cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
+        terms: what is counted, "words" or "letter-trigrams", which names, compounds and inflected
+            words share; "words" in other options are trigrams then.
         min_documents: words that occur in fewer documents are left out.
         heaviest: number of words with the largest tf-idf weights that a text keeps; None for all.
         query_words: number of random words of the source article in a query; None for all.
@@ -55,6 +58,7 @@ class TaskConfig(Section):
     use_share: float = Field(1.0, gt=0, le=1)
     n_words: int | None = Field(None, ge=1)
     cjk_bigrams: bool = False
+    terms: Kind = "words"
     min_documents: int = Field(1, ge=1)
     heaviest: int | None = Field(None, ge=1)
     query_words: int | None = Field(None, ge=1)
@@ -71,6 +75,8 @@ class TaskConfig(Section):
             yield f"{name}: has no meaning for the source {self.source!r}; leave it out"
         if self.query_words is None and self.queries_per_article > 1:
             yield "queries_per_article: needs query_words"
+        if self.query_words is not None and self.terms != "words":
+            yield "query_words: draws words; leave terms out"
         if not self.fields:
             yield f"fields: name one or more of {', '.join(FIELDS)}"
         for name in (name for name in self.fields if name not in FIELDS):

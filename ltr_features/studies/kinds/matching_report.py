@@ -19,7 +19,7 @@ from ltr_features.studies.kinds.matching_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.sections import spaceless_advice
+from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -176,14 +176,16 @@ def _untaught(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> 
     Where queries and documents share their words, such a word still matches itself."""
     if facts["shared_words"]:
         return ""
+    described = config.tasks[task]
+    terms = described.terms
     many = [
-        f"{100 * share:.0f} % of the words of test {side} are in no training {one}"
+        f"{100 * share:.0f} % of the {terms} of test {side} are in no training {one}"
         for side, one in (("queries", "query"), ("documents", "document"))
         if (share := facts[f"untaught_{one}_words"]) >= MANY_UNKNOWN
     ]
     if not many:
         return ""
-    advice = f"add training pairs, or, {spaceless_advice(config.tasks[task].cjk_bigrams)}"
+    advice = f"add training pairs, {unmatched_advice(described.cjk_bigrams, terms)}"
     return f"Task {task!r}: {' and '.join(many)}, so that no model can match them; {advice}."
 
 
@@ -330,12 +332,12 @@ def check_text(check: OrderCheck) -> str:
 
 def task_line(results: MatchingResults, table: TableConfig) -> str:
     """Sentences on the sizes of a table's task, and on repeated fits."""
-    facts = results.facts[table.task]
+    facts, terms = results.facts[table.task], results.config.tasks[table.task].terms
     n = {name: f"{value:,.0f}" for name, value in facts.items()}
     return (
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
         f"test queries over {n['database']} documents; {n['triples']} triples; dictionary of "
-        f"{n['document_words']} words, {n['words_per_document']} per document, "
+        f"{n['document_words']} {terms}, {n['words_per_document']} per document, "
         f"{n['words_per_query']} per query. {n['without_words']} documents have no word, "
         f"{n['reversed_pairs']} test pairs are training pairs the other way round. "
         f"{repeats_note(results.config.repeats)}"

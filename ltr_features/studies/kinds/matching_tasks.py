@@ -20,6 +20,7 @@ from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import finder, n_reversed
+from ltr_features.text.letter_ngrams import LetterTrigrams
 from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
@@ -353,8 +354,13 @@ def _counted(
     first = np.unique(row, return_index=True)[1]
     analyzer = Analyzer(min_length=1, cjk_bigrams=config.cjk_bigrams)
     words, counts = count_terms([texts[i] for i in first.tolist()], analyzer, threads=threads)
-    frequency = np.bincount(counts.indices, weights=counts.data, minlength=len(words))
-    documents = np.bincount(counts.indices, minlength=len(words))
+    if config.terms != "words":
+        trigrams = LetterTrigrams.of(words)
+        counts = (counts @ trigrams.of_words(words)).tocsr()
+        counts.sort_indices()
+    n_terms = counts.shape[1]
+    frequency = np.bincount(counts.indices, weights=counts.data, minlength=n_terms)
+    documents = np.bincount(counts.indices, minlength=n_terms)
     allowed = np.flatnonzero(documents >= config.min_documents)
     if config.n_words is not None:
         order = np.argsort(-frequency[allowed], kind="stable")[: config.n_words]

@@ -10,15 +10,17 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from ltr_base.names import nearest, repeated
+from ltr_base.names import counted, nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.stages import Planned
+from ltr_features.studies.statistics.paired_tests import smallest_p
 from ltr_features.studies.statistics.refits import mean_values, spreads
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
 
@@ -230,6 +232,28 @@ def compare_rows(
             if len(row.fits) > 1
         },
     )
+
+
+def out_of_reach(tests: pd.DataFrame, alpha: float) -> list[tuple[str, str]]:
+    """A remark if there are too few (groups of) test queries for any claim to be significant.
+
+    Args:
+        tests: rows of :func:`compare_rows`, a row per claim. alpha: level, after Holm's correction.
+    """
+    settings = TestSettings()
+    n_groups = tests["n_groups"].dropna().astype(int)
+    p = np.array([smallest_p(n, n, settings.n_permutations) for n in n_groups])
+    if not len(p) or (corrected(p) < alpha).any():
+        return []
+    fewest = counted(n_groups.min(), "test query")
+    return [
+        (
+            "Tests",
+            f"no claim could have been significant: the smallest possible p-value of {fewest}, or "
+            f"groups of them, is {p.min():.2g}, before correction over {counted(len(p), 'claim')}; "
+            "test more queries",
+        )
+    ]
 
 
 class TaskStudy(Study):

@@ -135,6 +135,16 @@ def test_pairs_of_training_are_not_tested_and_equal_mates_are_one(tmp_path):
     assert task.facts()["copies"] == 3 + 3  # datei, bild, neu; file, open, new
 
 
+def test_letter_trigrams_may_be_counted(tmp_path):
+    train, test = [("datei", "file"), ("dateien", "files")], [("neu", "new")]
+    config = MATES.model_copy(update={"terms": "letter-trigrams"})
+    task = make_task(config, parallel(tmp_path, train=train, test=test))
+    assert np.diff(task.D.indptr).tolist() == [4, 5, 0, 3]  # #fi fil ile le#; les es#; (dev); ...
+    shared = set(task.D[0].indices) & set(task.D[1].indices)
+    assert len(shared) == 3
+    assert task.D.shape[1] == 4 + 2 + 3
+
+
 @pytest.mark.parametrize("corpus", ["corpus.jsonl", "corpus.jsonl.zst"])
 def test_papers_are_read_with_their_titles(tmp_path, corpus):
     data = papers(tmp_path, both_ways(), corpus)
