@@ -135,7 +135,7 @@ class ClickthroughStudy(TaskStudy):
             facts[name] = self.facts(name)
             if (by_query := self._groups(name)) is not None:
                 groups[name] = by_query
-                facts[name]["groups of test queries"] = len(set(by_query.values()))
+                facts[name][clickthrough_tasks.GROUPS] = len(set(by_query.values()))
         results = ClickthroughResults(self.config, rows, facts, groups)
         return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 

@@ -16,9 +16,9 @@ from ltr_features.studies.kinds.clickthrough_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import TAUGHT, WORDLESS
+from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, TAUGHT, WORDLESS
 from ltr_features.studies.kinds.sections import unmatched_advice
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
@@ -67,7 +67,11 @@ def document(results: ClickthroughResults) -> Document:
             facts=facts_line(results, table),
             tables=[_table(results, table)],
             checks=checks(results, table),
-            remarks=[*_work(results, table), *results.remarks(table)],
+            remarks=[
+                *_work(results, table),
+                *out_of_reach([_n_units(results, table)] * len(table.expectations), config.alpha),
+                *results.remarks(table),
+            ],
             notes=table.notes,
             figures=_evaluations(results, table),
         )
@@ -167,6 +171,12 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
     }
 
 
+def _n_units(results: ClickthroughResults, table: TableConfig) -> int:
+    """The number of a table's test queries, or of their groups."""
+    facts = results.facts[table.task]
+    return int(facts.get(GROUPS, facts["test queries"]))
+
+
 def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
     """Sign and sentence of each of the table's expectations, which are tested query by query, by
     group of queries if there are any; with several fits the larger p of this test and of the one
@@ -180,7 +190,7 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, 
     rows = {row.label: results.rows[table.name, row.label] for row in table.rows}
     pairs = [(high, low) for low, _, high in table.expectations]
     groups = results.groups.get(table.task)
-    tests = _tests(results, table)
+    tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
     shape = len(pairs), len(config.measures)
     difference = tests["difference"].to_numpy(np.float64).reshape(shape)
     p = np.fmax(tests["p"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)

@@ -36,6 +36,7 @@ from ssi_models.weighting import TfIdf
 _PAIRS = 2**22
 
 #: Facts of which reports warn.
+GROUPS = "groups of test queries"
 TAUGHT = "of them with the text of a training query"
 WORDLESS = "of them without a word of titles or training queries"
 

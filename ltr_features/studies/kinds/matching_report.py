@@ -20,7 +20,7 @@ from ltr_features.studies.kinds.matching_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.sections import unmatched_advice
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.queries import scatter
@@ -103,21 +103,7 @@ class MatchingResults(Results[RowResult]):
 def document(results: MatchingResults) -> Document:
     """Every table with the checks of its expected order, then the figures."""
     config = results.config
-    sections = [
-        Section(
-            name=table.name,
-            title=table.title,
-            facts=task_line(results, table),
-            tables=[_table(results, table)],
-            checks=[
-                (_SIGNS.get(check.outcome, "✗"), check_text(check))
-                for check in order_checks(results, table)
-            ],
-            remarks=results.remarks(table),
-            notes=table.notes,
-        )
-        for table in config.tables
-    ]
+    sections = [_section(results, table) for table in config.tables]
     drawn = [*_scatters(results), *_curves(results)]
     if drawn:
         notes = config.curves.notes if config.curves else ()
@@ -134,6 +120,20 @@ def document(results: MatchingResults) -> Document:
         ),
         remarks=[text for task in results.facts.items() for text in _left_out(*task)],
     )  # fmt: skip
+
+
+def _section(results: MatchingResults, table: TableConfig) -> Section:
+    checks = order_checks(results, table)
+    n_units = [check.n_groups or check.n_queries for check in checks if not np.isnan(check.p)]
+    return Section(
+        name=table.name,
+        title=table.title,
+        facts=task_line(results, table),
+        tables=[_table(results, table)],
+        checks=[(_SIGNS.get(check.outcome, "✗"), check_text(check)) for check in checks],
+        remarks=[*out_of_reach(n_units), *results.remarks(table)],
+        notes=table.notes,
+    )
 
 
 def _left_out(task: str, facts: Mapping[str, float]) -> Iterator[str]:
@@ -269,7 +269,7 @@ class OrderCheck:
         p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
             with several fits the larger of that and the p-value of the test over fits, see
             :func:`significance.compare`. NaN if the rows have different test queries.
-        n_groups: number of groups of queries; None if every query is a group.
+        n_queries: number of test queries. n_groups: of their groups; None if each is one.
         p_corrected: p after Holm's correction over the table's claims.
     """
 
@@ -277,6 +277,7 @@ class OrderCheck:
     high: str
     difference: float
     p: float
+    n_queries: int = 0
     n_groups: int | None = None
     p_corrected: float = float("nan")
 
@@ -318,7 +319,7 @@ def _checked(low: str, high: str, rows: Mapping[str, RowResult], same_queries: b
     found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
     n_groups = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
     p = float(np.fmax(found["p"], found["p_refits"]))
-    return OrderCheck(low, high, float(found["difference"]), p, n_groups)
+    return OrderCheck(low, high, float(found["difference"]), p, len(b), n_groups)
 
 
 def check_text(check: OrderCheck) -> str:

@@ -17,6 +17,7 @@ from pydantic import Field
 from ltr_base.names import counted, nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
+from ltr_features.studies.page.verdicts import p_value
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import smallest_p
 from ltr_features.studies.statistics.refits import mean_values, spreads
@@ -234,24 +235,22 @@ def compare_rows(
     )
 
 
-def out_of_reach(tests: pd.DataFrame, alpha: float) -> list[tuple[str, str]]:
-    """A remark if there are too few (groups of) test queries for any claim to be significant.
+def out_of_reach(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:
+    """A remark if there are too few test queries for any claim of a table to be significant.
 
     Args:
-        tests: rows of :func:`compare_rows`, a row per claim. alpha: level, after Holm's correction.
+        n_units: the number of test queries, or of their groups, of each claim that is tested.
+        alpha: level of significance, after Holm's correction over the claims.
     """
-    settings = TestSettings()
-    n_groups = tests["n_groups"].dropna().astype(int)
-    p = np.array([smallest_p(n, n, settings.n_permutations) for n in n_groups])
+    p = np.array([smallest_p(n, n, TestSettings().n_permutations) for n in n_units])
     if not len(p) or (corrected(p) < alpha).any():
         return []
-    fewest = counted(n_groups.min(), "test query")
     return [
         (
             "Tests",
-            f"no claim could have been significant: the smallest possible p-value of {fewest}, or "
-            f"groups of them, is {p.min():.2g}, before correction over {counted(len(p), 'claim')}; "
-            "test more queries",
+            f"no claim could have been significant: {min(n_units)} test queries (or groups of "
+            f"them) give a p-value of {p_value(float(p.min()))} at best, before correction over "
+            f"{counted(len(p), 'claim')}; test more queries",
         )
     ]
 

@@ -96,6 +96,27 @@ def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
         make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
 
 
+def test_queries_are_dealt_by_their_number_in_groups_of_any_size(data):
+    """Half of twelve, of which six are one group and six alone: half of the seven would be nine
+    queries for most seeds."""
+    lines = [f"queries{i}\t{'many' if i < 24 else i}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    for seed in range(10):
+        config = TaskConfig(folder="small", groups="people.tsv", seed=seed)
+        assert 3 <= make_task(config, data / "data").Q.shape[0] <= 8
+
+
+def test_too_few_test_queries_are_told(data):
+    """Four groups give p = 2 / 2^4 at best."""
+    lines = [f"queries{i}\tperson {i // 4}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    told = "no claim could have been significant: 4 test queries (or groups of them)"
+    assert told not in unwrapped(run_it(data) / "tables.txt")
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    (data / "x.toml").write_text(text)
+    assert told in unwrapped(run_it(data) / "tables.txt")
+
+
 def rewrite(path, change):
     """Change every object of a file of JSON lines."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]

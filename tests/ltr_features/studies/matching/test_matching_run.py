@@ -21,6 +21,7 @@ from ltr_features.studies.kinds.matching_report import (
     document,
     order_checks,
 )
+from ltr_features.studies.kinds.task_tables import out_of_reach
 from ltr_features.studies.run import run_file
 
 
@@ -161,6 +162,13 @@ def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
     other = order_check(fits, np.arange(8), tasks={"b": "other articles"})
     assert np.isnan(other.p)
     assert "a < b: in this order (+0.1000, not tested: " in check_text(other)
+
+
+def test_too_few_test_queries_are_told():
+    """Four give p = 2 / 2^4 at best, eight p = 2 / 2^8."""
+    [(_, told)] = out_of_reach([4, 4])
+    assert "4 test queries (or groups of them) give a p-value of 0.12 at best" in told
+    assert out_of_reach([8, 8]) == out_of_reach([]) == []
 
 
 def test_an_order_must_hold_over_refits_too():
