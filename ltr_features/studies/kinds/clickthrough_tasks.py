@@ -172,7 +172,8 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     unit = np.arange(test.n_queries) if kept is None else kept
     if config.train is None:
         shuffled = rng.permutation(unit.max() + 1)
-        dealt = np.cumsum(np.bincount(unit)[shuffled])  # units may have many queries
+        # Units may have many queries, and at least two of them are tested.
+        dealt = np.cumsum(np.bincount(unit)[shuffled])[: max(1, len(shuffled) - 2)]
         cut = 1 + int(np.abs(dealt - round(config.train_share * len(unit))).argmin())
         chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
         train, train_unit = test, unit
