@@ -52,6 +52,13 @@ class Found(NamedTuple):
 class CandidateSource(ABC):
     """Abstract base class of candidate sources."""
 
+    def check(self) -> None:  # noqa: B027  # most sources need none
+        """Check the options, without a look at a collection.
+
+        Raises:
+            InputError: no collection can have candidates by them.
+        """
+
     @abstractmethod
     def find(self, context: ColumnContext, extra: int) -> Found:
         """Find the candidates; a source with a depth returns ``extra`` more for each query.
@@ -129,9 +136,11 @@ class RunCandidates(CandidateSource):
     document: str | None = None
     scores: Sequence[str] = ()
 
-    def find(self, context: ColumnContext, extra: int) -> Found:
+    def check(self) -> None:
         if not os.fspath(self.path):
             raise InputError("candidates: run needs a path, path = 'engine.run'")
+
+    def find(self, context: ColumnContext, extra: int) -> Found:
         table = read_scores(self.path, query=self.query, document=self.document, scores=self.scores)
         collection = context.collection
         query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
@@ -155,9 +164,11 @@ class LetorCandidates(CandidateSource):
 
     files: Sequence[str | os.PathLike[str]] = ()
 
-    def find(self, context: ColumnContext, extra: int) -> Found:
+    def check(self) -> None:
         if not self.files:
             raise InputError("candidates: letor needs files, files = ['train.txt', 'test.txt']")
+
+    def find(self, context: ColumnContext, extra: int) -> Found:
         joined = [
             join_letor(read_rows(path), context.collection, on_missing="zero")
             for path in self.files
@@ -186,18 +197,23 @@ class ModelCandidates(CandidateSource):
     terms: Terms = "words"
     field: str = "whole"
 
-    def find(self, context: ColumnContext, extra: int) -> Found:
-        recipe = LearnedColumn(
+    @property
+    def _recipe(self) -> LearnedColumn:
+        return LearnedColumn(
             "candidates", self.model, self.params, terms=self.terms, field=self.field
         )
-        if recipe.looks_at_labels:
+
+    def check(self) -> None:
+        if self._recipe.looks_at_labels:
             usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
             raise InputError(
                 f"candidates: model {self.model!r} learns from judgements, so its candidates would "
                 f"leak the labels of the rows that they form; use {', '.join(usable)}"
             )
+
+    def find(self, context: ColumnContext, extra: int) -> Found:
         with TemporaryDirectory() as folder:
-            trained = TrainedColumn(context, recipe, Path(folder))
+            trained = TrainedColumn(context, self._recipe, Path(folder))
             column = trained.fitted(np.arange(context.collection.n_queries))
         column.scores(context, np.zeros(0, dtype=np.int64))  # prepares the documents once
         pairs = _searched(context, self.depth + extra, lambda rows: column.scores(context, rows))

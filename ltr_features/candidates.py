@@ -134,7 +134,8 @@ def candidate_sources(
             the kind, or the name of a model: ``{"lsi": {"depth": 50}}``.
 
     Raises:
-        InputError: no source, an unknown kind, an unknown option, or a wrong value of one.
+        InputError: no source, an unknown kind, an unknown option, or a wrong or missing value of
+            one, such as a model that learns from judgements.
     """
     if not settings:
         raise InputError("candidates: name at least one source, bm25 = { depth = 100 }")
@@ -154,6 +155,7 @@ def candidate_sources(
         if options.get("depth") is not None:
             check_range(f"{what}: depth", options["depth"], 1)
         found[name] = kind(**options)
+        found[name].check()
     return found
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.representation import CachedDocuments
 from ssi_models.training.held_out import sample_triples
 from ssi_models.training.preferences import Preferences
-
-C = TypeVar("C")
 
 ALPHAS = tuple(round(0.05 * i, 2) for i in range(21))
 N_TRIPLES = 20_000
@@ -81,48 +78,24 @@ def choose_alpha(
     model.alpha_ = np.array([alpha], np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class CrossValidated(Generic[C]):
-    """Scores by mixtures that were chosen on other queries.
-
-    Attributes:
-        scores: float64 [n_pairs].
-        choices: fold label -> the choice that its pairs were scored with.
-    """
-
-    scores: NDArray[np.float64]
-    choices: dict[int, C]
-
-
-def cross_validated(
-    choices: Sequence[C],
-    scores_of: Callable[[C], NDArray[np.float64]],
-    measure: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    query_of_pair: ArrayLike,
-    folds: ArrayLike,
-) -> CrossValidated[C]:
-    """Score each fold's queries with the choice that has the highest mean measure on the other
-    folds (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first choice.
+def chosen_by_others(values: ArrayLike, folds: ArrayLike) -> dict[int, int]:
+    """For each fold, the choice (of a factor, of weights) with the highest mean on the queries of
+    the other folds (2 folds in Gao, Toutanova, Yih, SIGIR 2011); ties go to the first choice.
 
     Args:
-        choices: the factors or weights to compare. scores_of: choice -> scores, float64 [n_pairs].
-        measure: maps scores [n_pairs] to a value per query, float64 [n_queries].
-        query_of_pair: int64 [n_pairs], position of the pair's query in the measure's result.
+        values: float64 [n_choices, n_queries], a measure of each query by each choice.
         folds: int64 [n_queries], a fold label per query.
+
+    Returns:
+        The number of the choice by fold label, ascending.
 
     Raises:
         ValueError: fewer than two folds.
     """
-    fold_of_query = np.asarray(folds)
-    labels = np.unique(fold_of_query)
+    measured, fold = np.asarray(values), np.asarray(folds)
+    labels = np.unique(fold)
     if len(labels) < 2:
         raise ValueError(f"cross-validation needs two folds or more, got {labels.tolist()}")
-    fold_of_pair = fold_of_query[np.asarray(query_of_pair)]
-    values = np.array([measure(scores_of(choice)) for choice in choices])
-    scores, chosen = np.zeros(len(fold_of_pair)), {}
-    for label in labels.tolist():
-        best = int(values[:, fold_of_query != label].mean(axis=1).argmax())
-        chosen[label] = choices[best]
-        rows = fold_of_pair == label
-        scores[rows] = scores_of(choices[best])[rows]
-    return CrossValidated(scores, chosen)
+    return {
+        label: int(measured[:, fold != label].mean(axis=1).argmax()) for label in labels.tolist()
+    }

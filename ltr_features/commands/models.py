@@ -117,6 +117,8 @@ def explain(
     model = load_model(file)
     if model.vocabulary_ is None:
         raise InputError(f"{file}: the model was fitted without its vocabulary; fit it with one")
+    if model.of_its_documents:
+        raise InputError(f"{file}: {model.name!r} scores the documents of its fit, not their words")
     for remark in model.remarks:
         typer.echo(f"{model.name}: {remark}")
     if words:
@@ -126,7 +128,7 @@ def explain(
         for title, near in _entries(model.explain(count)):
             _show(title, near)
     else:
-        raise InputError(f"a {model.name} model has no topics to show; name one or more words")
+        raise InputError(f"{model.name!r} has no topics to show; name one or more words")
 
 
 def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count: int) -> None:
@@ -160,7 +162,7 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         raise InputError(f"{unknown!r} is not a word of the model{_near(unknown, vocabulary)}")
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
-        raise InputError(f"a {model.name} model explains single words; {word!r} is several")
+        raise InputError(f"{model.name!r} explains single words; {word!r} is several")
     if model.only_same_words:
         typer.echo(f"{word} matches its own words alone")
         return
@@ -307,8 +309,9 @@ def models_fit(
     tell_replaced(replaced)
     learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"
     typer.echo(f"{model}, {learned}: {out}")
-    for remark in column.remarks:
-        typer.echo(f"{recipe.name}: {remark}", err=True)
+    unknown = context.unknown_words if recipe.looks_at_labels else []
+    for remark in (*unknown, *(f"{recipe.name}: {remark}" for remark in column.remarks)):
+        typer.echo(remark, err=True)
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:

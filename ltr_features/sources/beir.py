@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
@@ -86,9 +87,21 @@ def read_beir(
             **({} if linked is None else {"links": len(linked.source)}),
             "judgement files": ", ".join(path.name for path in qrels),
             **({"key of queries left out": "source, which names no document"} if unknown else {}),
-            **({"keys of documents left out": ", ".join(other_keys)} if other_keys else {}),
+            **_left_out(other_keys),
         },
     )
+
+
+def _left_out(keys: Sequence[str]) -> dict[str, Any]:
+    """The part of a collection's description on keys of documents that are no fields."""
+    if not keys:
+        return {}
+    named = ", ".join(keys)
+    remark = (
+        f"documents have keys that are no fields and were left out: {named}; to have one read, "
+        f"give it the name of a field ({', '.join(_FIELDS)})"
+    )
+    return {"keys of documents left out": named, "remarks": [remark]}
 
 
 def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
@@ -103,8 +116,9 @@ def _qrels(folder: Path, splits: Sequence[str] | None) -> list[Path]:
 
 
 def read_documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]], list[str]]:
-    """The documents' rows by id, their fields, and the names of keys that are not fields, of a file
-    like ``corpus.jsonl``; see :func:`read_beir` for errors."""
+    """The documents' rows by id, their fields, and the names of keys that are not fields and not
+    empty everywhere (as ``metadata`` often is), of a file like ``corpus.jsonl``; see
+    :func:`read_beir` for errors."""
     rows: dict[str, int] = {}
     texts = DocumentTexts(["body"])
     other: dict[str, None] = {}
@@ -113,7 +127,7 @@ def read_documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]]
         if document in rows:
             raise InputError(f"{path}, line {number}: document id {document!r} occurs twice")
         rows[document] = len(rows)
-        other |= dict.fromkeys(key for key in record if key not in (*_FIELDS, "_id"))
+        other |= dict.fromkeys(k for k, v in record.items() if v and k not in (*_FIELDS, "_id"))
         texts.add(
             {
                 field: text_value(path, number, record, key)

@@ -53,6 +53,10 @@ class Section(BaseModel):
     def _present_keys(cls, given: Any) -> Any:
         return present_names(given, cls.former_keys) if isinstance(given, Mapping) else given
 
+    def problems(self) -> Iterable[str]:
+        """The mistakes that the types of the section's parts do not reveal, each with its place."""
+        return ()
+
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a TOML file, with dates and times as ISO 8601 strings.
@@ -62,7 +66,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     path = Path(path)
     with reading(path, "it cannot be read as TOML"):
-        found: dict[str, Any] = _with_texts(tomllib.loads(path.read_text(encoding="utf-8")))
+        try:
+            found: dict[str, Any] = _with_texts(tomllib.loads(path.read_text(encoding="utf-8")))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"it cannot be read as TOML: {error}") from error
     return found
 
 
@@ -78,12 +85,15 @@ def _with_texts(value: Any) -> Any:
 def read_config(
     path: str | os.PathLike[str],
     kind: type[Config],
-    check: Callable[[Config], Iterable[str]] = lambda config: (),
+    check: Callable[[Config], Iterable[str]] = lambda config: (
+        config.problems() if isinstance(config, Section) else ()
+    ),
 ) -> Config:
     """Read a TOML file as a typed configuration.
 
     Args:
-        check: returns the mistakes in the configuration that its types do not reveal.
+        check: returns the mistakes in the configuration that its types do not reveal; by default
+            its own :meth:`Section.problems`.
 
     Raises:
         InputError: as :func:`read_toml`; or the file has unknown keys, missing keys or values out

@@ -136,7 +136,7 @@ class Popularity(Baseline):
             )
         return self.in_degree_
 
-    def nearest_words(self, word: int, n: int = 5) -> list[tuple[int, float]]:
+    def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
         raise TypeError(f"{type(self).__name__} scores documents, not words")
 
 

@@ -67,7 +67,7 @@ class LanguageModel(WeighsWords):
         lambda1: weight of the collection. lambda2: weight of the title's own words; 0 = the
             model alone, 1 = the unigram model, "auto" = chosen in ``fit`` by how held-out queries
             are ranked, see :class:`ssi_models.word_weight.WeighsWords`.
-            :func:`ssi_models.mixing.cross_validated` chooses both by labels of other queries.
+            :func:`ssi_models.mixing.chosen_by_others` chooses both by labels of other queries.
         threads: worker threads; the results do not depend on it. None = all cores.
     """
 
@@ -206,7 +206,7 @@ class LanguageModel(WeighsWords):
         """P_model(w|d) for each term of each pair; None where the model is the title itself."""
         return None
 
-    def _ready(self, D: sp.csr_matrix) -> CachedDocuments:
+    def _ready(self, D: sp.csr_matrix) -> CachedTitles:
         return CachedTitles(self, D)
 
     def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
@@ -277,6 +277,12 @@ class CachedTitles(CachedDocuments):
         self._lengths = lengths_of(D)
         self.n_documents = D.shape[0]
 
+    def probabilities(
+        self, Q: sp.csr_matrix, query: NDArray[np.int64], document: NDArray[np.int64]
+    ) -> TermProbabilities:
+        """:meth:`LanguageModel.probabilities` of rows of checked queries and the titles."""
+        return self._language_model._probabilities(Q, self._D, query, document, self._side)
+
     def pairs(
         self,
         Q: sp.csr_matrix,
@@ -297,7 +303,7 @@ class CachedTitles(CachedDocuments):
         out = np.empty(len(query), np.float32)
         for start in range(0, len(query), _BLOCK):
             q, d = query[start : start + _BLOCK], document[start : start + _BLOCK]
-            parts = model._probabilities(Q, self._D, q, d, self._side)
+            parts = self.probabilities(Q, q, d)
             out[start : start + _BLOCK] = model._log_likelihood(parts, self._lengths[d])
         return out
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from toys import done, refused
 
 from ltr_features.text.analyzer import Analyzer
+from ssi_models.projections.baselines import Popularity
 from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
@@ -152,13 +153,18 @@ def test_a_model_is_no_file_of_rows(tmp_path):
     assert "is a model, not rows: see ltr-features models info" in refused("validate", path)
 
 
+def popularity(rank, **options):
+    return Popularity()
+
+
 @pytest.mark.parametrize(
     ("model", "vocabulary", "words", "message"),
     [
         (LowRankSSI, WORDS, ["apples"], "'apples' is not a word of the model.*alike: apple"),
         (LowRankSSI, WORDS, ["xylophone"], "'xylophone' is not a word of the model$"),
-        (LowRankSSI, WORDS, [], "a ssi model has no topics to show; name one or more words"),
+        (LowRankSSI, WORDS, [], "'ssi' has no topics to show; name one or more words"),
         (LowRankSSI, None, ["apple"], "fitted without its vocabulary"),
+        (popularity, WORDS, ["apple"], "'popularity' scores the documents of its fit, not their"),
     ],
 )
 def test_what_cannot_be_explained_is_said(tmp_path, model, vocabulary, words, message):

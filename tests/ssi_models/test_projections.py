@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssi_models.matrices import check_csr
-from ssi_models.mixing import cross_validated
+from ssi_models.mixing import chosen_by_others
 from ssi_models.parallel import Workers
 from ssi_models.projections import opca
 from ssi_models.projections.lsa import CLLSA, LSA, LSI
@@ -196,24 +196,12 @@ def test_bad_parameters_are_refused_by_name(model, message):
 
 
 def test_factor_of_a_mixture_comes_from_the_other_fold():
-    """a is right for the first two queries, b for the others."""
-    query = np.repeat(np.arange(4), 2)
-    right, wrong = np.tile([1.0, 0.0], 2), np.tile([0.0, 1.0], 2)
-    a, b = np.concatenate([right, wrong]), np.concatenate([wrong, right])
-
-    def measure(scores):
-        return (scores[::2] > scores[1::2]).astype(float)
-
-    def mixed(alpha):
-        return alpha * a + (1 - alpha) * b
-
-    halves = cross_validated((0.0, 1.0), mixed, measure, query, [0, 0, 1, 1])
-    assert halves.choices == {0: 0.0, 1: 1.0}
-    np.testing.assert_array_equal(halves.scores, np.concatenate([wrong, wrong]))
-    split = cross_validated((0.0, 1.0), mixed, measure, query, [0, 1, 0, 1])
-    assert split.choices == {0: 0.0, 1: 0.0}
+    """The second choice is right for the first two queries, the first for the others."""
+    values = [[0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]]
+    assert chosen_by_others(values, [0, 0, 1, 1]) == {0: 0, 1: 1}
+    assert chosen_by_others(values, [0, 1, 0, 1]) == {0: 0, 1: 0}
     with pytest.raises(ValueError, match="two folds or more"):
-        cross_validated((0.0, 1.0), mixed, measure, query, [0, 0, 0, 0])
+        chosen_by_others(values, [0, 0, 0, 0])
 
 
 def test_many_rows_take_float64_copies_of_some_at_a_time():

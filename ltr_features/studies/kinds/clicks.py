@@ -113,4 +113,7 @@ class ClicksStudy(Study):
             by_fit.setdefault(fit, []).append(values.set_index("qid"))
             facts += [{"fit": fit, "fold": number} | found for found in done.json("clicks.json")]
         fits = [pd.concat(folds) for folds in by_fit.values()]
-        return Results(self.config, fits, facts, name, self._learners.production)
+        every = self._learners
+        return Results(
+            self.config, fits, facts, name, every.production, every.groups, every.remarks
+        )

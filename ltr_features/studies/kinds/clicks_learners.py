@@ -18,6 +18,7 @@ from letor.errors import InputError
 from letor.fold_files import concatenate, read_folds
 from letor.folds import Fold, k_fold
 from letor.rankers.lambdamart import LambdaMART
+from ltr_base.names import counted
 from ltr_base.source_code import packages_of
 from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
 from ltr_features.columns.context import ColumnContext
@@ -95,6 +96,8 @@ class Learners(ABC):
         settings: everything that the learners depend on, JSON-compatible.
         production: description of the ranker in production.
         packages: packages of plug-ins that the learners use.
+        groups: group of each query, if some belong together. remarks: sentences, without full stop,
+            on the queries.
     """
 
     names: tuple[str, ...]
@@ -102,6 +105,8 @@ class Learners(ABC):
     settings: Mapping[str, Any]
     production: str
     packages: tuple[str, ...] = ()
+    groups: Mapping[str, int] | None = None
+    remarks: Sequence[str] = ()
 
     @abstractmethod
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
@@ -181,8 +186,19 @@ class MatchingLearners(Learners):
         self.packages = packages_of(source)
         self.settings = {"collection": with_content(source, given.options, data, digests)}
         self._options = with_paths(source, given.options, data)
-        folds = k_fold(self.rows.query_ids, matching.folds, seed=config.seed)
+        collection, ids = self.context.collection, self.rows.query_ids
+        together = collection.kept_together(by_group=True)
+        if together is not None:
+            self.groups = dict(zip(collection.query_ids, together.tolist(), strict=True))
+        groups = None if self.groups is None else [self.groups[query] for query in ids]
+        folds = k_fold(ids, matching.folds, seed=config.seed, groups=groups)
         self.folds = folds[: matching.tested]
+        self.remarks = list(self.context.remarks)
+        if lost := len(np.unique(collection.judgements.query)) - len(ids):
+            self.remarks.append(
+                f"{counted(lost, 'judged query')} without a word of any document left out: BM25 "
+                "finds nothing to show users"
+            )
 
     @cached_property
     def context(self) -> ColumnContext:
@@ -250,11 +266,15 @@ class MatchingLearner(Learner):
     def _fitted(self, preferences: Preferences) -> Learned:
         texts = model_texts(self._context, self._recipe)
         model = self._recipe.new_model()
-        with divergence_in_remarks():
-            model.fit(
-                texts.Q, texts.D, preferences, candidates="relevant",
-                vocabulary=texts.vocabulary, weighting=texts.weighting,
-            )  # fmt: skip
+        together = self._context.collection.kept_together(by_group=True)
+        try:
+            with divergence_in_remarks():
+                model.fit(
+                    texts.Q, texts.D, preferences, candidates="relevant", groups=together,
+                    vocabulary=texts.vocabulary, weighting=texts.weighting,
+                )  # fmt: skip
+        except ValueError as error:  # few clicks may leave too few queries to hold some out
+            raise InputError(str(error)) from error
         column = FittedColumn(self._recipe, model)
 
         def scores(rows: RankingData) -> NDArray[np.float32]:

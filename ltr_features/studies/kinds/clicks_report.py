@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.measures import parse_measure
+from ltr_base.names import counted
 from ltr_features.remarks import alike
 from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_simulation import PRODUCTION, TRUE
@@ -38,6 +39,7 @@ class Results:
         click_facts: facts on the clicks for each simulation, fold and size of the log, see
             :func:`clicks_simulation.simulate_fold`.
         learner: its name. shown_by: the ranker whose results users saw, in words.
+        groups: group of each query, if some are tested together. remarks: on the queries.
     """
 
     config: ClicksConfig
@@ -45,6 +47,8 @@ class Results:
     click_facts: Sequence[Mapping[str, Any]]
     learner: str
     shown_by: str
+    groups: Mapping[str, int] | None = None
+    remarks: Sequence[str] = ()
 
     @cached_property
     def values(self) -> pd.DataFrame:
@@ -79,7 +83,10 @@ class Results:
         if np.isnan(values).any():
             return dict.fromkeys((name, f"{name}_low", f"{name}_high"), np.nan)
         settings = TestSettings(n_permutations=1, n_resamples=self.config.n_resamples)
-        row = gain_row(values, np.zeros(len(values)), settings)
+        of_query = None
+        if self.groups is not None:
+            of_query = [self.groups[query] for query in self.values.index]
+        row = gain_row(values, np.zeros(len(values)), settings, of_query)
         ends = {"": row["gain"], "_low": row["low"], "_high": row["high"]}
         return {f"{name}{end}": centre + value for end, value in ends.items()}
 
@@ -96,6 +103,7 @@ class Results:
             pairs,
             ["value"],
             TestSettings(n_resamples=self.config.n_resamples),
+            groups=self.groups,
             fits=fits if len(self.fits) > 1 else {},
         )
 
@@ -167,16 +175,17 @@ def document(every: Sequence[Results]) -> Document:
         measure.name: measure.definition,
         "Gap": "The mean after training on true labels minus that after training on raw clicks. "
         "Gain: the same, debiased minus raw clicks. Closed: gain / gap. Intervals (95 %): "
-        "bootstrap over test queries, widened by the variance over simulations if there are "
-        "several; that of the closed share is linearised.",
-        "p": "Debiased against raw clicks: Fisher's randomisation test over queries and, with "
-        "several simulations, a test over them; the larger p is corrected over the sizes (Holm).",
+        "bootstrap over test queries (groups of them, if there are any), widened by the variance "
+        "over simulations if there are several; that of the closed share is linearised.",
+        "p": "Debiased against raw clicks: Fisher's randomisation test over queries (groups of "
+        "them, if there are any) and, with several simulations, a test over them; the larger p is "
+        "corrected over the sizes (Holm).",
         "Clicks per page": "Estimated from as many other sessions with the ranker in production "
         "(position-based estimator, 95 % interval); actual: those of the simulated users.",
     }
     return Document(
         config.title, config.introduction, sections, means, measure.name, "raw clicks",
-        notes=config.notes, definitions=definitions, answer=_answer(every),
+        notes=config.notes, definitions=definitions, answer=_answer(every), remarks=first.remarks,
     )  # fmt: skip
 
 
@@ -199,10 +208,13 @@ def _answer(every: Sequence[Results]) -> str:
 
 def _facts(results: Results) -> str:
     config = results.config
-    users = config.users
+    users, grouped = config.users, ""
+    if results.groups is not None:
+        n = len({results.groups[query] for query in results.values.index})
+        grouped = f" in {counted(n, 'group')}, each tested as one"
     return (
-        f"{len(results.values):,} test queries; simulations: {len(results.fits)}. In production: "
-        f"{results.shown_by} ({value(float(results.values[PRODUCTION].mean()))}). "
+        f"{len(results.values):,} test queries{grouped}; simulations: {len(results.fits)}. "
+        f"In production: {results.shown_by} ({value(float(results.values[PRODUCTION].mean()))}). "
         f"Users: {users.model}, eta "
         f"{users.eta:g}, noise {users.noise:g}, {users.depth} results per page, exploration "
         f"{users.exploration:g}. Debiased by {config.model}."

@@ -78,7 +78,7 @@ class ClickthroughStudy(TaskStudy):
             start = time.perf_counter()
             try:
                 model.fit(
-                    Q, D, task.train, vocabulary=task.vocabulary,
+                    Q, D, task.train, vocabulary=task.vocabulary, groups=task.train_group,
                     checkpoint=folder / "checkpoint",
                     callback=lambda _: self.reporter.tick("iterations"),
                 )  # fmt: skip
@@ -135,7 +135,7 @@ class ClickthroughStudy(TaskStudy):
             facts[name] = self.facts(name)
             if (by_query := self._groups(name)) is not None:
                 groups[name] = by_query
-                facts[name]["groups of test queries"] = len(set(by_query.values()))
+                facts[name][clickthrough_tasks.GROUPS] = len(set(by_query.values()))
         results = ClickthroughResults(self.config, rows, facts, groups)
         return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 

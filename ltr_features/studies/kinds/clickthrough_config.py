@@ -10,15 +10,18 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field
 
+from letor.errors import InputError
+from ltr_base.names import nearest
 from ltr_features.studies.config import refitted
 from ltr_features.studies.kinds.sections import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import FIELDS, FORMER_KEYS
 from ltr_features.text.letter_ngrams import Kind
-from ssi_models.registry import get_model
+from ssi_models.registry import find_model, get_model
+from ssi_models.topics.language_model import LanguageModel
 
 Relation = Literal["<", "<=", "~"]
 
@@ -50,14 +53,17 @@ class TaskConfig(TextConfig):
     groups: str | None = None
     seed: int = 0
 
-    @model_validator(mode="after")
-    def _fits(self) -> TaskConfig:
+    def problems(self) -> Iterator[str]:
         if self.field not in FIELDS:
-            raise ValueError(f"there is no field {self.field!r}; use one of {', '.join(FIELDS)}")
+            yield f"there is no field {self.field!r}; {nearest(self.field, FIELDS)}"
         if self.train == self.test:
-            raise ValueError("train and test are the same judgements; leave train out to deal them")
-        self.analyzer  # noqa: B018  # raises for invalid values
-        return self
+            yield "train and test are the same judgements; leave train out to deal them"
+        if self.train is not None and "train_share" in self.model_fields_set:
+            yield "train_share: only without train are the queries of test dealt; leave one out"
+        try:
+            self.analyzer  # noqa: B018  # raises for invalid values
+        except InputError as error:
+            yield str(error)
 
     @property
     def analyzer(self) -> Analyzer:
@@ -93,17 +99,15 @@ class TableConfig(TableSection):
     expectations: tuple[tuple[str, Relation, str], ...] = ()
     evaluations: tuple[str, ...] = ()
 
-    @field_validator("expectations")
-    @classmethod
-    def _of_two_rows(cls, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        if same := [low for low, _, high in given if low == high]:
-            raise ValueError(f"{same[0]!r} is compared with itself")
-        return given
-
     @property
     def mentioned(self) -> set[str]:
         named = {label for low, _, high in self.expectations for label in (low, high)}
         return named | set(self.evaluations)
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        for low in [low for low, _, high in self.expectations if low == high]:
+            yield f"expectations: {low!r} is compared with itself"
 
 
 class ClickthroughConfig(TablesSection):
@@ -148,4 +152,11 @@ class ClickthroughConfig(TablesSection):
     def row_problems(self, row: RowConfig, task: str) -> Iterator[str]:
         if row.paper and len(row.paper) != len(self.cutoffs):
             yield f"paper has {len(row.paper)} numbers for {self.cutoffs}"
+        kind = find_model(row.model)
+        if kind is not None and issubclass(kind, LanguageModel):
+            for name in sorted({*kind.scoring_params} & row.params.keys() - {"threads"}):
+                yield (
+                    f"{name}: the experiment mixes P(w|C), the title and the model (eq. 15, 16) by "
+                    "weights that it tunes, of its own lambda1 and lambda2; leave it out"
+                )
         yield from super().row_problems(row, task)

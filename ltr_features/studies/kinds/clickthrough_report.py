@@ -16,8 +16,9 @@ from ltr_features.studies.kinds.clickthrough_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import TAUGHT, WORDLESS
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, TAUGHT, WORDLESS
+from ltr_features.studies.kinds.sections import unmatched_advice
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
@@ -66,7 +67,11 @@ def document(results: ClickthroughResults) -> Document:
             facts=facts_line(results, table),
             tables=[_table(results, table)],
             checks=checks(results, table),
-            remarks=[*_work(results, table), *results.remarks(table)],
+            remarks=[
+                *_work(results, table),
+                *out_of_reach([_n_units(results, table)] * len(table.expectations), config.alpha),
+                *results.remarks(table),
+            ],
             notes=table.notes,
             figures=_evaluations(results, table),
         )
@@ -77,11 +82,11 @@ def document(results: ClickthroughResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
-        answer=" ".join(w for task in results.facts.items() for w in _warnings(*task)),
+        answer=" ".join(w for task in results.facts.items() for w in _warnings(config, *task)),
     )  # fmt: skip
 
 
-def _warnings(task: str, facts: Mapping[str, float]) -> Iterator[str]:
+def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float]) -> Iterator[str]:
     """Warnings, if a tenth or more of a task's test queries say little about models."""
     of = facts["test queries"]
     if (n := facts[TAUGHT]) >= MANY_UNKNOWN * of:
@@ -91,10 +96,11 @@ def _warnings(task: str, facts: Mapping[str, float]) -> Iterator[str]:
             "leave train out, which deals the queries of test, or take them out of train."
         )
     if (n := facts[WORDLESS]) >= MANY_UNKNOWN * of:
+        described = config.tasks[task]
+        advice = unmatched_advice(described.cjk_bigrams, described.terms)
         yield (
             f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have no word that a title or "
-            "training query has, so that no model can match them; if the language has no spaces "
-            "between words, set cjk_bigrams = true (Chinese, Japanese) or put spaces between them."
+            f"training query has, so that no model can match them; {advice}."
         )
 
 
@@ -165,6 +171,12 @@ def _definitions(config: ClickthroughConfig) -> dict[str, str]:
     }
 
 
+def _n_units(results: ClickthroughResults, table: TableConfig) -> int:
+    """The number of a table's test queries, or of their groups."""
+    facts = results.facts[table.task]
+    return int(facts.get(GROUPS, facts["test queries"]))
+
+
 def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
     """Sign and sentence of each of the table's expectations, which are tested query by query, by
     group of queries if there are any; with several fits the larger p of this test and of the one
@@ -193,7 +205,7 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, 
                 config.measures, difference[i], p[i], holm[i], strict=True
             )
         ]
-        if groups is not None:
+        if groups is not None and not np.isnan(effect[i]):  # there is none without differences
             parts.insert(0, f"design effect {effect[i]:.1f}")
         text = f"{low} {relation} {high}: {outcome} ({'; '.join(reversed(parts))})"
         found.append((_SIGNS.get(outcome, "✗"), text))

@@ -3,12 +3,12 @@ a fitted model, with weights for each half of the test queries tuned on the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.files import read_json, write_json
+from ltr_base.slices import slices
 from ltr_features.sources.beir import read_beir
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.given_files import read_query_groups
@@ -24,14 +25,18 @@ from ltr_features.text.collection import Collection, normalised
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
-from ssi_models.mixing import cross_validated
+from ssi_models.mixing import chosen_by_others
 from ssi_models.projections.baselines import VSM
-from ssi_models.topics.language_model import LanguageModel
+from ssi_models.topics.language_model import CachedTitles, LanguageModel
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
+#: Number of pairs of a query and a title that are scored at a time.
+_PAIRS = 2**22
+
 #: Facts of which reports warn.
+GROUPS = "groups of test queries"
 TAUGHT = "of them with the text of a training query"
 WORDLESS = "of them without a word of titles or training queries"
 
@@ -44,6 +49,8 @@ class Task:
         Q, T, D: float32 CSR counts of training queries, test queries and titles, one column per
             term; titles in the order of their documents' ids.
         train: pairs of training queries and titles of relevant documents.
+        train_group: int64 [number of training queries], as ``group``: what models hold out in
+            turn must not separate them.
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
         group: int64 [m], equal for test queries of one group or of the same text.
@@ -56,6 +63,7 @@ class Task:
     T: sp.csr_matrix
     D: sp.csr_matrix
     train: Preferences
+    train_group: NDArray[np.int64]
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
@@ -115,7 +123,7 @@ class Task:
         pairs = arrays.pop("train_query"), arrays.pop("train_document")
         texts = read_json(folder / "texts.json")
         return cls(
-            Q, T, D, Preferences.from_pairs(*pairs, **shape), **arrays,
+            Q, T, D, train=Preferences.from_pairs(*pairs, **shape), **arrays,
             query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["vocabulary"]),
             terms=texts["terms"],
         )  # fmt: skip
@@ -164,12 +172,16 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     unit = np.arange(test.n_queries) if kept is None else kept
     if config.train is None:
         shuffled = rng.permutation(unit.max() + 1)
-        cut = round(config.train_share * len(shuffled))
+        # Units may have many queries, and at least two of them are tested.
+        dealt = np.cumsum(np.bincount(unit)[shuffled])[: max(1, len(shuffled) - 2)]
+        cut = 1 + int(np.abs(dealt - round(config.train_share * len(unit))).argmin())
         chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
-        train = test
+        train, train_unit = test, unit
     else:
         train = read_beir(data / config.folder, splits=[config.train])
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
+        together = train.kept_together(by_group=True)
+        train_unit = chosen if together is None else together
     units, unit_of_query = np.unique(unit[asked], return_inverse=True)
     if min(len(chosen), len(units)) < 2:
         what = "test queries" if kept is None else "groups of test queries"
@@ -192,6 +204,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
         train=Preferences.from_pairs(
             query, document, n_queries=len(chosen), n_documents=len(titles)
         ),
+        train_group=train_unit[chosen],
         **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
         half=(rng.permutation(len(units)) % 2)[unit_of_query],
         group=unit_of_query.astype(np.int64),
@@ -259,17 +272,13 @@ class NDCG:
         self._ideal = self._sums(-np.sort(-self._gain, axis=1)[:, : self._depth])
 
     def all(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n_queries, cutoffs] for scores, float64 [n_queries, n_documents] or flat."""
-        key = scores.reshape(self._gain.shape) - 1e-10 * np.arange(self._gain.shape[1])
+        """float64 [n_queries, cutoffs] for scores, float64 [n_queries, n_documents]."""
+        key = scores - 1e-10 * np.arange(self._gain.shape[1])
         best = np.argpartition(-key, self._depth - 1, axis=1)[:, : self._depth]
         order = np.argsort(-np.take_along_axis(key, best, axis=1), axis=1, kind="stable")
         ranked = np.take_along_axis(best, order, axis=1)
         gained = self._sums(np.take_along_axis(self._gain, ranked, axis=1))
         return np.divide(gained, self._ideal, out=np.zeros_like(gained), where=self._ideal > 0)
-
-    def last(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n_queries]: NDCG at the last cutoff."""
-        return self.all(scores)[:, -1]
 
     def _sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
         sums = np.cumsum(gains * self._discount, axis=1)
@@ -279,7 +288,7 @@ class NDCG:
 def ranked(
     model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
 ) -> tuple[pd.DataFrame, list[list[float]]]:
-    """Rank all titles for the test queries.
+    """Rank all titles for the test queries, some queries at a time.
 
     Args:
         mixed: whether to mix the model with word matching. config: has the weights to try.
@@ -289,31 +298,58 @@ def ranked(
         lambda2), or the weight of the tf-idf cosine, or none.
     """
     m, n = task.T.shape[0], task.D.shape[0]
-    ndcg = NDCG(m, n, task.query, task.document, task.grade, config.cutoffs)
-    query = np.repeat(np.arange(m), n)
+    language = isinstance(model, LanguageModel)
+    weights, scores = (_of_language_model if language else _of_rows)(model, task, mixed, config)
+    values = np.empty((len(weights), m, len(config.cutoffs)))
+    for rows in slices(m, _PAIRS // n):
+        asked = (task.query >= rows.start) & (task.query < rows.stop)
+        judged = task.query[asked] - rows.start, task.document[asked], task.grade[asked]
+        ndcg = NDCG(min(rows.stop, m) - rows.start, n, *judged, config.cutoffs)
+        for found, of_weight in zip(values, scores(rows), strict=True):
+            found[rows] = ndcg.all(of_weight)
+    best = chosen_by_others(values[:, :, -1], task.half)
+    row = np.array([best[half] for half in task.half.tolist()])
+    table = pd.DataFrame(values[row, np.arange(m)], columns=list(config.measures))
+    table.insert(0, "query", task.query_ids)
+    return table, [weights[i] for i in best.values() if weights[i]]
+
+
+#: Weights to try, and the scores by each of them of the queries of a slice with all titles, float64
+#: [m, n].
+_Mixtures: TypeAlias = tuple[list[list[float]], Callable[[slice], Iterator[NDArray[np.float64]]]]
+
+
+def _of_language_model(
+    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
+) -> _Mixtures:
+    titles = model.cache(task.D)
+    assert isinstance(titles, CachedTitles)
+    n = task.D.shape[0]
+    weights = [list(pair) for pair in product(config.lambda1, config.lambda2 if mixed else (0.0,))]
+
+    def scores(rows: slice) -> Iterator[NDArray[np.float64]]:
+        query = np.arange(task.T.shape[0])[rows]
+        every = np.repeat(query, n), np.tile(np.arange(n), len(query))
+        parts = titles.probabilities(task.T, *every)
+        for pair in weights:
+            yield parts.log_likelihood(*pair).reshape(len(query), n)
+
+    return weights, scores
+
+
+def _of_rows(
+    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
+) -> _Mixtures:
     Q, T, D = task.matrices(model.inputs)
-    chosen: list[list[float]] = []
-    if isinstance(model, LanguageModel):
-        parts = model.probabilities(T, D, query, np.tile(np.arange(n), m))
-        lambda2 = config.lambda2 if mixed else (0.0,)
-        weights = list(product(config.lambda1, lambda2))
-        found = cross_validated(
-            weights, lambda pair: parts.log_likelihood(*pair), ndcg.last, query, task.half
-        )
-        scores, chosen = found.scores, [list(pair) for pair in found.choices.values()]
-    else:
-        scores = model.cache(D).scores(T).astype(np.float64).ravel()
-        if mixed:
-            plain = VSM().fit(Q, D, task.train).cache(D).scores(T).astype(np.float64).ravel()
-            learned = scores
-            mixture = cross_validated(
-                config.weights,
-                lambda alpha: alpha * plain + (1 - alpha) * learned,
-                ndcg.last,
-                query,
-                task.half,
-            )
-            scores, chosen = mixture.scores, [[alpha] for alpha in mixture.choices.values()]
-    values = pd.DataFrame(ndcg.all(scores), columns=[f"NDCG@{k}" for k in config.cutoffs])
-    values.insert(0, "query", task.query_ids)
-    return values, chosen
+    own, words = model.cache(D), VSM().fit(Q, D, task.train).cache(D)
+
+    def scores(rows: slice) -> Iterator[NDArray[np.float64]]:
+        learned = own.scores(T[rows]).astype(np.float64)
+        if not mixed:
+            yield learned
+            return
+        plain = words.scores(T[rows]).astype(np.float64)
+        for alpha in config.weights:
+            yield alpha * plain + (1 - alpha) * learned
+
+    return [[alpha] for alpha in config.weights] if mixed else [[]], scores

@@ -39,6 +39,7 @@ from ltr_features.studies.study import Contents
 _CODE = (
     "ssi_models",
     "ltr_features.text.analyzer",
+    "ltr_features.text.letter_ngrams",
     "ltr_features.text.term_counts",
     "ltr_features.kernels.text",
     *(f"{__name__}_{part}" for part in ("tasks", "rows")),

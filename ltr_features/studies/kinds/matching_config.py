@@ -6,16 +6,17 @@ whose rows are models on a task, compared with the numbers of a paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Mapping
+from itertools import pairwise, product
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ltr_base.names import nearest
+from ltr_base.names import nearest, repeated
 from ltr_features.studies.config import Section, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.collection import FIELDS
+from ltr_features.text.letter_ngrams import Kind
 from ssi_models.base import MatchingModel
 from ssi_models.registry import find_model, get_model
 from ssi_models.training.trainable import TrainableModel
@@ -38,6 +39,8 @@ class TaskConfig(Section):
         use_share: share of the training links that is used.
         n_words: number of most frequent words in the dictionary; None for all words.
         cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
+        terms: what is counted, "words" or "letter-trigrams", which names, compounds and inflected
+            words share; "words" in other options are trigrams then.
         min_documents: words that occur in fewer documents are left out.
         heaviest: number of words with the largest tf-idf weights that a text keeps; None for all.
         query_words: number of random words of the source article in a query; None for all.
@@ -55,6 +58,7 @@ class TaskConfig(Section):
     use_share: float = Field(1.0, gt=0, le=1)
     n_words: int | None = Field(None, ge=1)
     cjk_bigrams: bool = False
+    terms: Kind = "words"
     min_documents: int = Field(1, ge=1)
     heaviest: int | None = Field(None, ge=1)
     query_words: int | None = Field(None, ge=1)
@@ -66,15 +70,34 @@ class TaskConfig(Section):
     n_triples: int = Field(100_000, ge=2)
     seed: int = 0
 
-    @model_validator(mode="after")
-    def _fits(self) -> TaskConfig:
-        if self.source == "pairs" and self.query_words is not None:
-            raise ValueError("query_words: only queries of the source 'links' are drawn")
+    def problems(self) -> Iterator[str]:
+        for name in sorted(self.model_fields_set & _ONLY_OF[self.source]):
+            yield f"{name}: has no meaning for the source {self.source!r}; leave it out"
         if self.query_words is None and self.queries_per_article > 1:
-            raise ValueError("queries_per_article: needs query_words")
-        if not self.fields or not {*self.fields} <= {*FIELDS}:
-            raise ValueError(f"fields: name one or more of {', '.join(FIELDS)}")
-        return self
+            yield "queries_per_article: needs query_words"
+        if self.query_words is not None and self.terms != "words":
+            yield "query_words: draws words; leave terms out"
+        if not self.fields:
+            yield f"fields: name one or more of {', '.join(FIELDS)}"
+        for name in (name for name in self.fields if name not in FIELDS):
+            yield f"fields: there is no field {name!r}; {nearest(name, FIELDS)}"
+
+    def asks_as(self, other: TaskConfig) -> bool:
+        """Whether the test queries and their answers are those of another task, so that results
+        can be compared query by query."""
+        return all(getattr(self, name) == getattr(other, name) for name in _ASKED)
+
+
+#: Options of a task that only the other source has.
+_ONLY_OF: Mapping[str, set[str]] = {
+    "pairs": {"fields", "split", "train_share", "query_words", "queries_per_article"},
+    "links": {"query_language", "document_language", "n_documents"},
+}
+#: Options that decide which queries and answers a task tests.
+_ASKED = (
+    "source", "folder", "fields", "split", "train_share", "query_words", "query_language",
+    "document_language", "n_test_queries", "seed",
+)  # fmt: skip
 
 
 class PaperNumbers(Section):
@@ -121,6 +144,17 @@ class TableConfig(TableSection):
     @property
     def mentioned(self) -> set[str]:
         return {label for chain in self.order for label in chain}
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        untested = {row.label for row in self.rows if row.model is None}
+        for label in sorted(untested & self.mentioned):
+            yield f"order: row {label!r} has no model, so there is nothing to test"
+        for chain in self.order:
+            if len(chain) < 2:
+                yield f"order: {list(chain)} claims nothing; name two rows or more"
+            for label in {low for low, high in pairwise(chain) if low == high}:
+                yield f"order: {label!r} is compared with itself"
 
 
 class ScatterConfig(Section):
@@ -181,7 +215,27 @@ class MatchingConfig(TablesSection):
         split = self.tasks[task].split if task in self.tasks else "documents"
         if row.choose_on == "documents" and split != "documents":
             yield "choose_on = 'documents' needs a task with split = 'documents'"
-        yield from super().row_problems(row, task)
+        mistakes = list(super().row_problems(row, task))
+        yield from mistakes
+        if row.model is not None and not mistakes and task in self.tasks:
+            yield from self._misfits(get_model(row.model)(**self.trials(row)[0]), task)
+
+    def _misfits(self, model: MatchingModel, task: str) -> Iterator[str]:
+        """Why a model cannot be fitted on a task."""
+        if model.inputs != "tf-idf":
+            yield (
+                f"{model.name!r} learns from counts of words, and tasks have tf-idf rows; give it "
+                'an experiment of kind = "clickthrough"'
+            )
+        elif self.tasks[task].source == "pairs" and model.same_words:
+            # Of equally many words, column j would silently be taken for one word.
+            separate = "give the model 'cross-language'"
+            if "vocabularies" in model.default_params():
+                separate = 'set vocabularies = "separate"'
+            yield (
+                f"{model.name!r} takes queries and documents to have the same words, those of task "
+                f"{task!r} are of two languages; {separate}"
+            )
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
@@ -195,25 +249,42 @@ class MatchingConfig(TablesSection):
 
     def _figure_problems(self) -> Iterator[str]:
         if self.scatter is not None:
-            named = {t.name: {row.label for row in t.rows if row.model} for t in self.tables}
-            labels = named.get(self.scatter.table)
-            if labels is None:
-                yield f"scatter: there is no table {self.scatter.table!r}"
-            elif not {self.scatter.model, *self.scatter.against} <= labels:
-                yield f"scatter: names rows that table {self.scatter.table!r} does not have"
+            yield from self._scatter_problems(self.scatter)
         if self.curves is not None:
-            task = self.curves.task
-            if task not in self.tasks:
-                yield f"curves: no task {task!r}; {nearest(task, self.tasks)}"
-            try:
-                kind = get_model(self.curves.model)
-                if not issubclass(kind, TrainableModel) or not _has(kind, "rank"):
-                    yield f"curves: {self.curves.model!r} is not trained with a rank"
-                else:
-                    known = {k: v for k, v in self.settings.items() if _has(kind, k)}
-                    kind(**{**known, **self.curves.params})
-            except (TypeError, ValueError) as error:
-                yield f"curves: {error}"
+            yield from self._curve_problems(self.curves)
+
+    def _scatter_problems(self, scatter: ScatterConfig) -> Iterator[str]:
+        table = next((t for t in self.tables if t.name == scatter.table), None)
+        if table is None:
+            yield f"scatter: there is no table {scatter.table!r}"
+            return
+        tasks = {row.label: self.tasks.get(table.task_of(row)) for row in table.rows if row.model}
+        drawn = (scatter.model, *scatter.against)
+        if not {*drawn} <= tasks.keys():
+            yield f"scatter: names rows that table {scatter.table!r} does not have"
+            return
+        first, *others = (task for label in drawn if (task := tasks[label]) is not None)
+        if not all(task.asks_as(first) for task in others):
+            yield "scatter: the rows are of tasks with other test queries"
+
+    def _curve_problems(self, curves: CurvesConfig) -> Iterator[str]:
+        for name in ("shares", "ranks"):
+            if twice := repeated(f"{value:g}" for value in getattr(curves, name)):
+                yield f"curves: {name} has {', '.join(twice)} twice: leave one out"
+        if curves.task not in self.tasks:
+            yield f"curves: no task {curves.task!r}; {nearest(curves.task, self.tasks)}"
+        try:
+            kind = get_model(curves.model)
+            if not issubclass(kind, TrainableModel) or not _has(kind, "rank"):
+                yield f"curves: {curves.model!r} is not trained with a rank"
+                return
+            known = {k: v for k, v in self.settings.items() if _has(kind, k)}
+            model = kind(**{**known, **curves.params})
+        except (TypeError, ValueError) as error:
+            yield f"curves: {error}"
+            return
+        if curves.task in self.tasks:
+            yield from (f"curves: {problem}" for problem in self._misfits(model, curves.task))
 
 
 def _parameters_of(kind: type[MatchingModel]) -> set[str]:

@@ -3,7 +3,7 @@ holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +19,8 @@ from ltr_features.studies.kinds.matching_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows
+from ltr_features.studies.kinds.sections import unmatched_advice
+from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.queries import scatter
@@ -43,7 +44,13 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
-_SIGNS = {"holds": "✓", "holds, not significantly": "(✓)", "not contradicted": "≈"}
+_SIGNS = {
+    "holds": "✓",
+    "holds, not significantly": "(✓)",
+    "in this order": "(✓)",
+    "not contradicted": "≈",
+    "in the other order": "≈",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +103,7 @@ class MatchingResults(Results[RowResult]):
 def document(results: MatchingResults) -> Document:
     """Every table with the checks of its expected order, then the figures."""
     config = results.config
-    sections = [
-        Section(
-            name=table.name,
-            title=table.title,
-            facts=task_line(results, table),
-            tables=[_table(results, table)],
-            checks=[
-                (_SIGNS.get(check.outcome, "✗"), check_text(check))
-                for check in order_checks(results, table)
-            ],
-            remarks=results.remarks(table),
-            notes=table.notes,
-        )
-        for table in config.tables
-    ]
+    sections = [_section(results, table) for table in config.tables]
     drawn = [*_scatters(results), *_curves(results)]
     if drawn:
         notes = config.curves.notes if config.curves else ()
@@ -120,9 +113,49 @@ def document(results: MatchingResults) -> Document:
         results.means(lambda row: row.measures["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
         answer=" ".join(
-            warn(*task) for task in results.facts.items() for warn in (_given_away, _untaught)
-        ).strip(),
+            text
+            for name, facts in results.facts.items()
+            for text in (_given_away(name, facts), _untaught(config, name, facts))
+            if text
+        ),
+        remarks=[text for task in results.facts.items() for text in _left_out(*task)],
     )  # fmt: skip
+
+
+def _section(results: MatchingResults, table: TableConfig) -> Section:
+    checks = order_checks(results, table)
+    n_units = [check.n_groups or check.n_queries for check in checks if not np.isnan(check.p)]
+    return Section(
+        name=table.name,
+        title=table.title,
+        facts=task_line(results, table),
+        tables=[_table(results, table)],
+        checks=[(_SIGNS.get(check.outcome, "✗"), check_text(check)) for check in checks],
+        remarks=[*out_of_reach(n_units), *results.remarks(table)],
+        notes=table.notes,
+    )
+
+
+def _left_out(task: str, facts: Mapping[str, float]) -> Iterator[str]:
+    """What is not tested as the files have it."""
+    found = []
+    if n := facts["copies"]:
+        found.append(
+            f"{n:,} texts are the same as another one and are taken for it, as no model can tell "
+            "them apart"
+        )
+    if n := facts["taught_pairs"]:
+        found.append(
+            f"{n:,} test pairs are training pairs, too, and were left out; "
+            f"{facts['test_pairs']:,} are tested"
+        )
+    if n := facts["wordless_queries"]:
+        found.append(
+            f"{n:,} of {facts['test_queries']:,} test queries have no word of the dictionary, so "
+            "that no model can answer them"
+        )
+    if found:
+        yield f"Task {task!r}: {'; '.join(found)}"
 
 
 def _given_away(task: str, facts: Mapping[str, float]) -> str:
@@ -138,23 +171,22 @@ def _given_away(task: str, facts: Mapping[str, float]) -> str:
     )
 
 
-def _untaught(task: str, facts: Mapping[str, float]) -> str:
+def _untaught(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> str:
     """A warning, if many words of a task's test texts are in no training text of their language.
     Where queries and documents share their words, such a word still matches itself."""
     if facts["shared_words"]:
         return ""
+    described = config.tasks[task]
+    terms = described.terms
     many = [
-        f"{100 * share:.0f} % of the words of test {side} are in no training {one}"
+        f"{100 * share:.0f} % of the {terms} of test {side} are in no training {one}"
         for side, one in (("queries", "query"), ("documents", "document"))
         if (share := facts[f"untaught_{one}_words"]) >= MANY_UNKNOWN
     ]
     if not many:
         return ""
-    return (
-        f"Task {task!r}: {' and '.join(many)}, so that no model can match them; add training "
-        "pairs, or, if the language has no spaces between words, set cjk_bigrams = true (Chinese, "
-        "Japanese) or put spaces between them."
-    )
+    advice = f"add training pairs, {unmatched_advice(described.cjk_bigrams, terms)}"
+    return f"Task {task!r}: {' and '.join(many)}, so that no model can match them; {advice}."
 
 
 def _table(results: MatchingResults, table: TableConfig) -> Table:
@@ -237,7 +269,7 @@ class OrderCheck:
         p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
             with several fits the larger of that and the p-value of the test over fits, see
             :func:`significance.compare`. NaN if the rows have different test queries.
-        n_groups: number of groups of queries; None if every query is a group.
+        n_queries: number of test queries. n_groups: of their groups; None if each is one.
         p_corrected: p after Holm's correction over the table's claims.
     """
 
@@ -245,12 +277,15 @@ class OrderCheck:
     high: str
     difference: float
     p: float
+    n_queries: int = 0
     n_groups: int | None = None
     p_corrected: float = float("nan")
 
     @property
     def outcome(self) -> str:
         significant = self.p_corrected < 0.05
+        if np.isnan(self.p):
+            return "in this order" if self.difference > 0 else "in the other order"
         if self.difference > 0:
             return "holds" if significant else "holds, not significantly"
         return "does not hold" if significant else "not contradicted"
@@ -262,44 +297,48 @@ def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderChec
     for chain in table.order:
         for low, high in pairwise(chain):
             rows = {label: results.rows[table.name, label] for label in (low, high)}
-            checks.append(_checked(low, high, rows))
+            checks.append(_checked(low, high, rows, _same_queries(results.config, table, rows)))
     p = np.array([check.p for check in checks])
     if (tested := ~np.isnan(p)).any():
         p[tested] = corrected(p[tested])
     return [replace(check, p_corrected=float(x)) for check, x in zip(checks, p, strict=True)]
 
 
-def _checked(low: str, high: str, rows: Mapping[str, RowResult]) -> OrderCheck:
+def _same_queries(config: MatchingConfig, table: TableConfig, labels: Iterable[str]) -> bool:
+    """Whether rows of a table are on tasks that test the same queries."""
+    tasks = [config.tasks[table.task_of(row)] for row in table.rows if row.label in labels]
+    return all(task.asks_as(tasks[0]) for task in tasks)
+
+
+def _checked(low: str, high: str, rows: Mapping[str, RowResult], same_queries: bool) -> OrderCheck:
     a, b = rows[low].first.per_query, rows[high].first.per_query
-    if not a.index.equals(b.index):  # the rows are on different tasks
+    if not same_queries or not a.index.equals(b.index):
         difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
         return OrderCheck(low, high, float(difference), float("nan"))
     groups = dict(zip(b.index.astype(str), b["group"], strict=True))
     found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
     n_groups = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
     p = float(np.fmax(found["p"], found["p_refits"]))
-    return OrderCheck(low, high, float(found["difference"]), p, n_groups)
+    return OrderCheck(low, high, float(found["difference"]), p, len(b), n_groups)
 
 
 def check_text(check: OrderCheck) -> str:
     """ "A < B: holds (+0.0123, p = 0.0002, corrected 0.0006)"."""
-    p = (
-        ""
-        if np.isnan(check.p)
-        else f", {p_equals(check.p)}, corrected {p_value(check.p_corrected)}"
-    )
+    p = ", not tested: the rows have other test queries"
+    if not np.isnan(check.p):
+        p = f", {p_equals(check.p)}, corrected {p_value(check.p_corrected)}"
     p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
     return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
 
 
 def task_line(results: MatchingResults, table: TableConfig) -> str:
     """Sentences on the sizes of a table's task, and on repeated fits."""
-    facts = results.facts[table.task]
+    facts, terms = results.facts[table.task], results.config.tasks[table.task].terms
     n = {name: f"{value:,.0f}" for name, value in facts.items()}
     return (
         f"{n['training_pairs']} training and {n['test_pairs']} test pairs; {n['test_queries']} "
         f"test queries over {n['database']} documents; {n['triples']} triples; dictionary of "
-        f"{n['document_words']} words, {n['words_per_document']} per document, "
+        f"{n['document_words']} {terms}, {n['words_per_document']} per document, "
         f"{n['words_per_query']} per query. {n['without_words']} documents have no word, "
         f"{n['reversed_pairs']} test pairs are training pairs the other way round. "
         f"{repeats_note(results.config.repeats)}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 from letor.compression import text_lines
 from letor.errors import InputError
-from letor.files import write_json
+from letor.files import read_json, write_json
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import finder, n_reversed
+from ltr_features.text.letter_ngrams import LetterTrigrams
 from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
@@ -37,6 +40,8 @@ class Task:
             queries.
         excluded: [m], the document from which a query was made (never its answer), or -1.
         groups: [m], the same number for all queries from one source.
+        n_copies: number of further queries and documents with the text of another one, for which
+            they are taken. n_taught: of test pairs that are training pairs, too, and left out.
         candidates: documents that may be negatives in training.
         database: documents that are ranked in testing, ascending.
         asked: the fixed test queries of MAP and P@10.
@@ -55,6 +60,8 @@ class Task:
     database: NDArray[np.int64]
     asked: NDArray[np.int64]
     triples: NDArray[np.int64]
+    n_copies: int = 0
+    n_taught: int = 0
 
     def save(self, folder: Path) -> None:
         """Write the task into a folder."""
@@ -81,7 +88,8 @@ class Task:
         for part in ("train", "test"):
             pairs = arrays.pop(f"{part}_query"), arrays.pop(f"{part}_document")
             arrays[part] = Preferences.from_pairs(*pairs, **shape)
-        return cls(Q, D, **arrays)
+        facts = read_json(folder / "facts.json")
+        return cls(Q, D, **arrays, n_copies=facts["copies"], n_taught=facts["taught_pairs"])
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""
@@ -97,6 +105,9 @@ class Task:
             "training_pairs": len(self.train),
             "test_pairs": len(self.test),
             "reversed_pairs": n_reversed(test, train, self.D.shape[0]),
+            "copies": self.n_copies,
+            "taught_pairs": self.n_taught,
+            "wordless_queries": int((np.diff(self.Q.indptr)[self.asked] == 0).sum()),
             "shared_words": float((self.excluded >= 0).all()),
             "untaught_query_words": _untaught(self.Q, self.train.query, self.test.query),
             "untaught_document_words": _untaught(self.D, self.train.document, self.test.document),
@@ -148,14 +159,19 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
 
 def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
     row_of, fields, _ = read_documents(paths[0])
+    lacking = [name for name in config.fields if name not in fields]
+    if len(lacking) == len(config.fields) or (lacking and "fields" in config.model_fields_set):
+        raise InputError(
+            f"{paths[0]}: documents have no {' and no '.join(lacking)}, only {', '.join(fields)}"
+        )
     read = [fields[name] for name in config.fields if name in fields]
     texts = [" ".join(parts) for parts in zip(*read, strict=True)]
-    counts = _dictionary(texts, config, threads)
+    counts, document = _counted(texts, config, threads)
     weighting = TfIdf().fit(counts)
     D = heaviest(weighting.transform(counts), config.heaviest)
     n = D.shape[0]
     rng = np.random.default_rng([config.seed, 0])
-    ends = np.stack(id_rows(paths[1], [finder(row_of)] * 2), axis=1)
+    ends = document[np.stack(id_rows(paths[1], [finder(row_of)] * 2), axis=1)]
     links = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
     train, test, database, candidates = _split(links, n, config, rng)
     if config.use_share < 1:
@@ -172,7 +188,8 @@ def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
         first, test_first = train * np.array([repeats, 1]), n * repeats
         train = np.concatenate([_later(first, draw) for draw in range(repeats)])
         known, test = _later(known, test_first), _later(test, test_first)
-    return _finish(config, Q, D, train, test, known, excluded, candidates, database, rng)
+    task = _finish(config, Q, D, train, test, known, excluded, candidates, database, rng)
+    return replace(task, n_copies=len(document) - n)
 
 
 def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
@@ -180,22 +197,26 @@ def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
     sizes = [len(part) for part in parts]
     if sizes[::2] != sizes[1::2]:
         raise InputError(f"{paths[0].parent}: the languages have unequal numbers of lines: {sizes}")
-    n_train, n = sizes[0], sum(sizes[::2])
-    test_rows = np.arange(n - sizes[4], n)
+    n_train, n_test = sizes[0], sizes[4]
     rng = np.random.default_rng([config.seed, 0])
-    Q, D = (_unit_rows([*chain(*side)], config, threads) for side in (parts[::2], parts[1::2]))
-    train = rng.permutation(n_train)[: max(1, round(config.use_share * n_train))]
+    sides = [_counted([*chain(*side)], config, threads) for side in (parts[::2], parts[1::2])]
+    Q, D = (heaviest(TfIdf().fit(X).transform(X), config.heaviest) for X, _ in sides)
+    pairs = np.stack([row for _, row in sides], axis=1)
+    taught, asked = pairs[:n_train], np.unique(pairs[len(pairs) - n_test :], axis=0)
+    width = np.array([D.shape[0], 1])
+    new = ~np.isin(asked @ width, taught @ width)
+    test = asked[new]
+    chosen = rng.permutation(n_train)[: max(1, round(config.use_share * n_train))]
     drawn = rng.permutation(n_train)[: config.n_documents]
-    database = np.unique(np.concatenate([drawn, test_rows]))
-    train = np.sort(train)
-    mates, test = np.stack([train, train], axis=1), np.stack([test_rows, test_rows], axis=1)
-    known, excluded = np.zeros((0, 2), np.int64), np.full(n, -1)
-    return _finish(config, Q, D, mates, test, known, excluded, train, database, rng)
-
-
-def _unit_rows(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
-    counts = _dictionary(texts, config, threads)
-    return heaviest(TfIdf().fit(counts).transform(counts), config.heaviest)
+    database = np.unique(np.concatenate([taught[drawn, 1], test[:, 1]]))
+    train, known = (np.unique(some, axis=0) for some in (taught[chosen], taught))
+    task = _finish(
+        config, Q, D, train, test, known, np.full(Q.shape[0], -1), np.unique(train[:, 1]),
+        database, rng,
+    )  # fmt: skip
+    used = np.concatenate([taught, pairs[len(pairs) - n_test :]])
+    n_copies = sum(len(used) - len(np.unique(side)) for side in used.T)
+    return replace(task, n_copies=n_copies, n_taught=int((~new).sum()))
 
 
 def _finish(
@@ -317,14 +338,31 @@ def draw_words(
     return sp.csr_matrix((ones, indices, indptr), shape=(len(rows), counts.shape[1]))
 
 
-def _dictionary(texts: list[str], config: TaskConfig, threads: int | None) -> sp.csr_matrix:
-    """Counts of the words in the task's dictionary, columns in code point order."""
+def _counted(
+    texts: Sequence[str], config: TaskConfig, threads: int | None
+) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+    """Counts of the words in the task's dictionary, columns in code point order, and the row of
+    each text.
+
+    Equal texts (see :func:`normalised`) have one row: no model can tell them apart, so that one
+    would give away the answers of the other, and be counted as wrong where the other is right.
+    """
+    position: dict[str | int, int] = {}
+    # Nothing says that empty texts, such as missing translations, are equal.
+    keys = [normalised(text) or i for i, text in enumerate(texts)]
+    row = np.array([position.setdefault(key, len(position)) for key in keys], dtype=np.int64)
+    first = np.unique(row, return_index=True)[1]
     analyzer = Analyzer(min_length=1, cjk_bigrams=config.cjk_bigrams)
-    words, counts = count_terms(texts, analyzer, threads=threads)
-    frequency = np.bincount(counts.indices, weights=counts.data, minlength=len(words))
-    documents = np.bincount(counts.indices, minlength=len(words))
+    words, counts = count_terms([texts[i] for i in first.tolist()], analyzer, threads=threads)
+    if config.terms != "words":
+        trigrams = LetterTrigrams.of(words)
+        counts = (counts @ trigrams.of_words(words)).tocsr()
+        counts.sort_indices()
+    n_terms = counts.shape[1]
+    frequency = np.bincount(counts.indices, weights=counts.data, minlength=n_terms)
+    documents = np.bincount(counts.indices, minlength=n_terms)
     allowed = np.flatnonzero(documents >= config.min_documents)
     if config.n_words is not None:
         order = np.argsort(-frequency[allowed], kind="stable")[: config.n_words]
         allowed = np.sort(allowed[order])
-    return counts[:, allowed].tocsr()
+    return counts[:, allowed].tocsr(), row

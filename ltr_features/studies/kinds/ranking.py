@@ -47,6 +47,8 @@ class RankingStudy(RankingStages):
     def message_after(self, stage: Planned) -> str:
         """The verdict on the first comparison, shown once, when its systems have just been made.
         The folds of all splits are checked before a model is trained for the first one."""
+        if stage.name == self.index_stage.name:
+            self.check_terms()
         if stage.name == self.columns_stage.name:
             self.check_folds()
         if stage.name != self.first_stages[-1].name or self.done(stage).reused:

@@ -312,6 +312,8 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
     for problem in measure_problems(evaluation.measures, [evaluation.hard_measure]):
         yield f"evaluation: {problem}"
+    if len({*evaluation.learning_curve}) < len(evaluation.learning_curve):
+        yield "evaluation.learning_curve: a share is named twice: leave one out"
     shown = {name for pair in config.headline_pairs for name in pair}
     if evaluation.learning_curve and not any(
         config.fits_of(s) for s in config.all_systems if s.name in shown

@@ -249,7 +249,9 @@ class ExperimentConfig(Section):
     @property
     def candidate_settings(self) -> dict[str, dict[str, Any]]:
         """Settings of the sources of candidates, by name."""
-        return self.candidates or {"bm25": {"depth": self.candidate_depth}}
+        if self.candidates is None:
+            return {"bm25": {"depth": self.candidate_depth}}
+        return self.candidates
 
     @property
     def all_systems(self) -> list[SystemConfig]:

@@ -169,11 +169,10 @@ def _of_model(
     fitted: MatchingModel,
     D: csr_matrix,
 ) -> EmbeddingMap | None:
-    try:
-        title = f"{name}, {experiment.config.splits[0].title}, first fold"
-        return embedding_map(title, of, labels, fitted.embed_documents(D))
-    except TypeError:  # the model has no document vectors
-        return None
+    if fitted.of_its_documents or fitted.only_same_words:
+        return None  # what vectors it has are of other documents, or have no part in its scores
+    title = f"{name}, {experiment.config.splits[0].title}, first fold"
+    return embedding_map(title, of, labels, fitted.embed_documents(D))
 
 
 def _family(experiment: RankingStages, name: str) -> ColumnFamily:

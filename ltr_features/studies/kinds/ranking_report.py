@@ -80,7 +80,10 @@ def make_report(experiment: RankingStages) -> Report:
         found = make(experiment, drawn.get(name)) if name else None
         maps += [found] if found is not None else []
         if name and found is None:
-            warnings.append(f"There is no map of {items}, as {name} has no vectors for them.")
+            warnings.append(
+                f"There is no map of {items}, as {name} has no vectors for them, or gives them no "
+                "weight."
+            )
     return Report(
         title=config.title,
         introduction=config.introduction,

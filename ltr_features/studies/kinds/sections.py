@@ -18,7 +18,7 @@ from ltr_features.studies.config import Section
 from ltr_features.studies.identity import Digests
 from ltr_features.text.collection import FORMER_KEYS
 from ltr_features.text.index import WHOLE
-from ltr_features.text.letter_ngrams import Terms
+from ltr_features.text.letter_ngrams import Kind, Terms
 from ssi_models.registry import present_name
 
 
@@ -55,6 +55,19 @@ class TextConfig(Section):
     max_length: int = 64
     drop_numbers: bool = False
     cjk_bigrams: bool = False
+
+
+def unmatched_advice(cjk_bigrams: bool, terms: Kind) -> str:
+    """What to do about many unknown words; the end of a sentence.
+
+    Args:
+        cjk_bigrams, terms: the task's options.
+    """
+    letters = ""
+    if terms == "words":
+        letters = 'set terms = "letter-trigrams", which words of similar spelling share, or, '
+    pairs = "" if cjk_bigrams else "set cjk_bigrams = true (Chinese, Japanese) or "
+    return f"{letters}if the language has no spaces between words, {pairs}put spaces between them"
 
 
 class FamilyConfig(Section):

@@ -8,17 +8,20 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ltr_base.names import nearest, repeated
+from ltr_base.names import counted, nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
+from ltr_features.studies.page.verdicts import p_value
 from ltr_features.studies.stages import Planned
+from ltr_features.studies.statistics.paired_tests import smallest_p
 from ltr_features.studies.statistics.refits import mean_values, spreads
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
 from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
 
@@ -60,15 +63,12 @@ class TableSection(Section):
         """The name of a row's task: its own if it names one, else the table's."""
         return getattr(row, "task", None) or self.task
 
-    @model_validator(mode="after")
-    def _labels_fit(self) -> Self:
+    def problems(self) -> Iterator[str]:
         labels = [row.label for row in self.rows]
         if twice := repeated(labels):
-            raise ValueError(f"table {self.name!r}: two rows have the label {', '.join(twice)}")
-        unknown = sorted(self.mentioned - set(labels))
-        if unknown:
-            raise ValueError(f"table {self.name!r}: there is no row {', '.join(unknown)}")
-        return self
+            yield f"two rows have the label {', '.join(twice)}"
+        for label in sorted(self.mentioned - set(labels)):
+            yield f"there is no row {label}; {nearest(label, labels)}"
 
 
 class TablesSection(Section):
@@ -102,12 +102,16 @@ class TablesSection(Section):
             slugs = [slug(name) for name in names]
             if len(set(slugs)) < len(slugs):
                 yield f"two tasks or tables share a name: {', '.join(names)}"
+        for name, task in self.tasks.items():
+            yield from (f"tasks.{name}: {problem}" for problem in task.problems())
         for table in self.tables:
+            yield from (f"table {table.name!r}: {problem}" for problem in table.problems())
             for row in table.rows:
                 where = f"table {table.name!r}, row {row.label!r}"
                 task = table.task_of(row)
                 if task not in self.tasks:
-                    yield f"{where}: no task {task!r}; {nearest(task, self.tasks)}"
+                    named_by = where if task != table.task else f"table {table.name!r}"
+                    yield f"{named_by}: no task {task!r}; {nearest(task, self.tasks)}"
                 for problem in self.row_problems(row, task):
                     yield f"{where}: {problem}"
 
@@ -119,13 +123,6 @@ class TablesSection(Section):
                 getattr(model, "check_params", lambda: None)()
         except (TypeError, ValueError) as error:
             yield str(error)
-
-    @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        problems = list(self.problems())
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +233,26 @@ def compare_rows(
             if len(row.fits) > 1
         },
     )
+
+
+def out_of_reach(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:
+    """A remark if there are too few test queries for any claim of a table to be significant.
+
+    Args:
+        n_units: the number of test queries, or of their groups, of each claim that is tested.
+        alpha: level of significance, after Holm's correction over the claims.
+    """
+    p = np.array([smallest_p(n, n, TestSettings().n_permutations) for n in n_units])
+    if not len(p) or (corrected(p) < alpha).any():
+        return []
+    return [
+        (
+            "Tests",
+            f"no claim could have been significant: {min(n_units)} test queries (or groups of "
+            f"them) give a p-value of {p_value(float(p.min()))} at best, before correction over "
+            f"{counted(len(p), 'claim')}; test more queries",
+        )
+    ]
 
 
 class TaskStudy(Study):

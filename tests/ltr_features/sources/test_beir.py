@@ -45,6 +45,7 @@ def test_a_folder_by_hand(tmp_path):
     assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 1), (1, 1, 2), (1, 0, 0)]
     assert c.description["queries without judgement, left out"] == 1
     assert c.description["keys of documents left out"] == "metadata"
+    assert any("keys that are no fields and were left out: metadata;" in r for r in c.remarks)
 
 
 def test_compressed_files_splits_and_links(tmp_path):
@@ -86,11 +87,19 @@ def test_queries_keep_the_document_that_they_were_made_from_and_their_group(tmp_
         read_beir(tmp_path)
 
 
+def test_keys_that_are_empty_everywhere_are_not_told(tmp_path):
+    write(tmp_path, [{**record, "metadata": {}} for record in CORPUS])
+    assert not any("keys" in remark for remark in read_beir(tmp_path).remarks)
+
+
 def test_documents_that_are_relevant_to_each_other_are_told(tmp_path):
     write(tmp_path, test="q1\td2\t1\nq1\td3\t1\nq2\td1\t1\nq2\td3\t0\n")
     queries_with(tmp_path, {"source": "d1"}, {"source": "d2"})
-    [_, said, *_] = read_beir(tmp_path).remarks
-    assert said.startswith("2 of 3 relevant pairs are relevant the other way round, too")
+    told = read_beir(tmp_path).remarks
+    assert any(
+        said.startswith("2 of 3 relevant pairs are relevant the other way round, too")
+        for said in told
+    )
     queries_with(tmp_path, {"source": "d3"}, {"source": "d3"})
     assert not any("round" in said for said in read_beir(tmp_path).remarks)
 

@@ -50,7 +50,7 @@ model = "wtm"
 """
 
 
-def results(raw, debiased, true, **config):
+def results(raw, debiased, true, groups=None, **config):
     """Of one size of log: the values of test queries by fit."""
     settings = {"kind": "clicks", "title": "T", "folder": "f", "sessions": [100], **config}
     fits = [
@@ -59,7 +59,8 @@ def results(raw, debiased, true, **config):
         ).rename_axis("qid")
         for r, d, t in zip(raw, debiased, true, strict=True)
     ]
-    return Results(ClicksConfig.model_validate(settings), fits, [], "a ranker", "another")
+    described = ClicksConfig.model_validate(settings)
+    return Results(described, fits, [], "a ranker", "another", groups)
 
 
 def test_the_share_of_the_gap_is_that_of_means():
@@ -238,6 +239,37 @@ def test_the_reason_why_nothing_was_trained_is_a_sentence(reason, told):
             raise InputError(reason)
 
     assert list(Fails().of_clicks(None).remarks) == [f"Not trained, ranks as before: {told}"]
+
+
+def test_queries_that_belong_together_are_tested_together():
+    """Eight that gain are significant; in two groups, half of the sign patterns are as good."""
+    raw = np.linspace(0.1, 0.5, 8)
+    alone = results([raw], [raw + 0.1], [raw + 0.2]).comparisons.iloc[0]
+    assert alone["p"] == 2 / 2**8
+    together = results([raw], [raw + 0.1], [raw + 0.2], {str(i): i // 4 for i in range(8)})
+    assert together.comparisons.iloc[0]["p"] == 2 / 2**2
+    assert together.comparisons.iloc[0]["n_groups"] == 2
+
+
+def test_queries_that_belong_together_are_in_one_part(texts):
+    """Else models would be tested on queries whose clicks they saw; one without a word is told."""
+    toml, data = texts
+    path = data / "beir" / "queries.jsonl"
+    before = path.read_text("utf-8")
+    lines = [json.loads(line) for line in before.splitlines()]
+    for i, line in enumerate(lines):
+        line["text"] = lines[i // 3 * 3]["text"] if i else "xyzzy"
+        line.pop("group", None)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    try:
+        config = ClicksStudy.read(toml, data)
+        learners = MatchingLearners(config, config.matching, data, Digests())
+    finally:
+        path.write_text(before, "utf-8")
+    for fold in learners.folds:
+        tested = {learners.groups[query] for query in fold.test}
+        assert not tested & {learners.groups[q] for q in (*fold.train, *fold.validation)}
+    assert any("3 judged queries without a word of any document" in r for r in learners.remarks)
 
 
 def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from letor.errors import InputError
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
+from ltr_features.studies.run import run_file
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
@@ -80,6 +81,21 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             "measures = [",
             "learning_curve = [0.5, 100]\nmeasures = [",
             "evaluation.learning_curve.1: Input should be less than 1",
+        ),
+        (
+            "measures = [",
+            "learning_curve = [0.3, 0.3]\nmeasures = [",
+            "evaluation.learning_curve: a share is named twice",
+        ),
+        (
+            "candidate_depth = 100",
+            "candidates = {}",
+            "candidates: name at least one source",
+        ),
+        (
+            "candidate_depth = 100",
+            "candidates = { ssi = { depth = 5 } }",
+            "candidates: model 'ssi' learns from judgements",
         ),
         (
             'columns = ["letor46", "vsm", "lsa"]',
@@ -324,3 +340,44 @@ def test_rules_for_hard_queries_have_the_papers_defaults_and_may_take_all(tmp_pa
     for wrong in (0.0, 1.01):
         with pytest.raises(InputError, match="hard_quantiles must lie above 0 and not above 1"):
             quantile(wrong)
+
+
+RANKING = """
+[collection]
+source = "beir"
+folder = "."
+[[columns]]
+family = "vsm"
+[[models]]
+name = "lsa"
+model = "lsa"
+min_document_frequency = 9
+[[rankers]]
+name = "LambdaMART"
+ranker = "lambdamart"
+[[splits]]
+name = "by-query"
+[[systems]]
+name = "words"
+columns = ["vsm"]
+[[systems]]
+name = "words+LSA"
+columns = ["vsm", "lsa"]
+[evaluation]
+measures = ["MAP"]
+comparisons = [["words+LSA", "words"]]
+"""
+
+
+def test_a_frequency_that_no_word_has_is_told_before_columns_are_computed(tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(f'title = "Small"\n{RANKING}', encoding="utf-8")
+    (tmp_path / "qrels").mkdir()
+    lines = [f'{{"_id": "{i}", "text": "word text{i}"}}\n' for i in range(8)]
+    for name in ("corpus", "queries"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    judged = "".join(f"{i}\t{i}\t1\n" for i in range(8))
+    (tmp_path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    with pytest.raises(InputError, match=r"'lsa': min_document_frequency is 9, .* more than 8 doc"):
+        run_file(path, data=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out" / "letor").exists()

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from toys import context_of, topics
 
+from ltr_features.columns.fitted import model_texts
+from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.page.charts.embedding_map import LONGEST, embedding_map_chart, places
 from ltr_features.studies.statistics.embedding_map import NEAREST, embedding_map
+from ssi_models.training.preferences import Preferences
 
 WORDS = [f"word{i}" for i in range(50)]
 
@@ -83,3 +89,24 @@ def test_long_titles_are_cut_and_stay_within_the_drawing(vectors: np.ndarray) ->
     for label in labels:
         left = float(re.findall(r"[-\d.]+", label.get("transform") or f"({label.get('x')}")[0])
         assert 0 <= left <= 420 - 0.62 * 9.5 * LONGEST
+
+
+@pytest.mark.parametrize(("model", "drawn"), [("lsa", True), ("vsm", False), ("popularity", False)])
+def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn):
+    context = context_of(topics())
+    config = ModelConfig(name="m", model=model)
+    texts, pairs = model_texts(context, config.recipe), context.collection.judgements
+    relevant = pairs.query[pairs.grade > 0], pairs.document[pairs.grade > 0]
+    shape = {"n_queries": texts.Q.shape[0], "n_documents": texts.D.shape[0]}
+    preferences = Preferences.from_pairs(*relevant, **shape)
+    fitted = config.recipe.new_model()
+    fitted.fit(texts.Q, texts.D, preferences, vocabulary=texts.vocabulary)
+    experiment = SimpleNamespace(
+        config=SimpleNamespace(
+            word_map="m", document_map="m", models=[config], nearest_words=[],
+            splits=[SimpleNamespace(title="Unseen queries")],
+        ),
+        context=context, collection=context.collection, title=str,
+    )  # fmt: skip
+    maps = map_of_documents(experiment, fitted), map_of_words(experiment, fitted)
+    assert [found is not None for found in maps] == [drawn, drawn]

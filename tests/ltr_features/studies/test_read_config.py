@@ -41,7 +41,7 @@ def test_a_file_becomes_a_typed_description(tmp_path):
             r"  values: must be a list, values = \[...\] or \[\[values\]\]\n"
             r"  pair: must be a list.*\n  inner: must be one table, \[inner\]",
         ),
-        (b"n = ", "cannot be read as TOML"),
+        (b"n = ", r"x\.toml: it cannot be read as TOML: Invalid value"),
         (b"\xff", "cannot be read as TOML"),
         (None, r"x\.toml: No such file"),
     ],

@@ -17,7 +17,7 @@ from small_studies import CLICKTHROUGH, write_clickthrough
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
-from ltr_features.studies.kinds import clickthrough
+from ltr_features.studies.kinds import clickthrough, clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
 from ltr_features.studies.kinds.clickthrough_report import outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import NDCG, make_task
@@ -96,6 +96,27 @@ def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
         make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
 
 
+def test_queries_are_dealt_by_their_number_in_groups_of_any_size(data):
+    """Half of twelve, of which six are one group and six alone: half of the seven would be nine
+    queries for most seeds."""
+    lines = [f"queries{i}\t{'many' if i < 24 else i}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    for seed in range(10):
+        config = TaskConfig(folder="small", groups="people.tsv", seed=seed)
+        assert 3 <= make_task(config, data / "data").Q.shape[0] <= 8
+
+
+def test_too_few_test_queries_are_told(data):
+    """Four groups give p = 2 / 2^4 at best."""
+    lines = [f"queries{i}\tperson {i // 4}\n" for i in range(18, 30)]
+    (data / "data" / "people.tsv").write_text("".join(lines))
+    told = "no claim could have been significant: 4 test queries (or groups of them)"
+    assert told not in unwrapped(run_it(data) / "tables.txt")
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    (data / "x.toml").write_text(text)
+    assert told in unwrapped(run_it(data) / "tables.txt")
+
+
 def rewrite(path, change):
     """Change every object of a file of JSON lines."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -119,6 +140,29 @@ def test_queries_of_one_text_are_dealt_and_tested_together(data):
         assert len({*zip(texts, task.group.tolist(), strict=True)}) == len({*texts})
     text = unwrapped(run_it(data) / "tables.txt")
     assert "groups of test queries: 6" in text
+
+
+def test_training_queries_of_one_text_are_held_out_together(data, monkeypatch):
+    given = []
+
+    class Recording(clickthrough.get_model("lsa")):
+        def fit(self, *matrices, groups=None, **options):
+            given.append(groups)
+            return super().fit(*matrices, **options)
+
+    def repeated(line):
+        n = int(line["_id"].removeprefix("queries"))
+        return line | {"text": f"t0w1 word{n // 2 if n < 18 else n}"}
+
+    rewrite(data / "data" / "small" / "queries.jsonl", repeated)
+    text = CLICKTHROUGH.split("[[tables.rows]]")[0].replace('evaluations = ["PR"]\n', "")
+    rows = '[[tables.rows]]\nlabel = "LSA"\nmodel = "lsa"\nparams = { rank = 2 }\n'
+    (data / "x.toml").write_text(re.sub("expectations.*\n", "", text) + rows)
+    monkeypatch.setattr(clickthrough, "get_model", lambda name: Recording)
+    run_it(data)
+    [groups] = given
+    same = np.equal.outer(groups, groups)
+    np.testing.assert_array_equal(same, np.equal.outer(np.arange(18) // 2, np.arange(18) // 2))
 
 
 def verdict(data):
@@ -240,6 +284,13 @@ def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
     assert len(fitted) == 3
 
 
+def test_queries_may_be_ranked_some_at_a_time(data, monkeypatch):
+    once = run_it(data)
+    monkeypatch.setattr(clickthrough_tasks, "_PAIRS", 50)
+    again = run_it(data, "again")
+    assert (again / "rows.csv").read_bytes() == (once / "rows.csv").read_bytes()
+
+
 def test_ndcg_equals_that_of_the_measures():
     rng = np.random.default_rng(1)
     query, document = np.divmod(rng.choice(5 * 30, 40, replace=False), 30)
@@ -285,6 +336,18 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),
+        (
+            'model = "unigram"',
+            'model = "unigram"\nparams = { smoothing = "dirichlet" }',
+            "row 'UM': smoothing: the experiment mixes",
+        ),
+        ('train = "train"', 'train = "test"', "tasks.small: train and test are the same"),
+        ('train = "train"', 'train = "train"\nfield = "titel"', "no field 'titel'; did you mean"),
+        (
+            'train = "train"',
+            'train = "train"\ntrain_share = 0.3',
+            "train_share: only without train",
+        ),
     ],
 )
 def test_bad_files_are_refused(tmp_path, old, new, message):

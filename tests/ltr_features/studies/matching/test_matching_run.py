@@ -12,7 +12,7 @@ from folders import unwrapped
 from scipy.stats import sem, ttest_1samp
 from small_studies import MATCHING
 
-from ltr_features.studies.kinds.matching_config import TableConfig
+from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
     RowFit,
@@ -21,6 +21,7 @@ from ltr_features.studies.kinds.matching_report import (
     document,
     order_checks,
 )
+from ltr_features.studies.kinds.task_tables import out_of_reach
 from ltr_features.studies.run import run_file
 
 
@@ -37,6 +38,9 @@ def made(out):
     return {path: path.stat().st_mtime_ns for path in sorted(out.rglob("result.json"))}
 
 
+OTHER_TASKS = {"fewer links": {"use_share": 0.5}, "other articles": {"folder": "papers"}}
+
+
 def results_of(fits, groups):
     """Rows of a table "t" with this average precision in each fit."""
     rows = {
@@ -45,13 +49,16 @@ def results_of(fits, groups):
         )
         for label, of in fits.items()
     }
-    return MatchingResults(None, rows, {}, {})
+    task = TaskConfig(source="links", folder="articles")
+    other = {name: task.model_copy(update=given) for name, given in OTHER_TASKS.items()}
+    config = SimpleNamespace(tasks={"x": task, **other})
+    return MatchingResults(config, rows, {}, {})
 
 
-def order_check(fits, groups, further=()):
+def order_check(fits, groups, further=(), tasks=None):
     """The check of "a < b", and of further claims, of average precision in each fit."""
-    table = TableConfig(name="t", title="", task="x", rows=[{"label": label} for label in fits],
-                        order=[("a", "b"), *further])  # fmt: skip
+    rows = [{"label": label, "task": (tasks or {}).get(label)} for label in fits]
+    table = TableConfig(name="t", title="", task="x", rows=rows, order=[("a", "b"), *further])
     return order_checks(results_of(fits, groups), table)[0]
 
 
@@ -77,8 +84,13 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
 def test_the_verdict_warns_of_answers_that_training_gives_away(finished):
     *_, report = finished
     config = SimpleNamespace(tables=[], scatter=None, title="", introduction="", notes=[])
-    facts = {"many": {"reversed_pairs": 3, "test_pairs": 4, "shared_words": 1},
-             "few": {"reversed_pairs": 1, "test_pairs": 4, "shared_words": 1}}  # fmt: skip
+    facts = {
+        task: {
+            "reversed_pairs": n, "test_pairs": 4, "shared_words": 1, "taught_pairs": 0,
+            "copies": 0, "wordless_queries": 0,
+        }
+        for task, n in (("many", 3), ("few", 1))
+    }  # fmt: skip
     page = document(MatchingResults(config, {}, facts, {}))
     assert "Task 'many': 3 of 4 test pairs are training pairs the other way" in page.verdict
     assert "'few'" not in page.verdict
@@ -139,6 +151,24 @@ def test_queries_made_of_one_document_are_tested_together(finished):
     assert (check.p, check.n_groups) == (2 / 2**4, 4)
     assert check.outcome == "holds, not significantly"
     assert "by 4 groups of queries" in check_text(check)
+
+
+def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
+    """Row numbers of queries are alike in all tasks."""
+    ap = np.linspace(0.1, 0.5, 8)
+    fits = {"a": [ap], "b": [ap + 0.1]}
+    fewer = order_check(fits, np.arange(8), tasks={"b": "fewer links"})
+    assert (fewer.p, fewer.outcome) == (2 / 2**8, "holds")
+    other = order_check(fits, np.arange(8), tasks={"b": "other articles"})
+    assert np.isnan(other.p)
+    assert "a < b: in this order (+0.1000, not tested: " in check_text(other)
+
+
+def test_too_few_test_queries_are_told():
+    """Four give p = 2 / 2^4 at best, eight p = 2 / 2^8."""
+    [(_, told)] = out_of_reach([4, 4])
+    assert "4 test queries (or groups of them) give a p-value of 0.12 at best" in told
+    assert out_of_reach([8, 8]) == out_of_reach([]) == []
 
 
 def test_an_order_must_hold_over_refits_too():

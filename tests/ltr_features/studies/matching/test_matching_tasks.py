@@ -84,6 +84,67 @@ def test_a_link_and_its_reverse_stay_together(tmp_path):
     assert task.facts()["reversed_pairs"] == 0
 
 
+def test_documents_of_the_same_text_are_one(tmp_path):
+    """Else a link between their copies would give the answer away, or an answer be called wrong."""
+    data = papers(tmp_path, both_ways())
+    plain = make_task(PAPERS, data)
+    corpus = data / "papers" / "corpus.jsonl"
+    lines = corpus.read_text().splitlines()
+    copies = [
+        {"_id": f"copy{i}", "title": f" Title{i} ", "text": f"text{i}" if i % 2 else ""}
+        for i in range(10)
+    ]
+    corpus.write_text("\n".join([*lines, *map(json.dumps, copies)]))
+    links = data / "papers" / "links.tsv"
+    links.write_text(links.read_text() + both_ways().replace("p", "copy"))
+    task = make_task(PAPERS, data)
+    assert (task.D != plain.D).nnz == 0
+    assert (pairs(task.train), pairs(task.test)) == (pairs(plain.train), pairs(plain.test))
+    assert (task.facts()["copies"], plain.facts()["copies"]) == (10, 0)
+
+
+def parallel(folder: Path, **parts: list[tuple[str, str]]) -> Path:
+    """Sentences in two languages: ``train`` and ``test``, without ``dev``."""
+    (folder / "sentences").mkdir()
+    for part in ("train", "dev", "test"):
+        for language, texts in zip(
+            ("ja", "en"), zip(*parts.get(part, [("", "")]), strict=True), strict=True
+        ):
+            file = folder / "sentences" / f"{part}.{language}"
+            file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return folder
+
+
+def test_pairs_of_training_are_not_tested_and_equal_mates_are_one(tmp_path):
+    train = [("datei", "file"), ("bild", "image"), ("auf", "open"), ("ton", "sound")]
+    test = [
+        ("Datei", "File"),
+        ("bild", "picture"),
+        ("offen", "open"),
+        ("neu", "new"),
+        ("neu", "new"),
+    ]
+    task = make_task(MATES, parallel(tmp_path, train=train, test=test))
+    assert task.facts()["taught_pairs"] == 1
+    # datei bild auf ton (dev) offen neu; file image open sound (dev) picture new
+    assert pairs(task.train) == {(i, i) for i in range(4)}
+    assert pairs(task.test) == {(1, 5), (5, 2), (6, 6)}
+    assert set(task.database) == {0, 1, 2, 3, 5, 6}
+    known = set(zip(task.known_query.tolist(), task.known_document.tolist(), strict=True))
+    assert known == {(1, 1)}
+    assert task.facts()["copies"] == 3 + 3  # datei, bild, neu; file, open, new
+
+
+def test_letter_trigrams_may_be_counted(tmp_path):
+    train, test = [("datei", "file"), ("dateien", "files")], [("neu", "new")]
+    config = MATES.model_copy(update={"terms": "letter-trigrams"})
+    task = make_task(config, parallel(tmp_path, train=train, test=test))
+    assert np.diff(task.D.indptr).tolist() == [4, 5, 0, 3]  # #fi fil ile le#; les es#; (dev); ...
+    shared = set(task.D[0].indices) & set(task.D[1].indices)
+    assert len(shared) == 3
+    assert task.D.shape[1] == 4 + 2 + 3
+
+
 @pytest.mark.parametrize("corpus", ["corpus.jsonl", "corpus.jsonl.zst"])
 def test_papers_are_read_with_their_titles(tmp_path, corpus):
     data = papers(tmp_path, both_ways(), corpus)
