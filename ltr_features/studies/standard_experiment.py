@@ -94,7 +94,7 @@ def on_folds(folder: Path) -> str:
     file = folder if folder.is_file() else one_file(folder)
     # Text has marks of missing values that are not finite (Istella's, say); the report tells them.
     is_text = file.suffix.lower() != ".parquet"
-    rows = read_rows(file, **({"non_finite": "nan"} if is_text else {}))
+    rows = read_rows(file, non_finite="nan" if is_text else "raise")
     families: dict[str, list[str]] = {}
     for name in rows.column_names:
         made = rows.provenance.get(name, {})
