@@ -1,11 +1,12 @@
 """``models list``, ``models info`` and ``explain``."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from toys import done, refused
+from toys import done, refused, run
 
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.projections.baselines import Popularity
@@ -180,3 +181,18 @@ def test_queries_with_other_words_are_refused(tmp_path):
     model.save(tmp_path / "model")
     told = refused("explain", tmp_path / "model", "apple")
     assert "queries of this cross-language model have words of" in told
+
+
+def test_unknown_words_of_queries_are_told(tmp_path):
+    """A model of pairs learns nothing of them: queries in another language, say."""
+    (tmp_path / "qrels").mkdir()
+    for name, text in (("corpus", "word"), ("queries", "wort")):
+        lines = [json.dumps({"_id": str(i), "text": f"{text}{i}"}) for i in range(4)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    judged = "".join(f"{i}\t{i}\t1\n" for i in range(4))
+    (tmp_path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    done("index", "beir", f"folder={tmp_path}", "--out", tmp_path / "workspace")
+    fit = ("--workspace", tmp_path / "workspace", "--out", tmp_path / "m.safetensors")
+    told = "100 % of the words in queries occur in no document"
+    assert told in run("models", "fit", "popularity", *fit).stderr
+    assert told not in run("models", "fit", "lsi", "--param", "rank=2", *fit).stderr
