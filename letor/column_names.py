@@ -26,6 +26,7 @@ from ltr_base.names import counted, nearest, repeated
 
 _OTHER_FORMATS = frozenset(
     {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
+    | {".xz", ".zip", ".7z", ".lz4"}
 )
 
 
@@ -242,10 +243,11 @@ def check_format(path: str | os.PathLike[str]) -> None:
     text, whose files may have any unknown suffix."""
     path = Path(path)
     suffix = Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
-    if suffix in _OTHER_FORMATS:
+    ending = suffix if suffix == path.suffix else f"{suffix}{path.suffix}"
+    if suffix in _OTHER_FORMATS or (suffix == ".parquet" and suffix != ending):
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
-            f"(.txt, .txt.gz, .txt.zst, ...), not as {suffix}; change the suffix"
+            f"(.txt, .txt.gz, .txt.zst, ...), not as {ending}; change the suffix"
         )
 
 

@@ -131,7 +131,10 @@ def _parse_column(word: bytes, previous: int, max_columns: int) -> int:
         raise LineError(f"'{shown(word)}' is not `id:value`: {EXPECTED}")
     digits = name.lstrip(b"0")
     if not digits:
-        raise LineError(f"'{shown(word)}': column ids start at 1; add 1 to every id of this file")
+        raise LineError(
+            f"'{shown(word)}': column ids start at 1; add 1 to every id of this file (scikit-learn "
+            "writes them so by zero_based=False)"
+        )
     if len(digits) > 18 or int(digits) > max_columns:
         raise LineError(
             f"'{shown(word)}': the id is above max_columns={max_columns} (or n_columns, if that is "

@@ -186,13 +186,18 @@ class Ranker(BaseEstimator, ABC):
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         """float32 [n]: the score of each row of some queries."""
         normalised = _kept_from_changes(self.normaliser_.transform(data))
-        with naming(f"ranker {self.name!r}"):
+        with naming(f"ranker {self.name!r}"), np.errstate(over="ignore"):  # told below
             scores = np.asarray(self._predict(normalised), dtype=np.float32)
         if scores.shape != (len(data),) or np.isnan(scores).any():
             found = "NaN" if scores.shape == (len(data),) else f"an array {list(scores.shape)}"
             raise InputError(
                 f"{type(self).__name__} scored {counted(len(data), 'row')} by {found}; its "
                 "_predict must return a number for each row"
+            )
+        if (n := int(np.isinf(scores).sum())) > 0:  # they would tie
+            raise InputError(
+                f"{type(self).__name__} scored {counted(n, 'row')} beyond float32 (3.4e38): train "
+                "it with a normalisation, such as normalise='zscore', or on smaller values"
             )
         return scores
 

@@ -409,6 +409,7 @@ def test_folders_that_hold_no_such_ranker_are_refused(make, tmp_path):
         (np.ones(3), r"by an array \[3\]"),
         (np.ones((360, 1)), r"by an array \[360, 1\]"),
         (np.full(360, np.nan), "by NaN"),
+        (np.full(360, 1e39), "beyond float32 .*normalise='zscore'"),
     ],
 )
 def test_scores_that_are_no_number_per_row_are_refused(scores, said, monkeypatch):

@@ -553,7 +553,7 @@ def test_more_columns_are_read_where_they_are_asked_for(tmp_path):
         done(*command, "--max-columns", 10_001)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json", "a.txt.xz", "a.parquet.gz"])
 def test_letor_text_is_not_written_under_the_name_of_another_format(workspace, tmp_path, name):
     text = tmp_path / "a.txt"
     text.write_text("1 qid:1 1:1\n")
