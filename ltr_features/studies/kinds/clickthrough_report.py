@@ -18,7 +18,14 @@ from ltr_features.studies.kinds.clickthrough_config import (
 )
 from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, TAUGHT, WORDLESS
 from ltr_features.studies.kinds.sections import unmatched_advice
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
+from ltr_features.studies.kinds.task_tables import (
+    Fit,
+    Results,
+    Row,
+    beside_paper,
+    compare_rows,
+    out_of_reach,
+)
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
@@ -106,12 +113,12 @@ def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float])
 
 def _table(results: ClickthroughResults, table: TableConfig) -> Table:
     config = results.config
-    paper = [f"Paper: @{k}" for k in config.cutoffs]
-    return Table(
+    return beside_paper(
         table.title,
-        ["Model", *config.measures, "Weights", "Fit s", *paper],
+        ["Model", *config.measures, "Weights", "Fit s"],
+        [f"Paper: @{k}" for k in config.cutoffs],
         [_cells(results, table, row) for row in table.rows],
-        "Means over the test queries; on the right, the paper's numbers on its own data.",
+        "Means over the test queries",
     )
 
 

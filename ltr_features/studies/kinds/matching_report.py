@@ -20,7 +20,14 @@ from ltr_features.studies.kinds.matching_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.sections import unmatched_advice
-from ltr_features.studies.kinds.task_tables import Fit, Results, Row, compare_rows, out_of_reach
+from ltr_features.studies.kinds.task_tables import (
+    Fit,
+    Results,
+    Row,
+    beside_paper,
+    compare_rows,
+    out_of_reach,
+)
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.queries import scatter
@@ -190,15 +197,13 @@ def _untaught(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> 
 
 
 def _table(results: MatchingResults, table: TableConfig) -> Table:
-    return Table(
+    return beside_paper(
         table.title,
-        [
-            "Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "Tuning s",
-            "Paper: loss", "Paper: MAP", "Paper: P@10",
-        ],
+        ["Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "Tuning s"],
+        ["Paper: loss", "Paper: MAP", "Paper: P@10"],
         [_cells(results, table, row) for row in table.rows],
-        "Means ± standard errors; on the right, the paper's numbers on its own data.",
-    )  # fmt: skip
+        "Means ± standard errors",
+    )
 
 
 def _cells(results: MatchingResults, table: TableConfig, row: RowConfig) -> list[Cell | str]:

@@ -17,6 +17,7 @@ from pydantic import Field
 from ltr_base.names import counted, nearest, repeated
 from ltr_features.studies.config import Section, slug
 from ltr_features.studies.identity import size_text
+from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import smallest_p
@@ -210,6 +211,26 @@ class Results(Generic[RowT]):
             {"table": table, "label": label, **row.first.seconds}
             for (table, label), row in self.rows.items()
         )
+
+
+def beside_paper(
+    name: str,
+    columns: Sequence[str],
+    paper: Sequence[str],
+    rows: Sequence[Sequence[Cell | str]],
+    caption: str,
+) -> Table:
+    """A table whose last columns, ``paper``, have a paper's numbers ("–" where it has none); they
+    are left out where the experiment names no such number.
+
+    Args:
+        caption: of the other columns, without a full stop.
+    """
+    n = len(columns)
+    if all(cell == "–" for row in rows for cell in row[n:]):
+        return Table(name, list(columns), [list(row[:n]) for row in rows], f"{caption}.")
+    caption = f"{caption}; on the right, the paper's numbers on its own data."
+    return Table(name, [*columns, *paper], [list(row) for row in rows], caption)
 
 
 def compare_rows(
