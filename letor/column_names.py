@@ -242,12 +242,12 @@ def check_format(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
     text, whose files may have any unknown suffix."""
     path = Path(path)
-    suffix = Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
-    ending = suffix if suffix == path.suffix else f"{suffix}{path.suffix}"
-    if suffix in _OTHER_FORMATS or (suffix == ".parquet" and suffix != ending):
+    packed = path.suffix if path.suffix in COMPRESSED else ""
+    suffix = Path(path.stem).suffix if packed else path.suffix
+    if suffix in _OTHER_FORMATS or (packed and suffix == ".parquet"):
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
-            f"(.txt, .txt.gz, .txt.zst, ...), not as {ending}; change the suffix"
+            f"(.txt, .txt.gz, .txt.zst, ...), not as {suffix}{packed}; change the suffix"
         )
 
 

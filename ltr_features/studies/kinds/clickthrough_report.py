@@ -24,7 +24,7 @@ from ltr_features.studies.kinds.task_tables import (
     Row,
     beside_paper,
     compare_rows,
-    out_of_reach,
+    too_few_queries,
 )
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -76,7 +76,9 @@ def document(results: ClickthroughResults) -> Document:
             checks=checks(results, table),
             remarks=[
                 *_work(results, table),
-                *out_of_reach([_n_units(results, table)] * len(table.expectations), config.alpha),
+                *too_few_queries(
+                    [_n_units(results, table)] * len(table.expectations), config.alpha
+                ),
                 *results.remarks(table),
             ],
             notes=table.notes,

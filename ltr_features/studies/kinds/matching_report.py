@@ -26,7 +26,7 @@ from ltr_features.studies.kinds.task_tables import (
     Row,
     beside_paper,
     compare_rows,
-    out_of_reach,
+    too_few_queries,
 )
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -138,7 +138,7 @@ def _section(results: MatchingResults, table: TableConfig) -> Section:
         facts=task_line(results, table),
         tables=[_table(results, table)],
         checks=[(_SIGNS.get(check.outcome, "✗"), check_text(check)) for check in checks],
-        remarks=[*out_of_reach(n_units), *results.remarks(table)],
+        remarks=[*too_few_queries(n_units), *results.remarks(table)],
         notes=table.notes,
     )
 

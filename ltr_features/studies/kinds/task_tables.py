@@ -256,7 +256,7 @@ def compare_rows(
     )
 
 
-def out_of_reach(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:
+def too_few_queries(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:
     """A remark if there are too few test queries for any claim of a table to be significant.
 
     Args:

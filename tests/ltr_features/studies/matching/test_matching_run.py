@@ -21,7 +21,7 @@ from ltr_features.studies.kinds.matching_report import (
     document,
     order_checks,
 )
-from ltr_features.studies.kinds.task_tables import out_of_reach
+from ltr_features.studies.kinds.task_tables import too_few_queries
 from ltr_features.studies.run import run_file
 
 
@@ -166,9 +166,9 @@ def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
 
 def test_too_few_test_queries_are_told():
     """Four give p = 2 / 2^4 at best, eight p = 2 / 2^8."""
-    [(_, told)] = out_of_reach([4, 4])
+    [(_, told)] = too_few_queries([4, 4])
     assert "4 test queries (or groups of them) give a p-value of 0.12 at best" in told
-    assert out_of_reach([8, 8]) == out_of_reach([]) == []
+    assert too_few_queries([8, 8]) == too_few_queries([]) == []
 
 
 def test_an_order_must_hold_over_refits_too():
