@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_base.arrays import read_only
+from ssi_models.kernels.sparse import Csr
 
 _MAX_SQUARE = 1.01  # largest squared length of a unit row, with a tolerance for rounding
-
-Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
@@ -90,9 +89,9 @@ def _typed(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> sp.c
 
 
 def arrays(X: sp.csr_matrix) -> Csr:
-    """(indptr, indices, data) of a checked matrix, read-only: of one type for kernels, whether the
-    matrix is or not."""
-    return read_only(X.indptr), read_only(X.indices), read_only(X.data)
+    """The arrays of a checked matrix, read-only: of one type for kernels, whether the matrix is or
+    not."""
+    return Csr(read_only(X.indptr), read_only(X.indices), read_only(X.data))
 
 
 def kept_from_changes(X: sp.csr_matrix) -> sp.csr_matrix:

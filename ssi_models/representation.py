@@ -133,7 +133,7 @@ def _add_products(
         if queries.sparse is not None and documents.sparse is not None:
             dense = np.zeros(queries.sparse.shape[1])
             q, d = arrays(queries.sparse), arrays(documents.sparse)
-            pair_products(*q, *d, query, document, dense, out, start, stop)
+            pair_products(q, d, query, document, dense, out, start, stop)
         if queries.dense is not None and documents.dense is not None:
             pair_dots(queries.dense, documents.dense, query, document, out, start, stop)
 

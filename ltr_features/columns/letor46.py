@@ -29,7 +29,7 @@ from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.links import document_columns
-from ltr_features.kernels.ranking import term_columns
+from ltr_features.kernels.ranking import FieldTerms, QueryTerms, term_columns
 from ltr_features.parameters import check_range
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Pairs
@@ -193,17 +193,22 @@ class Letor46(ColumnFamily):
         idf = inverse_document_frequency(counts, terms)
         background = counts.collection_frequency[terms] / max(counts.n_tokens, 1)
         log_background = np.log(np.where(background > 0, background, 1.0))
-        arguments = (
-            *(asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32)),
-            *(idf, background, log_background),
-            *(counts.ends, counts.terms, counts.counts),
-            *(counts.lengths, counts.distinct, counts.mean_length),
-            np.array([self.k1, self.b, self.k3, self.delta, self.mu, self.lam], dtype=np.float64),
-        )
+        asked_terms = QueryTerms(
+            asked.indptr.astype(np.int64), terms, asked.data.astype(np.int32), idf, background,
+            log_background,
+        )  # fmt: skip
+        field_terms = FieldTerms(
+            counts.ends, counts.terms, counts.counts, counts.lengths, counts.distinct,
+            counts.mean_length,
+        )  # fmt: skip
+        parameters = np.array([self.k1, self.b, self.k3, self.delta, self.mu, self.lam])
         values = np.empty((len(queries), len(_TERM_COLUMNS)), dtype=np.float32)
 
         def compute(block: slice) -> None:
-            term_columns(queries[block], documents[block], *arguments, values[block])
+            term_columns(
+                queries[block], documents[block], asked_terms, field_terms, parameters,
+                values[block],
+            )  # fmt: skip
 
         for _ in map_blocks(compute, slices(len(queries), _BLOCK), context.threads):
             pass

@@ -26,7 +26,7 @@ from ltr_features.text.letter_ngrams import (
     side_by_side,
 )
 from ltr_features.text.term_counts import renumbered
-from ssi_models.kernels.sparse import pair_products
+from ssi_models.kernels.sparse import Csr, pair_products
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -147,8 +147,8 @@ def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float
     """float64 [len(pairs)]: inner products of the rows of ``Q`` and ``D``, which have the same
     columns."""
     products, spread = np.zeros(len(pairs)), np.zeros(Q.shape[1])
-    q, d = ([*map(read_only, (X.indptr.astype(np.int64), X.indices, X.data))] for X in (Q, D))
-    pair_products(*q, *d, pairs.query, pairs.document, spread, products, 0, len(pairs))
+    q, d = (Csr(*map(read_only, (X.indptr.astype(np.int64), X.indices, X.data))) for X in (Q, D))
+    pair_products(q, d, pairs.query, pairs.document, spread, products, 0, len(pairs))
     return products
 
 

@@ -32,7 +32,15 @@ from ltr_base.slices import slices
 from ltr_features.entities.knowledge import KnowledgeBase, bucket_index
 from ltr_features.entities.linker import Mention, refuse_single_text
 from ltr_features.entities.words import hash_words, word_lines, word_spans
-from ltr_features.kernels.entities import LONGEST_PHRASE, disambiguate, spot
+from ltr_features.kernels.entities import (
+    LONGEST_PHRASE,
+    Cache,
+    InLinks,
+    Senses,
+    Voting,
+    disambiguate,
+    spot,
+)
 from ltr_features.parameters import check_range
 
 #: Texts linked at a time, and the most pairs whose relatedness is cached meanwhile.
@@ -113,9 +121,11 @@ class WikipediaLinker:
         n_senses = int((base.sense_ends[found + 1] - base.sense_ends[found]).sum())
         memory = max(1, min(n_senses**2, _MEMORY))
         disambiguate(
-            bounds, found, probability, base.sense_ends, base.sense_entity, commonness,
-            base.link_ends, base.link_sources, len(base), self.min_commonness, self.epsilon,
-            self.window, np.zeros(memory, dtype=np.uint64), np.zeros(memory), senses, rho,
+            bounds, found,
+            Senses(probability, base.sense_ends, base.sense_entity, commonness),
+            InLinks(base.link_ends, base.link_sources, len(base)),
+            Voting(self.min_commonness, self.epsilon, self.window),
+            Cache(np.zeros(memory, dtype=np.uint64), np.zeros(memory)), senses, rho,
         )  # fmt: skip
         linked = []
         for t, text in enumerate(texts):

@@ -7,8 +7,10 @@ Words and titles are 64-bit hashes; two of 30 million phrases share a hash with 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
 
@@ -21,6 +23,40 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class Senses(NamedTuple):
+    """The entities that phrases link to, in compressed rows, the most common first, with the share
+    of a phrase's links that go there. ``probability``: that a phrase is a link, for each phrase."""
+
+    probability: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    entity: NDArray[np.int32]
+    commonness: NDArray[np.float64]
+
+
+class InLinks(NamedTuple):
+    """In-links of pages in compressed rows, sorted; ``n_pages`` counts all pages."""
+
+    ends: NDArray[np.int64]
+    sources: NDArray[np.int32]
+    n_pages: int
+
+
+class Voting(NamedTuple):
+    """Least commonness of senses; how far below the most votes a more common sense may be; number
+    of mentions on either side that vote."""
+
+    least_commonness: float
+    epsilon: float
+    window: int
+
+
+class Cache(NamedTuple):
+    """Relatedness of pairs of pages, by slot; keys are 0 where there is none."""
+
+    keys: NDArray[np.uint64]
+    values: NDArray[np.float64]
 
 
 @kernel()
@@ -150,8 +186,9 @@ def spot(words, phrases, first, shift, probability, least, starts, lengths, foun
 
 
 @kernel()
-def _common(ends, sources, a, b):
-    """The number of common members of sorted lists a and b, by exponential and binary search."""
+def _common(links, a, b):
+    """The number of common in-links of pages a and b, by exponential and binary search."""
+    ends, sources, _ = links
     if ends[a + 1] - ends[a] > ends[b + 1] - ends[b]:
         a, b = b, a
     low, high = ends[b], ends[b + 1]
@@ -174,14 +211,15 @@ def _common(ends, sources, a, b):
 
 
 @kernel()
-def relatedness(ends, sources, n_pages, a, b):
+def relatedness(links, a, b):
     """Milne and Witten's relatedness of two pages by in-links, 0 to 1; 1 for equal pages."""
     if a == b:
         return 1.0
+    ends, _, n_pages = links
     size_a, size_b = ends[a + 1] - ends[a], ends[b + 1] - ends[b]
     if size_a == 0 or size_b == 0:
         return 0.0
-    both = _common(ends, sources, a, b)
+    both = _common(links, a, b)
     if both == 0:
         return 0.0
     shorter, longer = min(size_a, size_b), max(size_a, size_b)
@@ -192,56 +230,54 @@ def relatedness(ends, sources, n_pages, a, b):
 
 
 @kernel()
-def _cached_relatedness(ends, sources, n_pages, a, b, keys, values):
+def _cached_relatedness(links, a, b, cache):
     if a == b:
         return 1.0
+    keys, values = cache
     low, high = min(a, b), max(a, b)
     key = (np.uint64(low) << np.uint64(32)) | np.uint64(high)
     slot = np.int64(_mix(key) % np.uint64(len(keys)))
     if keys[slot] != key:
         keys[slot] = key
-        values[slot] = relatedness(ends, sources, n_pages, low, high)
+        values[slot] = relatedness(links, low, high)
     return values[slot]
 
 
 @kernel()
-def disambiguate(
-    texts, found, probability, sense_ends, senses, commonness, ends, sources, n_pages,
-    least_commonness, epsilon, window, keys, values, out_sense, out_rho
-):  # fmt: skip
+def disambiguate(texts, found, senses, links, voting, cache, out_sense, out_rho):
     """TAGME's voting, choice and confidence for the mentions of texts.
 
     Args:
         texts: int64 [n + 1], text t has the mentions ``texts[t]:texts[t + 1]``.
         found: int64 [m], the phrase of each mention.
-        sense_ends, senses, commonness: the phrases' entities, most common first.
-        ends, sources: in-links in compressed rows, sorted.
-        window: number of mentions on either side that vote.
-        keys, values: uint64 and float64 [s], a cache of relatedness; keys start as 0.
+        senses: :class:`Senses`. links: :class:`InLinks`. voting: :class:`Voting`.
+        cache: :class:`Cache`, written.
         out_sense, out_rho: int64 and float64 [m], written; sense -1 for no entity.
     """
+    entity, commonness = senses.entity, senses.commonness
+    window = voting.window
     for t in range(len(texts) - 1):
         begin, end = texts[t], texts[t + 1]
         for a in range(begin, end):
-            first = sense_ends[found[a]]
-            last = _last_sense(sense_ends, commonness, found[a], least_commonness)
+            first = senses.ends[found[a]]
+            last = _last_sense(senses, found[a], voting.least_commonness)
             votes = np.zeros(last - first)
             for b in range(max(begin, a - window), min(end, a + window + 1)):
-                stop = _last_sense(sense_ends, commonness, found[b], least_commonness)
-                start = sense_ends[found[b]]
+                stop = _last_sense(senses, found[b], voting.least_commonness)
+                start = senses.ends[found[b]]
                 if b == a or stop == start:
                     continue
                 for p in range(first, last):
                     total = 0.0
                     for q in range(start, stop):
                         total += commonness[q] * _cached_relatedness(
-                            ends, sources, n_pages, senses[p], senses[q], keys, values
+                            links, entity[p], entity[q], cache
                         )
                     votes[p - first] += total / (stop - start)
             out_sense[a] = -1
             if last > first:
                 # The most common sense comes first, so the first with votes close to the best wins.
-                bar = votes.max() * (1.0 - epsilon)
+                bar = votes.max() * (1.0 - voting.epsilon)
                 for p in range(first, last):
                     if votes[p - first] >= bar:
                         out_sense[a] = p
@@ -253,15 +289,14 @@ def disambiguate(
                 if b != a and out_sense[a] >= 0 and out_sense[b] >= 0:
                     others += 1
                     total += _cached_relatedness(
-                        ends, sources, n_pages, senses[out_sense[a]], senses[out_sense[b]],
-                        keys, values,
-                    )  # fmt: skip
-            out_rho[a] = (probability[found[a]] + (total / others if others else 0.0)) / 2.0
+                        links, entity[out_sense[a]], entity[out_sense[b]], cache
+                    )
+            out_rho[a] = (senses.probability[found[a]] + (total / others if others else 0.0)) / 2.0
 
 
 @kernel()
-def _last_sense(sense_ends, commonness, phrase, least):
-    last = sense_ends[phrase]
-    while last < sense_ends[phrase + 1] and commonness[last] >= least:
+def _last_sense(senses, phrase, least):
+    last = senses.ends[phrase]
+    while last < senses.ends[phrase + 1] and senses.commonness[last] >= least:
         last += 1
     return last

@@ -3,10 +3,63 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
+
+
+class QueryTerms(NamedTuple):
+    """Queries in compressed rows, and what the collection's field knows of their terms.
+
+    Attributes:
+        ends: int64 [m + 1]. terms, counts: int32, terms increasing within a query.
+        idf, background, log_background: float64, idf, p(t|C) and its logarithm for each entry;
+            entries with p(t|C) = 0 are left out.
+    """
+
+    ends: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    idf: NDArray[np.float64]
+    background: NDArray[np.float64]
+    log_background: NDArray[np.float64]
+
+
+class FieldTerms(NamedTuple):
+    """One field of the documents, see :class:`ltr_features.text.field_counts.FieldCounts`."""
+
+    ends: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    distinct: NDArray[np.int64]
+    mean_length: float
+
+
+class WeightedQueries(NamedTuple):
+    """Queries in compressed rows: float64 ``weights`` of 0 or more for int32 ``terms``."""
+
+    ends: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
+class Scratch(NamedTuple):
+    """Room for one search.
+
+    Attributes:
+        total, touched: float64 and int32 [number of documents]; total is 0 before and after.
+        heap_scores, heap_documents: float64 and int32 [depth]; depth is the greatest number of
+            documents per query.
+    """
+
+    total: NDArray[np.float64]
+    touched: NDArray[np.int32]
+    heap_scores: NDArray[np.float64]
+    heap_documents: NDArray[np.int32]
 
 
 @kernel()
@@ -22,35 +75,17 @@ def _find_term(terms, low, high, term):
 
 
 @kernel()
-def term_columns(
-    pair_queries,
-    pair_documents,
-    query_ends,
-    query_terms,
-    query_counts,
-    idf,
-    background,
-    log_background,
-    ends,
-    terms,
-    counts,
-    lengths,
-    distinct,
-    mean_length,
-    parameters,
-    out,
-):
+def term_columns(pair_queries, pair_documents, queries, field, parameters, out):
     """TF, IDF, TF*IDF, DL, BM25, LMIR.ABS, LMIR.DIR and LMIR.JM of one field, in one pass.
 
     Args:
         pair_queries, pair_documents: int64 [n].
-        query_ends, query_terms, query_counts: queries in compressed rows, terms increasing.
-        idf, background, log_background: float64; idf, p(t|C) and its logarithm for each entry of
-            the queries; entries with p(t|C) = 0 are left out.
-        ends, terms, counts, lengths, distinct, mean_length: the field (see FieldCounts).
+        queries: :class:`QueryTerms`. field: :class:`FieldTerms`.
         parameters: float64 [6], k1, b, k3, delta, mu, lambda (see Letor46).
         out: float32 [n, 8], written.
     """
+    query_ends, query_terms, query_counts, idf, background, log_background = queries
+    ends, terms, counts, lengths, distinct, mean_length = field
     k1, b, k3, delta, mu, lam = parameters
     log_mu = math.log(mu)
     log_lam = math.log(lam)
@@ -141,21 +176,14 @@ def _sift_down(scores, documents, size, score, document):
 
 @kernel()
 def top_documents(
-    first, last, query_ends, query_terms, weights, ends, documents, counts, saturation, k1,
-    total, touched, heap_scores, heap_documents, sizes, found, found_scores,
-):  # fmt: skip
+    first, last, queries, postings, saturation, k1, scratch, sizes, found, found_scores
+):
     """Find the best documents of queries first..last-1 by BM25.
 
     Args:
-        query_ends, query_terms: queries in compressed rows.
-        weights: float64, weight of each entry of the queries, 0 or more.
-        ends, documents, counts: for each term, its documents (int32, increasing) and how often
-            it occurs in them (int32, 1 or more).
+        queries: :class:`WeightedQueries`. scratch: :class:`Scratch`.
+        postings: see :class:`ltr_features.text.field_counts.Postings`.
         saturation, k1: see :class:`ltr_features.text.bm25.BM25`.
-        total, touched: float64 and int32 [number of documents], scratch; total is 0 on entry and
-            on return.
-        heap_scores, heap_documents: float64 and int32 [depth], scratch; depth is the greatest
-            number of documents per query.
         sizes: int64 [last - first], written: the number of documents of each query.
         found, found_scores: int32 and float64 [(last - first) depth], written: the documents and
             their scores, query by query, best first, ties by increasing document. Documents that
@@ -164,6 +192,9 @@ def top_documents(
     Returns:
         The number of documents found.
     """
+    query_ends, query_terms, weights = queries
+    ends, documents, counts = postings
+    total, touched, heap_scores, heap_documents = scratch
     depth = len(heap_scores)
     n_found = 0
     for query in range(first, last):

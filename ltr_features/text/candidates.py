@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
-from ltr_features.kernels.ranking import top_documents
+from ltr_features.kernels.ranking import Scratch, WeightedQueries, top_documents
 from ltr_features.parameters import check_range
 from ltr_features.text.bm25 import BM25, inverse_document_frequency
 from ltr_features.text.collection import Judgements, Pairs
@@ -69,19 +69,20 @@ class BM25Retriever:
         ends = query_counts.indptr.astype(np.int64)
         terms = query_counts.indices.astype(np.int32)
         weights = self._idf[terms] * self.bm25.query_parts(query_counts.data)
+        queries = WeightedQueries(ends, terms, weights)
 
         def search(block: slice) -> tuple[NDArray, NDArray, NDArray]:
             # Allocated here: numba would have to compile each allocation.
             n, m = self._n_documents, block.stop - block.start
-            total, touched = np.zeros(n), np.empty(n, np.int32)
-            heap = np.empty(depth), np.empty(depth, np.int32)
+            scratch = Scratch(
+                np.zeros(n), np.empty(n, np.int32), np.empty(depth), np.empty(depth, np.int32)
+            )
             sizes, found, found_scores = (
                 np.zeros(m, np.int64), np.empty(m * depth, np.int32), np.empty(m * depth),
             )  # fmt: skip
             n_found = top_documents(
-                block.start, block.stop, ends, terms, weights, *self._postings,
-                self._saturation, float(self.bm25.k1), total, touched, *heap, sizes, found,
-                found_scores,
+                block.start, block.stop, queries, self._postings, self._saturation,
+                float(self.bm25.k1), scratch, sizes, found, found_scores,
             )  # fmt: skip
             return sizes, found[:n_found].copy(), found_scores[:n_found].copy()
 
@@ -89,8 +90,8 @@ class BM25Retriever:
         sizes = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in results)])
         documents = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in results)])
         scores = np.concatenate([np.zeros(0), *(part[2] for part in results)])
-        queries = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
-        return Pairs(queries, documents.astype(np.int64)), scores
+        rows = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return Pairs(rows, documents.astype(np.int64)), scores
 
 
 @dataclass(frozen=True)

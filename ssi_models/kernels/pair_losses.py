@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
 
@@ -10,12 +13,48 @@ MARGIN, LOGISTIC = 0, 1
 UNIFORM, WARP, NDCG, MAP = 0, 1, 2, 3
 
 
+class Judged(NamedTuple):
+    """The judged documents by query: query q has ``offsets[q]:offsets[q + 1]`` of the others."""
+
+    offsets: NDArray[np.int64]
+    document: NDArray[np.int64]
+    grade: NDArray[np.float32]
+
+
+class Positives(NamedTuple):
+    """B relevant pairs, K shared negatives and k of each pair's own.
+
+    Attributes:
+        query: int64 [B]. grade: float32 [B].
+        own: int64 [B, k], -1 where there is no own negative, or it is judged as high as the pair.
+        own_pool: int64 [B], number of documents that the own negatives were drawn from.
+        slot: int32 [n_documents], k where the document is shared negative k, else -1.
+        pool: number of documents that the K negatives were drawn from.
+        judged: of all queries.
+    """
+
+    query: NDArray[np.int64]
+    grade: NDArray[np.float32]
+    own: NDArray[np.int64]
+    own_pool: NDArray[np.int64]
+    slot: NDArray[np.int32]
+    pool: int
+    judged: Judged
+
+
+class PairLoss(NamedTuple):
+    """MARGIN or LOGISTIC; UNIFORM, WARP, NDCG or MAP; float32; weight of own negatives."""
+
+    kind: int
+    rank_weight: int
+    margin: np.float32
+    list_share: float
+
+
 @kernel()
 def pair_losses(
-    positive_score, negative_score, order, query, grade, own, own_pool, slot, judged_offsets,
-    judged_document, judged_grade, list_share, margin, loss, rank_weight, pool, weight, losses,
-    counts, start, stop,
-):  # fmt: skip
+    positive_score, negative_score, order, pairs, loss, weight, losses, counts, start, stop
+):
     """Pairwise losses of positives start..stop against K shared negatives and k of their own, with
     their gradients.
 
@@ -38,33 +77,28 @@ def pair_losses(
         positive_score: float32 [B]. negative_score: float32 [B, K + k], the own ones last.
         order: int64 [B, K + k], for each row the shared negatives by descending score, then the
             own ones, counted from 0; read by NDCG and MAP only, otherwise [B, 0].
-        query: int64 [B]. grade: float32 [B], grade of each d+.
-        own: int64 [B, k], -1 where there is no own negative, or it is judged as high as d+.
-        own_pool: int64 [B].
-        slot: int32 [n_documents], k where the document is shared negative k, else -1.
-        judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
-        pool: number of documents that the K negatives were drawn from.
+        pairs: :class:`Positives`. loss: :class:`PairLoss`.
         weight: float32 [B, K + k], written. losses: float64 [B], written: summed loss, without
             weights or shares. counts: int64 [B, 2], written: violating tuples and tuples.
     """
+    own, pool = pairs.own, pairs.pool
     K = negative_score.shape[1] - own.shape[1]
     for b in range(start, stop):
         shared, listed = weight[b, :K], weight[b, K:]
-        first, last = judged_offsets[query[b]], judged_offsets[query[b] + 1]
-        _mark_tuples(shared, slot, judged_document, judged_grade, first, last, grade[b])
+        _mark_tuples(shared, pairs.slot, pairs.judged, pairs.query[b], pairs.grade[b])
         n_own = np.int64(0)  # a literal 0 would compile _weigh once more
         for j in range(own.shape[1]):
             listed[j] = own[b, j] >= 0
             n_own += own[b, j] >= 0
-        share = list_share if n_own > 0 else 0.0
+        share = loss.list_share if n_own > 0 else 0.0
         total, n_violations, n_tuples = _weigh(
-            shared, negative_score[b, :K], order[b, :K], positive_score[b], margin, loss,
-            rank_weight, K, pool, pool, 1.0 - share,
+            shared, negative_score[b, :K], order[b, :K], positive_score[b], loss, K, pool, pool,
+            1.0 - share,
         )  # fmt: skip
         if n_own > 0:
             own_total, own_violations, _ = _weigh(
-                listed, negative_score[b, K:], order[b, K:], positive_score[b], margin, loss,
-                rank_weight, n_own, own_pool[b], pool, share,
+                listed, negative_score[b, K:], order[b, K:], positive_score[b], loss, n_own,
+                pairs.own_pool[b], pool, share,
             )  # fmt: skip
             total += own_total
             n_violations += own_violations
@@ -75,15 +109,14 @@ def pair_losses(
 
 
 @kernel()
-def _weigh(
-    row, negative_score, order, positive_score, margin, loss, rank_weight, n, ranked, pool, share
-):  # fmt: skip
+def _weigh(row, negative_score, order, positive_score, loss, n, ranked, pool, share):
     """Write the weights of one positive's tuples to row, which on entry is 1 for tuples and 0
     elsewhere; returns (loss, violating tuples, tuples).
 
     ``n`` is the divisor under UNIFORM; ranks are estimated among ``ranked`` documents, NDCG and
     MAP sum over ``pool`` documents; ``share`` is a factor of all weights.
     """
+    margin, rank_weight = loss.margin, loss.rank_weight
     total = 0.0
     n_tuples = n_violations = n_above = np.int64(0)
     for k in range(len(row)):
@@ -93,7 +126,7 @@ def _weigh(
             n_violations += x < margin
             n_above += x <= 0.0
             row[k] = 0.0
-            if loss == LOGISTIC:
+            if loss.kind == LOGISTIC:
                 ratio = np.float64(x / margin)
                 total += margin * (max(0.0, -ratio) + np.log1p(np.exp(-abs(ratio))))
                 row[k] = 1.0 / (1.0 + np.exp(min(ratio, 80.0)))
@@ -120,12 +153,12 @@ def _weigh(
 
 
 @kernel()
-def _mark_tuples(row, slot, judged_document, judged_grade, first, last, grade):
-    """row[k] = 1 if negative k counts against a positive of the given grade, else 0."""
+def _mark_tuples(row, slot, judged, query, grade):
+    """row[k] = 1 if negative k counts against a positive of the query and grade, else 0."""
     row[:] = 1.0
-    for p in range(first, last):
-        k = slot[judged_document[p]]
-        if k >= 0 and judged_grade[p] >= grade:
+    for p in range(judged.offsets[query], judged.offsets[query + 1]):
+        k = slot[judged.document[p]]
+        if k >= 0 and judged.grade[p] >= grade:
             row[k] = 0.0
 
 

@@ -13,8 +13,9 @@ from ltr_base.compiled import kernel
 
 
 @kernel()
-def gather_weights(indptr, indices, data, w, factor, offsets, out, first, last):
-    """out[a, c] = sum_s q_as w[h(s, c)] for query rows a in first..last of a CSR matrix."""
+def gather_weights(Q, w, factor, offsets, out, first, last):
+    """out[a, c] = sum_s q_as w[h(s, c)] for rows a in first..last of the CSR matrix Q."""
+    indptr, indices, data = Q
     H = len(w)
     for a in range(first, last):
         row = out[a]
@@ -30,14 +31,13 @@ def gather_weights(indptr, indices, data, w, factor, offsets, out, first, last):
 
 
 @kernel()
-def step_weights(
-    indptr, indices, data, R, w, accumulator, active, learning_rate, factor, offsets, low, high
-):
+def step_weights(Q, R, w, accumulator, active, learning_rate, factor, offsets, low, high):
     """w[h(s, c)] += lr q_as R[a, c] for the buckets low..high - 1, in the order of (a, s, c).
 
     With accumulators (float32 [H]; empty for a fixed rate), each weight has AdaGrad's rate. With
-    ``active`` (bool [H]; empty for all), only the active weights change.
+    ``active`` (bool [H]; empty for all), only the active weights change. Q is a CSR matrix.
     """
+    indptr, indices, data = Q
     H = len(w)
     for a in range(len(indptr) - 1):
         for p in range(indptr[a], indptr[a + 1]):

@@ -2,10 +2,64 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
+from ssi_models.kernels.pair_losses import Judged
 from ssi_models.kernels.sparse import _sum_rows
+
+
+class QueryPairs(NamedTuple):
+    """The B pairs of a batch's u queries, K shared negatives and k of each pair's own.
+
+    Attributes:
+        order: int64 [B], the pairs by query and grade; query i owns
+            ``order[starts[i]:starts[i + 1]]``.
+        places: int64 [B, 1 + k], positions among the batch's documents, of which the first K are
+            the shared negatives: of the pairs' documents and of their own negatives; -1 for none.
+        query: int64 [u]. grade: float32 [B]. weight: float32 [B], factor of a pair's losses.
+        slot: int32 [n_documents], k where the document is negative k, else -1.
+        judged: of all queries.
+    """
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    places: NDArray[np.int64]
+    query: NDArray[np.int64]
+    grade: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    slot: NDArray[np.int32]
+    judged: Judged
+
+
+class CosineLoss(NamedTuple):
+    """gamma, at most 40, so that exp(2 gamma) does not overflow; weight of own negatives."""
+
+    gamma: float
+    list_share: float
+
+
+class PairGradients(NamedTuple):
+    """What losses of pairs write.
+
+    Attributes:
+        pull: float32 [B, 1 + k], minus the derivatives, divided by gamma, by the cosines of the
+            pairs and of their own negatives, of the mean loss over each kind of a pair's
+            negatives, multiplied by the share of the kind.
+        losses: float64 [u], sums over all tuples. counts: int64 [u, 2], tuples with a difference
+            below 1 / gamma, and tuples.
+    """
+
+    pull: NDArray[np.float32]
+    losses: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    def sums(self) -> tuple[float, int, int]:
+        """The summed losses, and the two sums of the counts."""
+        return float(self.losses.sum()), int(self.counts[:, 0].sum()), int(self.counts[:, 1].sum())
 
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
@@ -67,11 +121,13 @@ def _scale(x, factor):
 
 
 @kernel()
-def unit_rows(indptr, indices, data, rows, M, H, inverse, start, stop):
-    """H[b] = u / |u| of u = sum_j x_j M[j] for row x = rows[b] of a CSR matrix, b in start..stop.
+def unit_rows(X, rows, M, H, inverse, start, stop):
+    """H[b] = u / |u| of u = sum_j x_j M[j] for row x = rows[b] of the CSR matrix X, b in
+    start..stop.
 
     inverse[b] = 1 / |u|; both are 0 if u is 0, or so short that 1 / |u| overflows float32.
     """
+    indptr, indices, data = X
     for b in range(start, stop):
         _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, H[b])
         square = _square(H[b])
@@ -96,14 +152,14 @@ def _row_gradients(larger, smaller, share, row):
 
 
 @kernel()
-def _mark(exponential, slot, judged_document, judged_grade, first, last, grade, larger):
-    """larger[k] = exponential[k] if negative k counts against the grade, else 0; returns the number
-    of negatives that count."""
+def _mark(exponential, slot, judged, query, grade, larger):
+    """larger[k] = exponential[k] if negative k counts against a pair of the query and grade, else
+    0; returns the number of negatives that count."""
     n = len(larger)
     larger[:] = exponential
-    for p in range(first, last):
-        k = slot[judged_document[p]]
-        if k >= 0 and judged_grade[p] >= grade:
+    for p in range(judged.offsets[query], judged.offsets[query + 1]):
+        k = slot[judged.document[p]]
+        if k >= 0 and judged.grade[p] >= grade:
             n -= 1
             larger[k] = 0.0
     return n
@@ -129,10 +185,7 @@ def _own_gradients(cosine, place, gamma, share, pull):
 
 
 @kernel()
-def batch_gradients(
-    paired, negative, places, order, starts, query, grade, weight, slot, judged_offsets,
-    judged_document, judged_grade, list_share, gamma, pull, C, losses, counts, first, last,
-):  # fmt: skip
+def batch_gradients(paired, negative, pairs, loss, out, C, first, last):
     """Logistic losses of all pairs of queries first..last of a batch against K shared negatives and
     k of their own.
 
@@ -144,49 +197,43 @@ def batch_gradients(
 
     Args:
         paired: float32 [B, 1 + k], cosines of the pairs, and of their queries with their own
-            negatives. negative: float32 [u, K], cosines of queries with shared negatives.
-        places: int64 [B, 1 + k]; -1 where a pair has no such negative.
-        order: int64 [B], the pairs by query and grade; query i owns
-            ``order[starts[i]:starts[i + 1]]``.
-        query: int64 [u]. grade: float32 [B]. weight: float32 [B], factor of a pair's losses.
-        slot: int32 [n_documents], k where the document is negative k, else -1.
-        judged_offsets, judged_document, judged_grade: CSR of judged documents by query.
-        gamma: at most 40, so that no E overflows.
-        pull: float32 [B, 1 + k] and C: float32 [u, K], written: minus the derivatives, divided by
-            gamma, by paired and negative, of the mean loss over each kind of a pair's negatives,
-            multiplied by the share of the kind.
-        losses: float64 [u], written: sums over all tuples. counts: int64 [u, 2], written: tuples
-            with a difference below 1 / gamma, and tuples.
+            negatives. negative: float32 [last - first, K], cosines of queries first..last with
+            shared negatives.
+        pairs: :class:`QueryPairs`. loss: :class:`CosineLoss`. out: :class:`PairGradients`, written.
+        C: float32 [last - first, K], written: as ``out.pull``, by the shared negatives' cosines.
     """
+    order, starts, places, weight = pairs.order, pairs.starts, pairs.places, pairs.weight
+    gamma, list_share = loss
+    pull, losses, counts = out
     K = negative.shape[1]
     exponential, larger = np.empty(K, np.float32), np.empty(K, np.float32)
     share = np.float32(1.0 / max(1, K))
     for i in range(first, last):
-        C[i] = 0.0
+        row = C[i - first]
+        row[:] = 0.0
         for k in range(K):
-            exponential[k] = np.exp(gamma * negative[i, k])
+            exponential[k] = np.exp(gamma * negative[i - first, k])
         losses[i] = 0.0
         counts[i] = 0
         present, n_tuples = np.float32(-1.0), 0
         for b in order[starts[i] : starts[i + 1]]:
-            if grade[b] != present:
-                present = grade[b]
+            if pairs.grade[b] != present:
+                present = pairs.grade[b]
                 n_tuples = _mark(
-                    exponential, slot, judged_document, judged_grade, judged_offsets[query[i]],
-                    judged_offsets[query[i] + 1], present, larger,
-                )  # fmt: skip
+                    exponential, pairs.slot, pairs.judged, pairs.query[i], present, larger
+                )
             pull[b] = 0.0
             n_own, own_loss, own_inside = _own_gradients(
                 paired[b], places[b], gamma, list_share * weight[b], pull[b]
             )
             others = np.float32((1.0 - list_share if n_own > 0 else 1.0) * weight[b])
             smaller = np.float32(np.exp(-gamma * paired[b, 0]))
-            total, loss, n_inside = _row_gradients(larger, smaller, others, C[i])
+            total, loss, n_inside = _row_gradients(larger, smaller, others, row)
             pull[b, 0] += np.float32(total) * others * share
             losses[i] += weight[b] * (loss + own_loss)
             counts[i, 0] += n_inside + own_inside
             counts[i, 1] += n_tuples + n_own
-        C[i] *= share
+        row *= share
 
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
@@ -203,21 +250,16 @@ def _through_unit_row(g, h, inverse):
 
 
 @kernel()
-def query_gradients(
-    Hq, inverse, Hd, order, starts, places, query, grade, weight, slot, judged_offsets,
-    judged_document, judged_grade, list_share, gamma, size, pull, G, shares, losses, counts, first,
-    last,
-):  # fmt: skip
+def query_gradients(Hq, inverse, Hd, pairs, loss, size, out, G, shares, first, last):
     """Gradients of the losses of blocks first..last of ``size`` queries each, also by u_q.
 
     Args, in addition to those of ``batch_gradients``:
-        Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``; the first
-            K documents are the negatives.
-        places: positions, among the documents, of the pairs' documents and their own negatives.
-        G: float32 [u, k], written: minus the derivatives of the losses, scaled as in ``pull`` and
-            C, by the queries' u.
+        Hq: float32 [u, k], inverse: float32 [u], Hd: float32 [n, k], see ``unit_rows``.
+        G: float32 [u, k], written: minus the derivatives of the losses, scaled as ``out.pull``, by
+            the queries' u.
         shares: float32 [blocks, K, k], written: the same by the negatives' h, from each block.
     """
+    order, starts, places = pairs.order, pairs.starts, pairs.places
     Hn = Hd[: shares.shape[1]]
     paired = np.zeros(places.shape, np.float32)
     for block in range(first, last):
@@ -229,18 +271,14 @@ def query_gradients(
                         paired[e, j] = _dot(Hq[i], Hd[places[e, j]])
         cosines = np.dot(Hq[a:b], Hn.T)
         C = np.empty_like(cosines)
-        batch_gradients(
-            paired, cosines, places, order, starts[a : b + 1], query[a:b], grade, weight, slot,
-            judged_offsets, judged_document, judged_grade, list_share, gamma, pull, C, losses[a:b],
-            counts[a:b], 0, b - a,
-        )  # fmt: skip
+        batch_gradients(paired, cosines, pairs, loss, out, C, a, b)
         np.dot(C.T, Hq[a:b], shares[block])
         np.dot(C, Hn, G[a:b])
         for i in range(a, b):
             for e in order[starts[i] : starts[i + 1]]:
                 for j in range(places.shape[1]):
                     if places[e, j] >= 0:
-                        _add(Hd[places[e, j]], pull[e, j], G[i])
+                        _add(Hd[places[e, j]], out.pull[e, j], G[i])
             _through_unit_row(G[i], Hq[i], inverse[i])
 
 

@@ -1,15 +1,40 @@
 """Kernels over CSR rows: embedding, sparse dot products and updates by word.
 
-A CSR matrix is passed as its three arrays (``indptr`` int64, ``indices`` int32, ``data`` float32).
 Kernels release the GIL and work on a share of the output, so that callers split work over plain
 threads; every output element is computed by one thread, in an order independent of their number.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
+
+
+class Csr(NamedTuple):
+    """The arrays of a CSR matrix of words by texts' rows."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[np.float32]
+
+
+class ByTerm(NamedTuple):
+    """The n entries of B rows of a CSR matrix, grouped by the S words that occur.
+
+    Attributes:
+        words: int32 [S]. starts: int64 [S + 1]; word s owns entries ``starts[s]:starts[s + 1]``.
+        owner, value: int32 and float32 [n], the row of each entry (0..B - 1, ascending for each
+            word) and its value.
+    """
+
+    words: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    owner: NDArray[np.int32]
+    value: NDArray[np.float32]
 
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
@@ -23,25 +48,26 @@ def _sum_rows(weight, row, first, last, M, out):
 
 
 @kernel()
-def embed_rows(indptr, indices, data, rows, M, out, start, stop):
-    """out[b] = sum_j x_j M[j] for row x = rows[b] of the CSR matrix, b in start..stop."""
+def embed_rows(X, rows, M, out, start, stop):
+    """out[b] = sum_j x_j M[j] for row x = rows[b] of the CSR matrix X, b in start..stop."""
+    indptr, indices, data = X
     for b in range(start, stop):
         _sum_rows(data, indices, indptr[rows[b]], indptr[rows[b] + 1], M, out[b])
 
 
 @kernel()
-def transpose_rows(indptr, indices, data, rows, place, words, starts, free, owner, value):
-    """Group the n entries of some rows of a CSR matrix by word; returns the number S of words.
+def transpose_rows(X, rows, place, found, free):
+    """Group the n entries of some rows of the CSR matrix X by word; returns the number S of words.
 
     Args:
         rows: int64 [B]. place: int32 [V], all -1 on entry; on return the slot of each word that
             occurs, -1 elsewhere (the caller restores ``place[words] = -1``).
-        words: int32 [n], written: the S words in the order of their first occurrence.
-        starts: int64 [n + 1], zeros on entry; the first S + 1 are written.
+        found: ``ByTerm`` with room for n words, starts all 0; the first S words, in the order of
+            their first occurrence, S + 1 starts and all entries are written.
         free: int64 [n], scratch space.
-        owner, value: int32 and float32 [n], written: slot s owns entries
-            ``starts[s]:starts[s + 1]``, in ascending order of owner (0..B - 1).
     """
+    indptr, indices, data = X
+    words, starts, owner, value = found
     n_words = 0
     for b in range(len(rows)):
         for p in range(indptr[rows[b]], indptr[rows[b] + 1]):
@@ -76,9 +102,8 @@ def row_squares(G):
 
 @kernel(fastmath={"contract", "reassoc", "nsz"})
 def step_words(
-    words, starts, owner, value, G, squares, M, accumulator, learning_rate, adaptive, kept, added,
-    share, n_shares,
-):  # fmt: skip
+    entries, G, squares, M, accumulator, learning_rate, adaptive, kept, added, share, n_shares
+):
     """Gradient ascent of sum_b (M' x_b) . G_b for the words of one thread: those whose number
     modulo ``n_shares`` is ``share``, so that a word of one table belongs to the same thread in
     queries and in documents.
@@ -88,6 +113,7 @@ def step_words(
     squared gradients of single examples, and M_j += lr g_j / sqrt(a_j); otherwise M_j += lr g_j.
     kept = added = 1 is AdaGrad, kept + added = 1 RMSProp. ``squares`` comes from ``row_squares``.
     """
+    words, starts, owner, value = entries
     g = np.empty(M.shape[1], np.float32)
     for s in range(len(words)):
         j = words[s]
@@ -120,12 +146,14 @@ def move_towards(M, average, weight, share, n_shares):
 
 
 @kernel()
-def diagonal_products(indptr, indices, data, place, starts, owner, value, limit, out, first, last):
-    """out[a, b] += q_a . d_b for rows a in first..last of a CSR matrix and owners b < limit.
+def diagonal_products(Q, documents, place, limit, out, first, last):
+    """out[a, b] += q_a . d_b for rows a in first..last of the CSR matrix Q and owners b < limit.
 
-    The documents are grouped by word (``transpose_rows``), so that the cost is the number of
-    matching words, not |q| x |d|.
+    The documents are grouped by word, so that the cost is the number of matching words, not
+    |q| x |d|; ``place`` holds the slots of their words (see ``transpose_rows``).
     """
+    indptr, indices, data = Q
+    _, starts, owner, value = documents
     for a in range(first, last):
         row = out[a]
         for p in range(indptr[a], indptr[a + 1]):
@@ -139,13 +167,13 @@ def diagonal_products(indptr, indices, data, place, starts, owner, value, limit,
 
 
 @kernel()
-def diagonal_gradient(
-    words, starts, owner, value, place, d_starts, d_owner, d_value, C, out, first, last
-):
+def diagonal_gradient(queries, documents, place, C, out, first, last):
     """out[s] = sum_(a, b) C[a, b] q_aj d_bj for the query words j = words[s], s in first..last.
 
-    Both are grouped by word; ``place`` holds the documents' slots. ``out`` is float64.
+    Both are grouped by word; ``place`` holds the slots of the documents' words. ``out`` is float64.
     """
+    words, starts, owner, value = queries
+    _, d_starts, d_owner, d_value = documents
     for s in range(first, last):
         total = 0.0
         t = place[words[s]]
@@ -160,15 +188,14 @@ def diagonal_gradient(
 
 
 @kernel()
-def pair_products(
-    q_indptr, q_indices, q_data, d_indptr, d_indices, d_data, query, document, dense, out,
-    start, stop,
-):  # fmt: skip
-    """out[i] = q_(query[i]) . d_(document[i]) in float64, for i in start..stop.
+def pair_products(Q, D, query, document, dense, out, start, stop):
+    """out[i] = q_(query[i]) . d_(document[i]) in float64, for i in start..stop; Q and D are CSR.
 
     ``dense`` is float64 [V], all zero on entry and on return; pairs sorted by query are fastest,
     because a query is spread into ``dense`` once per run of equal queries.
     """
+    q_indptr, q_indices, q_data = Q
+    d_indptr, d_indices, d_data = D
     current = -1
     for i in range(start, stop):
         if query[i] != current:

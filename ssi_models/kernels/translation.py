@@ -1,6 +1,7 @@
 """Kernels for translation tables and for matching words.
 
-A table of t(q | w) is CSR by query word: row q holds its title words w, ascending, and t(q | w).
+Matrices are CSR (:class:`ssi_models.kernels.sparse.Csr`). Row q of a table of t(q | w) holds the
+title words w of query word q, ascending.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from ltr_base.compiled import kernel
 
 
 @kernel()
-def count_translations(
-    q_indptr, q_owner, q_counts, d_indptr, d_indices, d_counts, document, null,
-    t_indptr, t_indices, t_values, expected, value, start, stop,
-):  # fmt: skip
+def count_translations(by_word, D, document, null, table, expected, value, start, stop):
     """E-step of IBM Model 1 for query words start..stop: expected counts c(q | w).
 
     All pairs that contain a query word are visited together, so that only its row of the table is
     needed, as a dense vector over the title words.
 
     Args:
-        q_indptr, q_owner, q_counts: CSR by query word: pairs that contain it, and n(q, pair).
-        d_indptr, d_indices, d_counts: CSR of titles. document: int64 [n_pairs].
+        by_word: n(q, pair) of query words by pairs. D: n(w, d) of titles by words.
+        document: int64 [n_pairs], rows of D.
         null: number of the NULL word (the table's last column), which each title contains once.
         expected: float64 [nnz of the table], written.
         value: float64 [words], written: sum of n(q, i) log sum_w n(w, d_i) t(q | w).
     """
+    q_indptr, q_owner, q_counts = by_word
+    d_indptr, d_indices, d_counts = D
+    t_indptr, t_indices, t_values = table
     t = np.zeros(null + 1)
     c = np.zeros(null + 1)
     for q in range(start, stop):
@@ -53,14 +54,17 @@ def count_translations(
 
 @kernel()
 def translation_probabilities(
-    q_indptr, q_indices, d_indptr, d_indices, d_counts, lengths, query, document, offsets,
-    t_indptr, t_indices, t_values, n_words, out, start, stop,
-):  # fmt: skip
+    Q, D, lengths, query, document, offsets, table, n_words, out, start, stop
+):
     """out[offsets[i] + j] = sum_w t(q_j | w) n(w, d) / |d| for word j of query[i], d = document[i].
 
+    Q and D are n(q, query) and n(w, d), ``lengths`` float64 the documents' |d|.
     The identity as table gives the title's own word frequencies. Consecutive pairs of one query
     are visited together, with a row of the table as a dense vector over the title words.
     """
+    q_indptr, q_indices, _ = Q
+    d_indptr, d_indices, d_counts = D
+    t_indptr, t_indices, t_values = table
     t = np.zeros(n_words + 1)
     i = start
     while i < stop:

@@ -57,7 +57,7 @@ def unit_projections(
     float32 [B, k], and 1 / |u|, float32 [B]; both are 0 where u is 0."""
     rows = np.arange(X.shape[0]) if rows is None else rows
     H, inverse = np.empty((len(rows), A.shape[1]), np.float32), np.empty(len(rows), np.float32)
-    workers.split(lambda a, b: unit_rows(*arrays(X), rows, A, H, inverse, a, b), len(rows))
+    workers.split(lambda a, b: unit_rows(arrays(X), rows, A, H, inverse, a, b), len(rows))
     return H, inverse
 
 

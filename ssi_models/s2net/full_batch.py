@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ssi_models.kernels.projections import CosineLoss
 from ssi_models.parallel import Executor
 from ssi_models.s2net.lbfgs import LBFGS
 from ssi_models.s2net.mini_batch import CosineScorer, Judgements
@@ -79,7 +80,9 @@ class ProjectionRun(TrainingRun):
     def step(self, batch: Batch) -> tuple[float, int, int]:
         return self.scorer.step(
             batch,
-            Judgements(1 / self.options.margin, self.loss.list_share, self.judged, self.slot),
+            Judgements(
+                CosineLoss(1 / self.options.margin, self.loss.list_share), self.judged, self.slot
+            ),
         )
 
     @property

@@ -9,7 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.projections import document_gradients, query_gradients
+from ssi_models.kernels.pair_losses import Judged
+from ssi_models.kernels.projections import (
+    CosineLoss,
+    PairGradients,
+    QueryPairs,
+    document_gradients,
+    query_gradients,
+)
 from ssi_models.kernels.sparse import move_towards, row_squares
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
@@ -73,6 +80,20 @@ class BatchTexts:
         """int64 [B (1 + k)], the query of each of the flattened places."""
         return np.repeat(self.query_of, self.places.shape[1])
 
+    def pairs(self, batch: Batch, judgements: Judgements) -> QueryPairs:
+        """The batch's pairs, as the kernels expect them."""
+        return QueryPairs(
+            self.order, self.starts, self.places, self.queries, batch.grade, batch.weights,
+            judgements.slot, judgements.judged,
+        )  # fmt: skip
+
+    def empty_gradients(self) -> PairGradients:
+        """Room for the gradients of the batch's pairs."""
+        n = len(self.queries)
+        return PairGradients(
+            np.empty(self.places.shape, np.float32), np.empty(n), np.empty((n, 2), np.int64)
+        )
+
     def by_query(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(order, starts) of the flattened places, grouped by query."""
         return _grouped(self.query_of_place, self._used, len(self.queries))
@@ -107,14 +128,12 @@ class Judgements:
     """What a batch's losses depend on besides its cosines.
 
     Attributes:
-        gamma: gamma of the loss. list_share: weight of a pair's own negatives.
-        judged: CSR of judged documents by query (offsets, documents, grades).
+        loss: gamma, and the weight of a pair's own negatives. judged: of all queries.
         slot: int32, -1 everywhere; marks the batch's negatives during a step.
     """
 
-    gamma: float
-    list_share: float
-    judged: tuple[NDArray[Any], ...]
+    loss: CosineLoss
+    judged: Judged
     slot: NDArray[np.int32]
 
 
@@ -237,31 +256,24 @@ class CosineScorer(DiagonalPart):
         n, K, width = len(Hq), texts.n_negatives, Hq.shape[1]
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
-        G_q, G_d, pull = (
-            np.empty_like(Hq),
-            np.empty_like(Hd),
-            np.empty(texts.places.shape, np.float32),
-        )
-        losses, counts = np.empty(n), np.empty((n, 2), np.int64)
+        G_q, G_d, out = np.empty_like(Hq), np.empty_like(Hd), texts.empty_gradients()
+        pairs = texts.pairs(batch, judgements)
         judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
         self.workers.split(
             lambda first, last: query_gradients(
-                Hq, inverse_q, Hd, texts.order, texts.starts, texts.places, texts.queries,
-                batch.grade, batch.weights, judgements.slot, *judgements.judged,
-                judgements.list_share, judgements.gamma, size, pull, G_q, shares, losses, counts,
-                first, last,
+                Hq, inverse_q, Hd, pairs, judgements.loss, size, out, G_q, shares, first, last
             ),
             len(shares),
             cost,
-        )  # fmt: skip
+        )
         judgements.slot[batch.negatives] = -1
         # Takes less time than waking another thread.
         document_gradients(
-            Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, pull.ravel(), shares,
+            Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, out.pull.ravel(), shares,
             G_d, 0, len(Hd),
         )  # fmt: skip
         self._step_tables(sides, (G_q, G_d), cost)
-        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
+        return out.sums()
 
     def _step_tables(
         self,

@@ -93,17 +93,13 @@ class TorchScorer(CosineScorer):
         Hn = Hd[: texts.n_negatives]
         paired = (Hq[query_of] * Hd[places]).sum(1).reshape(texts.places.shape).cpu().numpy()
         negative = (Hq @ Hn.T).cpu().numpy()
-        pull, C = np.empty_like(paired), np.empty_like(negative)
-        losses, counts = np.empty(len(C)), np.empty((len(C), 2), np.int64)
+        C, out = np.empty_like(negative), texts.empty_gradients()
         judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
-        batch_gradients(
-            paired, negative, texts.places, texts.order, texts.starts, texts.queries, batch.grade,
-            batch.weights, judgements.slot, *judgements.judged, judgements.list_share,
-            judgements.gamma, pull, C, losses, counts, 0, len(C),
-        )  # fmt: skip
+        pairs = texts.pairs(batch, judgements)
+        batch_gradients(paired, negative, pairs, judgements.loss, out, C, 0, len(C))
         judgements.slot[batch.negatives] = -1
         gradients = self._to(C)
-        pulls = pull.ravel()
+        pulls = out.pull.ravel()
         G_q = self._pairs(*texts.by_query(), texts.places.ravel(), pulls, len(Hd)) @ Hd
         G_q += gradients @ Hn
         G_d = self._pairs(*texts.by_document(), texts.query_of_place, pulls, len(Hq)) @ Hq
@@ -118,7 +114,7 @@ class TorchScorer(CosineScorer):
             if weight := table.next_weight():
                 result = self._results[id(table)]
                 result += weight * (self._values[id(table)] - result)
-        return float(losses.sum()), int(counts[:, 0].sum()), int(counts[:, 1].sum())
+        return out.sums()
 
     def _step(
         self, table: ProjectionTable, space: TextMatrix, rows: NDArray[np.int64], G: Any

@@ -93,8 +93,8 @@ class Bitext:
         """Write the expected counts, float64 [nnz of the table], of some query words, and their
         part of the log-likelihood, float64 [V]."""
         count_translations(
-            *arrays(self.by_word), *arrays(self.D), self.document, self.D.shape[1],
-            *arrays(table), expected, value, words.start, words.stop,
+            arrays(self.by_word), arrays(self.D), self.document, self.D.shape[1], arrays(table),
+            expected, value, words.start, words.stop,
         )  # fmt: skip
 
     def _cuts(self, n: int) -> list[int]:

@@ -22,7 +22,8 @@ from ssi_models.kernels.expectation import (
     project_pairs,
     sum_logs,
 )
-from ssi_models.matrices import Csr, arrays, take_rows
+from ssi_models.kernels.sparse import Csr
+from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.topics.state import Iteration, State
 

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.base import LearnsFrom
+from ssi_models.kernels.sparse import Csr
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import (
-    Csr,
     arrays,
     check_counts,
     check_has_words,
@@ -114,7 +114,7 @@ class LanguageModel(WeighsWords):
         entries = np.repeat(Q.indptr[query] - offsets[:-1], lengths) + np.arange(offsets[-1])
         terms = Terms(Q, D, query, document, offsets)
         own = np.arange(D.shape[1] + 1), np.arange(D.shape[1], dtype=np.int32)
-        unigram = self._translated(terms, (*own, np.ones(D.shape[1], np.float32)))
+        unigram = self._translated(terms, Csr(*own, np.ones(D.shape[1], np.float32)))
         model = self._model_probabilities(terms, side)
         background = self.background_[Q.indices[entries]].astype(np.float64)
         return TermProbabilities(
@@ -129,8 +129,8 @@ class LanguageModel(WeighsWords):
 
         def work(start: int, stop: int) -> None:
             translation_probabilities(
-                Q.indptr, Q.indices, *arrays(D), sizes, query, document, offsets, *table,
-                D.shape[1], out, start, stop,
+                arrays(Q), arrays(D), sizes, query, document, offsets, table, D.shape[1], out,
+                start, stop,
             )  # fmt: skip
 
         with Workers(self.threads) as workers:

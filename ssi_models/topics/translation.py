@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models import persistence
+from ssi_models.kernels.sparse import Csr
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, model_class
@@ -133,5 +134,5 @@ class IBMModel1(EMModel):
         return sp.csr_matrix(parts, shape=(self.n_words_, self.n_words_ + 1))
 
     def _model_probabilities(self, terms: Terms, side: Any) -> NDArray[np.float64]:
-        table = (self.table_indptr_, self.table_indices_, self.table_values_)
+        table = Csr(self.table_indptr_, self.table_indices_, self.table_values_)
         return self._translated(terms, table)

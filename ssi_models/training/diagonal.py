@@ -36,16 +36,16 @@ class Identity:
         negative = np.zeros((len(queries.rows), K), np.float32)
         pairs = np.zeros(len(texts.pair_query))
         paired, d = documents.rows[texts.pair_document], documents.space.arrays
-        words, starts, owner, value = documents.by_term
-        matches = len(q[1]) * len(owner) / max(1, len(words))
+        by_term = documents.by_term
+        matches = len(q.indices) * len(by_term.owner) / max(1, len(by_term.words))
         workers.split(
-            lambda a, b: diagonal_products(*q, place, starts, owner, value, K, negative, a, b),
+            lambda a, b: diagonal_products(q, by_term, place, K, negative, a, b),
             len(negative),
             cost=8 * matches,
         )
         workers.split(
             lambda a, b: pair_products(
-                *q, *d, texts.pair_query, paired, np.zeros(len(place)), pairs, a, b
+                q, d, texts.pair_query, paired, np.zeros(len(place)), pairs, a, b
             ),
             len(pairs),
             cost=8 * len(paired) * words_of_a_text(documents.space.X),
@@ -82,15 +82,14 @@ class Diagonal(Identity):
         self, queries: BatchView, documents: BatchView, C: NDArray[np.float32], workers: Workers
     ) -> None:
         q, d = queries.by_term, documents.by_term
-        gradient = np.empty(len(q[0]))
-        place = documents.space.place
-        matches = len(q[2]) * len(d[2]) / max(1, len(d[0]))
+        words, place = q.words, documents.space.place
+        gradient = np.empty(len(words))
+        matches = len(q.owner) * len(d.owner) / max(1, len(d.words))
         workers.split(
-            lambda a, b: diagonal_gradient(*q, place, *d[1:], C, gradient, a, b),
-            len(q[0]),
+            lambda a, b: diagonal_gradient(q, d, place, C, gradient, a, b),
+            len(words),
             cost=8 * matches,
         )
-        words = q[0]
         step = np.full(len(words), self.learning_rate)
         if self.adaptive:
             self.accumulator[words] += gradient**2
@@ -127,10 +126,9 @@ class DiagonalPart:
         q = arrays(self.diagonal.weigh(take_rows(self.Q.X, queries)))
         out = np.zeros((len(queries), len(documents)), np.float32)
         rows: BatchView = self.D.rows(documents)
-        _, starts, owner, value = rows.by_term
-        place, n = self.D.place, len(documents)
+        by_term, place, n = rows.by_term, self.D.place, len(documents)
         self.workers.split(
-            lambda a, b: diagonal_products(*q, place, starts, owner, value, n, out, a, b),
+            lambda a, b: diagonal_products(q, by_term, place, n, out, a, b),
             len(queries),
         )
         rows.close()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import embed_rows, row_squares, step_words, transpose_rows
+from ssi_models.kernels.sparse import (
+    ByTerm,
+    embed_rows,
+    row_squares,
+    step_words,
+    transpose_rows,
+)
 from ssi_models.matrices import arrays, take_rows, thin_rows
 from ssi_models.parallel import Workers
 
@@ -40,12 +44,11 @@ class BatchView:
 
     def __init__(self, space: TextMatrix, rows: NDArray[np.int64]) -> None:
         self.space, self.rows = space, rows
-        self._by_term: tuple[Any, ...] | None = None
+        self._by_term: ByTerm | None = None
 
     @property
-    def by_term(self) -> tuple[Any, ...]:
-        """(words int32 [S], starts int64 [S + 1], owner int32 [n], value float32 [n]), see
-        ``transpose_rows``."""
+    def by_term(self) -> ByTerm:
+        """The entries of the rows, see ``transpose_rows``."""
         self.index_by_term()
         return self._by_term  # type: ignore[return-value]
 
@@ -90,7 +93,7 @@ class EmbeddingTable:
         squares = row_squares(G)
         workers.run(
             lambda share, n_shares: self.step_share(batch, G, squares, share, n_shares),
-            cost=len(batch.by_term[2]) * G.shape[1],
+            cost=len(batch.by_term.owner) * G.shape[1],
         )
 
     def step_share(
@@ -104,19 +107,19 @@ class EmbeddingTable:
         """One thread's part of ``step``, with the batch indexed by term; ``squares`` float64 [B] is
         |G_b|^2 / N."""
         step_words(
-            *batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,
+            batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,
             self.adaptive, self.kept, self.added, share, n_shares,
         )  # fmt: skip
 
 
-def _by_word(space: TextMatrix, rows: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _by_word(space: TextMatrix, rows: NDArray[np.int64]) -> ByTerm:
     """Call ``transpose_rows``; its arrays are allocated here, which numba would have to compile."""
     indptr = space.arrays[0]
     n = int((indptr[rows + 1] - indptr[rows]).sum())
-    words, owner, value = (np.empty(n, dtype) for dtype in (np.int32, np.int32, np.float32))
-    starts, free = np.zeros(n + 1, np.int64), np.empty(n, np.int64)
-    n_words = transpose_rows(*space.arrays, rows, space.place, words, starts, free, owner, value)
-    return words[:n_words], starts[: n_words + 1], owner, value
+    words, owner = np.empty((2, n), np.int32)
+    found = ByTerm(words, np.zeros(n + 1, np.int64), owner, np.empty(n, np.float32))
+    n_words = transpose_rows(space.arrays, rows, space.place, found, np.empty(n, np.int64))
+    return found._replace(words=words[:n_words], starts=found.starts[: n_words + 1])
 
 
 def words_of_a_text(X: sp.csr_matrix) -> float:
@@ -134,7 +137,7 @@ def embed(
     rows = np.arange(X.shape[0]) if rows is None else rows
     out = np.empty((len(rows), M.shape[1]), np.float32)
     cost = len(rows) * words_of_a_text(X) * M.shape[1]
-    workers.split(lambda a, b: embed_rows(*arrays(X), rows, M, out, a, b), len(rows), cost)
+    workers.split(lambda a, b: embed_rows(arrays(X), rows, M, out, a, b), len(rows), cost)
     return out
 
 

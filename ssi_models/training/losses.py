@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models.kernels import pair_losses
+from ssi_models.kernels.pair_losses import Judged, PairLoss, Positives
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
 
@@ -18,7 +19,6 @@ RANK_WEIGHTS = {
     "ndcg": pair_losses.NDCG,
     "map": pair_losses.MAP,
 }
-Judged = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class PairwiseLoss:
         rank_weight, order = RANK_WEIGHTS[self.rank_weight], np.empty((len(A), 0), np.int64)
         if rank_weight >= pair_losses.NDCG:
             order = _by_score(negative, len(batch.negatives), workers)
+        pairs = Positives(batch.query, batch.grade, batch.own, batch.own_pool, slot, pool, judged)
+        loss = PairLoss(LOSSES[self.name], rank_weight, np.float32(self.margin), self.list_share)
         slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
         workers.split(
             lambda start, stop: pair_losses.pair_losses(
-                positive, negative, order, batch.query, batch.grade, batch.own, batch.own_pool,
-                slot, *judged, self.list_share, np.float32(self.margin), LOSSES[self.name],
-                rank_weight, pool, A, losses, counts, start, stop,
+                positive, negative, order, pairs, loss, A, losses, counts, start, stop
             ),
             len(A),
             cost=4 * A.size,
-        )  # fmt: skip
+        )
         slot[batch.negatives] = -1
         if batch.weight is not None:
             A *= batch.weight[:, None]

@@ -44,7 +44,7 @@ class PairWeights:
         out = np.empty((Q.shape[0], len(words)), np.float32)
         q = arrays(Q)
         workers.split(
-            lambda a, b: gather_weights(*q, self.values, self.factor, offsets, out, a, b),
+            lambda a, b: gather_weights(q, self.values, self.factor, offsets, out, a, b),
             Q.shape[0],
         )
         expanded = np.empty_like(out)
@@ -64,7 +64,7 @@ class PairWeights:
         q, H = arrays(Q), len(self.values)
         workers.run(
             lambda share, n: step_weights(
-                *q, R, self.values, self.accumulator, self.active, self.learning_rate,
+                q, R, self.values, self.accumulator, self.active, self.learning_rate,
                 self.factor, offsets, H * share // n, H * (share + 1) // n,
             )
         )  # fmt: skip

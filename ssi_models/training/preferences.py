@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_base.arrays import read_only
 from ltr_base.labels import first_unlabelled
 from ltr_base.names import counted
+from ssi_models.kernels.pair_losses import Judged
 from ssi_models.matrices import check_rows
 
 
@@ -185,10 +186,8 @@ class Preferences:
             weight=None if self.weight is None else self.weight[relevant],
         )
 
-    def judged(
-        self, excluded: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """All judged documents by query: offsets int64 [n_queries + 1], documents, grades.
+    def judged(self, excluded: NDArray[np.int64] | None = None) -> Judged:
+        """All judged documents by query.
 
         Rejected documents have grade 0; ``excluded`` names a document per query (or -1) that gets
         the grade infinity, so that nothing is preferred over it.
@@ -202,7 +201,7 @@ class Preferences:
         grade = np.concatenate([infinite, self.grade, zero])
         order = np.argsort(query, kind="stable")
         offsets = np.searchsorted(query[order], np.arange(self.n_queries + 1)).astype(np.int64)
-        return offsets, document[order], grade[order]
+        return Judged(offsets, document[order], grade[order])
 
 
 def check_preferences(preferences: object) -> None:

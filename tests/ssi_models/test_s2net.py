@@ -9,7 +9,13 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from ssi_models.kernels.projections import batch_gradients
+from ssi_models.kernels.pair_losses import Judged
+from ssi_models.kernels.projections import (
+    CosineLoss,
+    PairGradients,
+    QueryPairs,
+    batch_gradients,
+)
 from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
@@ -236,14 +242,17 @@ def test_gradients_of_a_batch_are_the_losses_derivatives(gamma):
     places = np.ones((n, 4), np.int64)
     places[2, 1] = places[3, 1:] = -1
     paired = np.column_stack([positive, own]).astype(np.float32)
-    pull, C = np.empty((n, 4), np.float32), np.empty((n, K), np.float32)
-    losses, counts, judged = np.empty(n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
+    C = np.empty((n, K), np.float32)
+    out = PairGradients(np.empty((n, 4), np.float32), np.empty(n), np.empty((n, 2), np.int64))
+    nothing = Judged(np.zeros(n + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
     weight = rng.uniform(0.5, 3, n).astype(np.float32)
-    batch_gradients(
-        paired, negative.astype(np.float32), places, np.arange(n), np.arange(n + 1), np.arange(n),
-        np.ones(n, np.float32), weight, np.full(K, -1, np.int32), judged, np.zeros(0, np.int64),
-        np.zeros(0, np.float32), 0.3, gamma, pull, C, losses, counts, 0, n,
+    pairs = QueryPairs(
+        np.arange(n), np.arange(n + 1), places, np.arange(n), np.ones(n, np.float32), weight,
+        np.full(K, -1, np.int32), nothing,
     )  # fmt: skip
+    loss = CosineLoss(gamma, 0.3)
+    batch_gradients(paired, negative.astype(np.float32), pairs, loss, out, C, 0, n)
+    pull, losses, counts = out
     used = places[:, 1:] >= 0
     share = np.where(used.any(axis=1), 0.3, 0.0)[:, None]
     x, y = gamma * (positive[:, None] - negative), gamma * (positive[:, None] - own)

@@ -19,7 +19,7 @@ from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.entities.words import hash_phrases, hash_words, word_lines, word_spans
-from ltr_features.kernels.entities import relatedness
+from ltr_features.kernels.entities import InLinks, relatedness
 from ltr_features.sources.wikipedia import (
     Article,
     Redirect,
@@ -100,9 +100,9 @@ def test_relatedness_is_milne_and_wittens(base):
     expected = 1 - (math.log(max(len(a), len(b))) - math.log(len(a & b))) / (
         math.log(6) - math.log(min(len(a), len(b)))
     )
-    value = relatedness(base.link_ends, base.link_sources, len(base), cat, animal)
-    assert value == pytest.approx(max(0, expected))
-    assert relatedness(base.link_ends, base.link_sources, len(base), cat, cat) == 1
+    links = InLinks(base.link_ends, base.link_sources, len(base))
+    assert relatedness(links, cat, animal) == pytest.approx(max(0, expected))
+    assert relatedness(links, cat, cat) == 1
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,7 +110,7 @@ def test_relatedness_is_milne_and_wittens(base):
 def test_common_in_links_equal_set_intersection(a, b):
     ends = np.array([0, len(a), len(a) + len(b)], dtype=np.int64)
     sources = np.array(sorted(a) + sorted(b), dtype=np.int32)
-    value = relatedness(ends, sources, 100, 0, 1)
+    value = relatedness(InLinks(ends, sources, 100), 0, 1)
     expected = 0.0
     if a & b:
         sizes = sorted([len(a), len(b)])
