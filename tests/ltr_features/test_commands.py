@@ -492,6 +492,37 @@ def test_folds_are_written_without_models_too(workspace, tmp_path):
     assert not (tmp_path / "g").exists()
 
 
+def test_parts_that_are_given_are_kept(workspace, tmp_path):
+    """In every command that makes folds, for the rows of models as for those of the test."""
+    ids = open_workspace(workspace).collection.query_ids
+    part = ["test" if n % 4 == 0 else "Train" for n in range(len(ids))]
+    marked = tmp_path / "judged.csv"  # a row for each judgement; its id is none of a query
+    rows = pd.DataFrame({"id": range(2 * len(ids)), "query_id": ids * 2, "split": part * 2})
+    rows.to_csv(marked, index=False)
+    folds = tmp_path / "folds"
+    fast = ("--param", "ssi.max_epochs=1", "--param", "ssi.rank=4")
+    build = ("columns", "build", "--workspace", workspace, "--model", "ssi", *fast, "--out", folds)
+    assert "in 1 fold" in done(*build, "--split", marked)
+    found = {p: set(read_rows(folds / "Fold1" / f"{p}.txt").query_ids)
+             for p in ("train", "vali", "test")}  # fmt: skip
+    assert found["test"] == {query for query, p in zip(ids, part, strict=True) if p == "test"}
+    assert found["train"] | found["vali"] == set(ids) - found["test"]
+    assert len(found["vali"]) == 6
+    n_models = len(list((folds / "models").iterdir()))
+    train = folds / "Fold1" / "train.txt"
+    done("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "ranker")
+    marked.unlink()
+    done("pipeline", "build", folds, "--ranker", tmp_path / "ranker", "--out", tmp_path / "service")
+    assert len(list((folds / "models").iterdir())) == n_models  # none was trained again
+    rows.assign(split="dev").to_csv(marked, index=False)
+    assert "queries for training, and others for the test" in refused(*build, "--split", marked)
+    rows.assign(split="x").to_csv(marked, index=False)
+    assert "judged.csv, line 2: 'x' is no part; use train, " in refused(*build, "--split", marked)
+    rows[1:40].to_csv(marked, index=False)
+    assert "judged.csv: no part of 1 query, e.g. " in refused(*build, "--split", marked)
+    assert "leave out --folds" in refused(*build, "--split", marked, "--folds", 5)
+
+
 def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
     rng = np.random.default_rng(0)
     file, out = tmp_path / "a.txt", tmp_path / "r"
