@@ -148,7 +148,8 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     if word in vocabulary or folded in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
         if model.only_same_words:
-            typer.echo(f"{word} matches itself alone")
+            every = model.nearest_words(row, model.n_words_)
+            _show(f"{word} matches itself alone", [(word, x) for j, x in every if j == row])
             return
         near = model.nearest_words(row, count)
         matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
@@ -163,9 +164,6 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"{model.name!r} explains single words; {word!r} is several")
-    if model.only_same_words:
-        typer.echo(f"{word} matches its own words alone")
-        return
     rows, often = np.unique(rows, return_counts=True)
     counts = (often.astype(np.float32), (np.zeros(len(rows), int), rows))
     query = sp.csr_matrix(counts, (1, model.n_query_words_))
@@ -174,6 +172,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     else:
         query = query / np.linalg.norm(often)
     near = model.nearest_words_of_text(query, count)
+    if model.only_same_words:
+        _show(f"{word} matches its own words alone", [(vocabulary[j], x) for j, x in near if x])
+        return
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
 
 
@@ -206,7 +207,9 @@ def _show(title: str, near: list[tuple[Any, float]]) -> None:
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
     """Lines with a fact about training each; for long lists their length."""
     for name, value in fitted.items():
-        if name == "epochs":
+        if name == "chosen":  # of WeighsWords
+            yield f"word weight chosen by held-out queries: {'yes' if value else 'no'}"
+        elif name == "epochs":
             best = value[fitted["best_epoch"]] if value else None
             if best is not None:
                 yield f"epochs: {len(value) - 1}, validation {best[3]:.4f} at the best"

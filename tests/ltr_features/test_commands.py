@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from folders import different
 from rich.console import Console
-from toys import done, refused, run
+from toys import done, refused, run, topics
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -25,7 +25,7 @@ from letor.rankers import load_ranker
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
-from ltr_features.columns.context import open_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import is_registered
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
@@ -291,7 +291,9 @@ def test_no_command_replaces_its_input_and_each_tells_what_it_replaced(workspace
 
 def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_write(workspace):
     build = ("columns", "build", "--out", "x", "--workspace", workspace, "--model", "lsi")
-    assert "--param rank=5: write lsi.rank=5" in refused(*build, "--param", "rank=5")
+    both = (*build, "--model", "ssi")
+    assert "--param rank=5: write lsi.rank=5 or ssi.rank=5" in refused(*both, "--param", "rank=5")
+    assert "'lsi' has no parameter 'rang'" in refused(*build, "--param", "rang=5")  # that of lsi
     assert "--option terms=both: no --family terms is given; there are none" in refused(
         *build, "--option", "terms=both"
     )
@@ -523,6 +525,17 @@ def test_parts_that_are_given_are_kept(workspace, tmp_path):
     assert "leave out --folds" in refused(*build, "--split", marked, "--folds", 5)
 
 
+def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
+    twins = replace(topics(), query_texts=[f"topic{q // 4}word{q // 2 % 2}" for q in range(24)])
+    make_workspace(twins, tmp_path / "workspace")
+    parts = tmp_path / "parts.tsv"
+    parts.write_text("".join(f"{q}\t{'test' if n < 5 else 'train'}\n"
+                             for n, q in enumerate(twins.query_ids)))  # fmt: skip
+    told = run("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
+               "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
+    assert "1 test query has the same text as a training query" in told.stderr
+
+
 def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
     rng = np.random.default_rng(0)
     file, out = tmp_path / "a.txt", tmp_path / "r"
@@ -737,6 +750,17 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
         f"without a row: {lost:,} of 401 relevant documents, 1 query; measures count them" in text
     )
     assert "leave out queries without judgement: 1" in text
+
+
+def test_labels_too_large_for_a_gain_are_no_obstacle_to_other_measures(tmp_path):
+    """Views or sales as labels."""
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"{n} qid:1 1:{n}\n" for n in (0, 40, 5000)))
+    told = run("measure", path, "--column", 1)
+    assert "P@10" in told.stdout
+    assert "RankLib" not in told.stdout
+    why = "label 5000 is too large for the exponential gain 2^label - 1: bin the labels"
+    assert f"not computed: NDCG@10, MeanNDCG: {why}" in told.stderr
 
 
 def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):
