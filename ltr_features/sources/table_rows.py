@@ -30,7 +30,8 @@ from ltr_features.sources.usual_names import add_usual, find_columns, plain_name
 
 #: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
 LABEL_NAMES = (
-    "label", "grade", "relevance", "rel", "judgement", "judgment", "rating", "target", "y",
+    "label", "grade", "relevance", "rel", "judgement", "judgment", "escilabel", "rating", "target",
+    "y",
 )  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 _NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))
@@ -301,10 +302,12 @@ class _Table:
         lost = np.asarray(labels.is_null(nan_is_null=True))
         if lost.any():
             row = int(np.argmax(lost))
+            value = block.columns[column][row].as_py()
+            advice = "leave out pairs that were not judged, or give them 0"
+            if column in self.first_word:
+                advice = "write grades as numbers, 0, 1, 2, ..., the largest for the best"
             raise InputError(
-                f"{block.where(row)}: the label {column!r} is "
-                f"{block.columns[column][row].as_py()!r}, not a number; leave out pairs "
-                "that were not judged, or give them 0"
+                f"{block.where(row)}: the label {column!r} is {value!r}, not a number; {advice}"
             )
         return labels
 
