@@ -143,13 +143,14 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             f"queries of this {model.name} model have words of their own, which its file does not "
             "hold; use nearest_words of the model with the number of the word"
         )
+    weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
     analyzer = Analyzer.noted(model.recipe_) or Analyzer(min_length=1)
     folded = " ".join(analyzer.tokens(word)) or word
     if word in vocabulary or folded in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
         if model.only_same_words:
-            every = model.nearest_words(row, model.n_words_)
-            _show(f"{word} matches itself alone", [(word, x) for j, x in every if j == row])
+            weight = f", with the weight {weights[row]:.3f}" if len(weights) else ""
+            typer.echo(f"{word} matches itself alone{weight}")
             return
         near = model.nearest_words(row, count)
         matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
@@ -164,6 +165,11 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     rows = np.concatenate([rows for _, rows in parts])
     if model.inputs == "counts":
         raise InputError(f"{model.name!r} explains single words; {word!r} is several")
+    if model.only_same_words:
+        own = [f"{vocabulary[j]} {weights[j]:.3f}" for j in rows.tolist() if len(weights)]
+        told = f", weights {', '.join(own)}" if own else ""
+        typer.echo(f"{word} matches its own words alone{told}")
+        return
     rows, often = np.unique(rows, return_counts=True)
     counts = (often.astype(np.float32), (np.zeros(len(rows), int), rows))
     query = sp.csr_matrix(counts, (1, model.n_query_words_))
@@ -172,9 +178,6 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     else:
         query = query / np.linalg.norm(often)
     near = model.nearest_words_of_text(query, count)
-    if model.only_same_words:
-        _show(f"{word} matches its own words alone", [(vocabulary[j], x) for j, x in near if x])
-        return
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
 
 

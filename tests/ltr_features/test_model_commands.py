@@ -90,8 +90,8 @@ def test_explain_shows_the_weights_of_words_that_match_themselves_alone(tmp_path
     model.diagonal_[:] = np.arange(8) / 4 - 0.5
     model.save(path)
     *_, one, both = lines("explain", path, "apple", "new york", "--count", 2)
-    assert one == "apple matches itself alone: apple -0.500"
-    assert both == "new york matches its own words alone: york 0.530, new 0.354"
+    assert one == "apple matches itself alone, with the weight -0.500"
+    assert both == "new york matches its own words alone, weights new 0.500, york 0.750"
 
 
 def test_info_says_what_was_chosen(tmp_path):
