@@ -25,6 +25,7 @@ from ltr_features.sources.arrow_tables import (
     are_names,
     check_columns,
     column_list,
+    joined_lists,
     parquet_batches,
     parquet_names,
     present,
@@ -34,7 +35,6 @@ from ltr_features.text.records import (
     OnBadLine,
     check_keys,
     flat,
-    joined,
     json_lines,
     reason_of,
     text_value,
@@ -229,15 +229,9 @@ def blocks(
         line += np.searchsorted(before, line, side="right")
         if batch.num_rows:
             found = {name: batch.column(str(name)) for name in names}
-            yield Block(path, line, found | {n: _joined(found[n]) for n in names if n in optional})
-
-
-def _joined(values: pa.Array) -> pa.Array:
-    """Lists of texts or numbers as texts; other values as they are."""
-    is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
-    if not is_list or pa.types.is_nested(values.type.value_type):
-        return values
-    return pa.array([None if v is None else joined(v) for v in values.to_pylist()], pa.string())
+            yield Block(
+                path, line, found | {n: joined_lists(found[n]) for n in names if n in optional}
+            )
 
 
 def _ignore(number: int, reason: str) -> None:
