@@ -188,8 +188,8 @@ def blocks(
         path: the table.
         columns: names, or numbers throughout for CSV and TSV without a header line.
         encoding: encoding of text files that are not UTF-8.
-        optional: columns of texts: a JSON object may lack the key, which counts as ``""`` then, and
-            lists of texts, such as a product's bullet points, are joined by a space.
+        optional: columns of texts: a JSON object may lack the key (then ``""``), and lists of texts,
+            such as a product's bullet points, are joined by a space.
         on_bad_line: called with the number of each line that has another number of values, or is
             no JSON object with texts and numbers, and with the reason. Such lines are left out,
             keys may be absent anywhere, and in TSV quotes are ordinary characters. None: such a
@@ -254,8 +254,7 @@ def rows(
     """Yield (line, values of the columns as text) of each row; missing values are ``""``.
 
     Lines are those of the file; in Parquet, rows counted from 1. (Quoted line ends in CSV shift
-    them.) For parameters and errors see :func:`blocks`; lists in columns that are not optional are
-    an InputError, too.
+    them.) For parameters and errors see :func:`blocks`; other lists are an InputError, too.
     """
     for block in blocks(path, columns, **options):
         values = []
@@ -360,8 +359,7 @@ def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64
             array = pc.cast(array, pa.string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InputError(
-                f"{block.path}: column {column} holds {array.type}; text or numbers are expected "
-                "(in texts of documents also lists of these)"
+                f"{block.path}: column {column} holds {array.type}; text or numbers are expected"
             ) from None
     encoded = pc.fill_null(array, "").dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices).astype(np.int64)
