@@ -188,8 +188,8 @@ def blocks(
         path: the table.
         columns: names, or numbers throughout for CSV and TSV without a header line.
         encoding: encoding of text files that are not UTF-8.
-        optional: columns of texts: a JSON object may lack the key (then ``""``), and lists of texts,
-            such as a product's bullet points, are joined by a space.
+        optional: columns of texts: a JSON object may lack the key (then ``""``), and lists of texts
+            (such as bullet points) are joined by a space.
         on_bad_line: called with the number of each line that has another number of values, or is
             no JSON object with texts and numbers, and with the reason. Such lines are left out,
             keys may be absent anywhere, and in TSV quotes are ordinary characters. None: such a
