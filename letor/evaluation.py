@@ -274,6 +274,29 @@ def side_by_side(
     )
 
 
+def measurable(
+    definitions: Sequence[MeasureDefinition], data: RankingData
+) -> tuple[list[MeasureDefinition], dict[str, list[str]]]:
+    """The definitions that the labels allow, and the names of the others by what is wrong: labels
+    that are too large for an exponential gain do not keep P or MAP from being computed.
+
+    Raises:
+        InputError: the labels allow none.
+    """
+    allowed: list[MeasureDefinition] = []
+    refused: dict[str, list[str]] = {}
+    for definition in definitions:
+        try:
+            _values_of_labels(definition, np.asarray(data.y, np.float64))
+        except InputError as error:
+            refused.setdefault(str(error), []).append(definition.name)
+        else:
+            allowed.append(definition)
+    if not allowed:
+        raise InputError(next(iter(refused)))
+    return allowed, refused
+
+
 def mean_of(values: NDArray[np.float64]) -> float:
     """Mean of the values that are not NaN, in their order; NaN if there are none."""
     counted = values[~np.isnan(values)]

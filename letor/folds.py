@@ -2,7 +2,8 @@
 
 Queries are never split: all rows of a query lie in one part. ``letor_rotation`` gives LETOR's
 official folds of its parts S1 .. S5, ``k_fold`` makes seeded folds, ``by_time`` folds that train on
-earlier queries than they test; explicit lists are given as ``Fold(name, train, validation, test)``.
+earlier queries than they test, ``given_parts`` a fold of official training and test queries;
+explicit lists are given as ``Fold(name, train, validation, test)``.
 """
 
 from __future__ import annotations
@@ -208,6 +209,51 @@ def by_time(
         for number, last in enumerate(range(2, k - 1), start=1)
         for train in [parts[:last]]
     ]
+
+
+def given_parts(
+    query_ids: Sequence[str],
+    parts: Sequence[str],
+    *,
+    seed: int,
+    groups: Sequence[Hashable] | NDArray[Any] | None = None,
+    k: int = 5,
+) -> Fold:
+    """The fold of parts that are given, such as the official training and test queries of a data
+    set. Without validation queries, a part of the training queries validates.
+
+    Args:
+        query_ids: distinct query ids, [m]. parts: [m], "train", "validation" or "test".
+        seed: of the validation queries, and of the parts that score each other out of fold.
+        groups: [m], see :func:`k_fold`; not regarded between the parts given.
+        k: number of parts into which the training queries are dealt.
+
+    Raises:
+        InputError: another name of a part, no training or test queries, or as :func:`k_fold`.
+    """
+    rows: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    for row, part in enumerate(parts):
+        if part not in rows:
+            raise InputError(f"parts: {part!r} is unknown; use {', '.join(rows)}")
+        rows[part].append(row)
+    if not rows["train"] or not rows["test"]:
+        raise InputError("parts: there must be queries for training, and others for the test")
+    label = range(len(query_ids)) if groups is None else groups
+    dealt = k_fold(
+        [query_ids[row] for row in rows["train"]],
+        k,
+        seed=seed,
+        groups=[label[row] for row in rows["train"]],
+    )
+    tested = [list(fold.test) for fold in dealt]
+    validation = [query_ids[row] for row in rows["validation"]] or tested.pop()
+    return Fold(
+        "Fold1",
+        list(chain.from_iterable(tested)),
+        validation,
+        [query_ids[row] for row in rows["test"]],
+        tested,
+    )
 
 
 def training_parts(folds: Sequence[Fold], fold: Fold) -> list[list[str]]:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.column_settings import changed_settings
-from letor.dataset import GIVEN, RankingData
+from letor.dataset import RankingData
 from letor.digests import check_files, check_part, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.files import atomic_path, check_replaced, read_at_once, remove_temporary
@@ -80,7 +80,7 @@ class ScoringPipeline:
                 f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
             )
-        if given := [family.name for family in features.families if family.trained_on == GIVEN]:
+        if given := [family.name for family in features.families if not family.knows_new_queries]:
             raise InputError(
                 f"column family {listed(given, 5)}: new queries have no given scores or vectors, "
                 "so a pipeline cannot compute its columns; build columns and train the ranker "

@@ -87,7 +87,7 @@ def _only_words(n_queries: int) -> str:
 
 def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
     """Says that queries taught nothing, with advice; ``may_help``: whether the start is useful."""
-    advice = "the start may help as it is" if may_help else "leave the column out"
+    advice = "the start may help as it is" if may_help else "leave it out"
     if n_queries < ENOUGH_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
     return (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ltr_features.columns.context import ColumnContext as ColumnContext
     from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk as DocumentEmbeddingChunk
     from ltr_features.columns.doc_embeddings import DocumentEmbeddingWord as DocumentEmbeddingWord
+    from ltr_features.columns.document_numbers import DocumentNumbers as DocumentNumbers
     from ltr_features.columns.ensan2017 import Ensan2017 as Ensan2017
     from ltr_features.columns.entities import DocumentEmbeddingEntity as DocumentEmbeddingEntity
     from ltr_features.columns.entities import EntityOverlap as EntityOverlap

@@ -66,10 +66,12 @@ class ColumnFamily(ABC):
         reference: the paper or report that defines the family.
         knows_added: whether everything that the family learns from documents comes from
             ``context.learned_from``, so that it can compute its columns for added documents too.
+        knows_new_queries: whether it can compute its columns for queries that were not there.
         reads_texts: whether the columns depend on more than the ids of queries and documents.
     """
 
     knows_added: ClassVar[bool] = False
+    knows_new_queries: ClassVar[bool] = True
     reads_texts: ClassVar[bool] = True
     name: ClassVar[str]
     description: ClassVar[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 #: From this share on, query words that occur in no document are worth a remark.
 MANY_UNKNOWN = 0.1
+#: From this share on, queries with numbers that are no words are.
+_MANY_SHORT = 0.05
 _UNKNOWN_ADVICE = (
     "add them to documents as synonyms, or take letter trigrams if they are other spellings"
 )
@@ -127,8 +130,25 @@ class ColumnContext:
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column, sentences without a full stop: those of the
-        collection, and :attr:`unknown_words`."""
-        return [*self.collection.remarks, *self.unknown_words]
+        collection, :attr:`unknown_words` and :attr:`short_numbers`."""
+        return [*self.collection.remarks, *self.unknown_words, *self.short_numbers]
+
+    @property
+    def short_numbers(self) -> list[str]:
+        """A remark, without a full stop, if many queries have numbers that are too short for words,
+        such as those of the size 1/2."""
+        analyzer, texts = self.index.analyzer, self.collection.query_texts
+        if analyzer.min_length == 1 or analyzer.drop_numbers:
+            return []
+        short = re.compile(rf"(?<![^\W_])\d{{1,{analyzer.min_length - 1}}}(?![^\W_])")
+        having = [text for text in texts if short.search(text)]
+        if len(having) < _MANY_SHORT * len(texts) or not having:
+            return []
+        return [
+            f"{100 * len(having) / len(texts):.0f} % of the queries have numbers of fewer than "
+            f"{analyzer.min_length} digits (such as {having[0]!r}), which are no words, so that "
+            "sizes like 1/2 and 3/4 do not differ: keep them by index --min-length 1"
+        ]
 
     @property
     def unknown_words(self) -> list[str]:

@@ -52,6 +52,7 @@ class GivenScores(ColumnFamily):
     description = "Scores of other systems, from runs, tables and LETOR files"
     reference = "given"
     trained_on = GIVEN
+    knows_new_queries = False
     reads_texts = False
 
     files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)

@@ -53,6 +53,7 @@ class GivenVectors(ColumnFamily):
     description = "Similarity of vectors of queries and documents that another model made"
     reference = "given"
     trained_on = GIVEN
+    knows_new_queries = False
     reads_texts = False
 
     queries: str | os.PathLike[str] | None = None

@@ -30,6 +30,7 @@ _BUILT_IN = {
     "d2v-entity": "ltr_features.columns.entities:DocumentEmbeddingEntity",
     "ensan2017": "ltr_features.columns.ensan2017:Ensan2017",
     "entity-overlap": "ltr_features.columns.entities:EntityOverlap",
+    "numbers": "ltr_features.columns.document_numbers:DocumentNumbers",
     "scores": "ltr_features.columns.given_scores:GivenScores",
     "vectors": "ltr_features.columns.given_vectors:GivenVectors",
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from letor.errors import InputError
@@ -55,6 +57,20 @@ def index(
             "which have no spaces between words.",
         ),
     ] = False,
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            help="Queries that belong together, for --by-group and tests: query id, tab, group; or "
+            "a table with a column group."
+        ),
+    ] = None,
+    times: Annotated[
+        Path | None,
+        typer.Option(
+            help="When queries were asked, for --by-time: query id, tab, number or ISO 8601; or a "
+            "table with a column time."
+        ),
+    ] = None,
     scheduler: Annotated[
         str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
@@ -69,6 +85,7 @@ def index(
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
     from ltr_features.sources.registry import read_collection
+    from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
 
@@ -83,6 +100,13 @@ def index(
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))
+        ids = collection.query_ids
+        if groups is not None:
+            found = read_query_groups(groups, ids)
+            collection = replace(collection, query_groups=[found[query] for query in ids])
+        if times is not None:
+            asked = read_query_times(times, ids)
+            collection = replace(collection, query_times=np.array([asked[q] for q in ids]))
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)

@@ -104,8 +104,8 @@ def columns_build(
     out: Annotated[
         Path,
         typer.Option(
-            help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with --model or --folds a "
-            "folder for Fold1/train.txt and so on, in --format."
+            help="LETOR text (.txt, .gz, .bz2, .zst) or .parquet; with --model, --folds or --split "
+            "a folder for Fold1/train.txt and so on, in --format."
         ),
     ],
     family: Families = None,
@@ -138,6 +138,14 @@ def columns_build(
             "parts as --folds, 4 or more; no fold tests the first three."
         ),
     ] = False,
+    split: Annotated[
+        Path | None,
+        typer.Option(
+            help="One fold of parts that you have: query id, tab, train, validation or test; or a "
+            "table with a column split. Without validation queries, a fifth of those for training "
+            "validate."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,
     format: Annotated[
         Literal["text", "parquet"] | None,
@@ -183,16 +191,19 @@ def columns_build(
     from ltr_features.column_workers import blocks_on, fits_on
     from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.out_of_fold import check_folds
+    from ltr_features.columns.out_of_fold import check_folds, separated
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
+    from ltr_features.studies.kinds.given_files import read_query_parts
     from ltr_features.studies.progress import Reporter
 
     families = families_of(family or [], option or [], needed=not model)
     recipes = recipes_of(model or [], param or [], recipe or [], seed)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
-    n_folds = 5 if recipes else 0
+    n_folds = 1 if split else 5 if recipes else 0
+    if split and (by_time or folds is not None):
+        raise InputError("--split: the file has the parts: leave out --folds and --by-time")
     if folds is not None:
         check_folds(folds, out_of_fold=bool(recipes))
         n_folds = folds
@@ -221,22 +232,26 @@ def columns_build(
     rules: dict[str, Any] = {
         "n_folds": n_folds, "by_group": by_group, "by_time": by_time, "seed": seed
     }  # fmt: skip
-    split = files.split_queries(context.collection, **rules)
-    build = files.Build(context, chosen, families, recipes, split, out, Reporter(shown=progress))
+    if split:
+        rules["parts"] = read_query_parts(split, context.collection.query_ids)
+    made = files.split_queries(context.collection, **rules)
+    build = files.Build(context, chosen, families, recipes, made, out, Reporter(shown=progress))
     fit = None
     if scheduler and recipes:
         fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))
     with files.held(build, on_workers=scheduler is not None):
         if in_blocks:
-            rows = files.all_rows(out, split).resolve()
+            rows = files.all_rows(out, made).resolve()
             beside = PartFolder(rows.with_name(rows.name + ".blocks"))
             store = beside if parts is None else part_store(parts, rows)
             cluster = blocks_on(scheduler, workspace.resolve(), store) if scheduler else None
             files.write_blocks(build, memory=n_bytes, cluster=cluster, fit=fit)
         else:
             files.write_table(build, fit=fit)
-        if split:
+        if made:
             files.write_settings(build, workspace, rules)
+    for remark in separated(context.collection, made) if split and not recipes else ():
+        typer.echo(remark, err=True)  # models tell it themselves
     tell_replaced(replaced)
 
 

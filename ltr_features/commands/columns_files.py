@@ -132,25 +132,44 @@ def check_text_ids(collection: Collection) -> None:
 
 
 def split_queries(
-    collection: Collection, n_folds: int, *, by_group: bool, by_time: bool, seed: int
+    collection: Collection,
+    n_folds: int,
+    *,
+    by_group: bool,
+    by_time: bool,
+    seed: int,
+    parts: Mapping[str, str] | None = None,
 ) -> list[Fold]:
-    """The folds of the collection's queries; an empty list for ``n_folds`` 0."""
+    """The folds of the collection's queries; an empty list for ``n_folds`` 0.
+
+    Args:
+        parts: the part of each query, if they are given: "train", "validation" or "test".
+    """
     from letor import folds
 
     groups, times = collection.query_groups, collection.query_times
+    together = collection.kept_together(by_group=by_group)
     options = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
+    if parts is not None:
+        of = [parts[query] for query in collection.query_ids]
+        return [folds.given_parts(collection.query_ids, of, seed=seed, groups=together)]
     if len(options) > 1 or (options and not n_folds):
         reason = "give one of them" if n_folds else "there are no folds: give --folds too"
         raise InputError(f"{', '.join(options)}: {reason}")
     if not n_folds:
         return []
     if by_group and groups is None:
-        raise InputError(f"--by-group: collection {collection.name!r} has no groups of queries")
+        raise InputError(
+            f"--by-group: collection {collection.name!r} has no groups of queries; `index "
+            "--groups` reads them"
+        )
     if by_time:
         if times is None:
-            raise InputError(f"--by-time: collection {collection.name!r} has no times of queries")
+            raise InputError(
+                f"--by-time: collection {collection.name!r} has no times of queries; `index "
+                "--times` reads them"
+            )
         return folds.by_time(collection.query_ids, times, n_folds)
-    together = collection.kept_together(by_group=by_group)
     return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
 
 

@@ -69,7 +69,7 @@ def measure(
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import is_letor, read_rows
-    from letor.evaluation import side_by_side
+    from letor.evaluation import measurable, side_by_side
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine
     from ltr_features.sources.files import judged_ranking, read_judgements
@@ -102,7 +102,10 @@ def measure(
         typer.echo(f"{scores}: {remark}", err=True)
     if not (rows.y > 0).any():
         typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
+    definitions, refused = measurable(definitions, rows)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
+    for why, names in refused.items():
+        typer.echo(f"not computed: {listed(list(dict.fromkeys(names)), 20)}: {why}", err=True)
 
 
 def _ranked(

@@ -143,12 +143,14 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             f"queries of this {model.name} model have words of their own, which its file does not "
             "hold; use nearest_words of the model with the number of the word"
         )
+    weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
     analyzer = Analyzer.noted(model.recipe_) or Analyzer(min_length=1)
     folded = " ".join(analyzer.tokens(word)) or word
     if word in vocabulary or folded in vocabulary:
         row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
         if model.only_same_words:
-            typer.echo(f"{word} matches itself alone")
+            weight = f", with the weight {weights[row]:.3f}" if len(weights) else ""
+            typer.echo(f"{word} matches itself alone{weight}")
             return
         near = model.nearest_words(row, count)
         matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
@@ -164,7 +166,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     if model.inputs == "counts":
         raise InputError(f"{model.name!r} explains single words; {word!r} is several")
     if model.only_same_words:
-        typer.echo(f"{word} matches its own words alone")
+        own = [f"{vocabulary[j]} {weights[j]:.3f}" for j in rows.tolist() if len(weights)]
+        told = f", weights {', '.join(own)}" if own else ""
+        typer.echo(f"{word} matches its own words alone{told}")
         return
     rows, often = np.unique(rows, return_counts=True)
     counts = (often.astype(np.float32), (np.zeros(len(rows), int), rows))
@@ -206,7 +210,9 @@ def _show(title: str, near: list[tuple[Any, float]]) -> None:
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
     """Lines with a fact about training each; for long lists their length."""
     for name, value in fitted.items():
-        if name == "epochs":
+        if name == "chosen":  # of WeighsWords
+            yield f"word weight chosen by held-out queries: {'yes' if value else 'no'}"
+        elif name == "epochs":
             best = value[fitted["best_epoch"]] if value else None
             if best is not None:
                 yield f"epochs: {len(value) - 1}, validation {best[3]:.4f} at the best"

@@ -149,11 +149,14 @@ def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]
 def settings_by_owner(
     given: Sequence[str], option: str, owners: Sequence[str], owner_option: str
 ) -> dict[str, dict[str, Any]]:
-    """Parse ``OWNER.KEY=VALUE`` arguments into the settings of each owner.
+    """Parse ``OWNER.KEY=VALUE`` arguments into the settings of each owner; a single one need not be
+    named.
 
     Raises:
         InputError: see :func:`settings`; or an argument names no owner, or an unknown one.
     """
+    if len(owners) == 1:
+        given = [a if "." in a.partition("=")[0] else f"{owners[0]}.{a}" for a in given]
     found = settings(given, option)
     for argument in given:
         owner, dot, _ = argument.partition("=")[0].partition(".")

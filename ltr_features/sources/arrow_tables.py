@@ -20,7 +20,7 @@ from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.parquet import check_parquet_size, plain_texts
 from ltr_base.names import listed
-from ltr_features.text.records import OnBadLine
+from ltr_features.text.records import OnBadLine, joined
 
 #: Name of a column; or its number, from 1, in CSV or TSV without a header line.
 ColumnName: TypeAlias = str | int
@@ -242,6 +242,14 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
             for batch in file.iter_batches(columns=list(columns)):
                 arrays = [plain_texts(path, array) for array in batch.columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def joined_lists(values: pa.Array) -> pa.Array:
+    """Lists of texts or numbers as texts; other values as they are."""
+    is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
+    if not is_list or pa.types.is_nested(values.type.value_type):
+        return values
+    return pa.array([None if v is None else joined(v) for v in values.to_pylist()], pa.string())
 
 
 def present(path: Path) -> Path:

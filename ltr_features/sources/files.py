@@ -45,12 +45,14 @@ from ltr_features.sources.trec_topics import read_topics
 from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.id_rows import examples
 
-GRADE_NAMES = ("grade", "label", "relevance", "rel", "score", "rating")
+GRADE_NAMES = ("grade", "label", "relevance", "rel", "escilabel", "score", "rating")
 #: Usual names of the columns of judgements.
 JUDGEMENT_COLUMNS = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "grade": GRADE_NAMES}
 #: Usual names of columns of query texts, which no other columns have.
 QUERY_TEXT_NAMES = ("querytext", "searchterm", "searchquery")
 TEXT_NAMES = ("text", "query", *QUERY_TEXT_NAMES, "title")
+#: Usual names of the columns of queries.
+QUERY_COLUMNS = {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
 DOCUMENT_IDS = ("id", *DOCUMENT_NAMES)
 #: Usual names of columns of documents; other fields go by their own names.
 DOCUMENT_COLUMNS = {
@@ -161,8 +163,8 @@ def read_queries(
     Raises:
         InputError: the file cannot be read, a column is missing, or an id is empty or not unique.
     """
-    path, usual = table_of(path), {"id": ("id", *QUERY_NAMES), "text": TEXT_NAMES}
-    found = named_rows(path, columns, usual, "query_columns", encoding)
+    path = table_of(path)
+    found = named_rows(path, columns, QUERY_COLUMNS, "query_columns", encoding)
     if found is None:
         return dict(read_topics(str(path), fields, encoding))
     texts: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from letor.column_names import is_letor
 from letor.errors import InputError
+from letor.trec import whole_number
+from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.files import (
     JUDGEMENT_COLUMNS,
+    QUERY_COLUMNS,
     QUERY_TEXT_NAMES,
     judgement_rows,
     read_queries,
@@ -93,24 +98,23 @@ def read_table(
     """
     tables = tables_of(documents)
     in_documents, in_judgements = dict(document_columns or {}), dict(judgement_columns or {})
-    found: dict[str, ColumnName] = {}
+    given = set(in_judgements)
     if judgements is None:
         if len(tables) > 1:
             raise InputError("judgements: several tables of documents hold none; name a file")
         judgements = tables[0]
-        found |= _share_id(judgements, in_documents, in_judgements, encoding)
+        _share_id(judgements, in_documents, in_judgements, encoding)
     judgements = table_of(judgements)
+    queries = None if queries is None else table_of(queries)
     if queries is None:
-        found |= _find_query_columns(judgements, in_judgements, encoding)
-    graded = _grade_rule(grades, grade_thresholds)
-    of_judgements: dict[str, ColumnName] = {}
-    if [judgements] == tables:
-        of_judgements |= in_judgements
-        add_usual(of_judgements, table_columns(judgements, encoding), JUDGEMENT_COLUMNS)
+        _find_query_columns(judgements, in_judgements, encoding)
+    unused = _find_judgement_columns(judgements, in_judgements, encoding)
+    found = {what: name for what, name in in_judgements.items() if what not in given}
+    in_both = [judgements] == tables
     table = read_documents(
         tables,
         in_documents,
-        other_columns=list(of_judgements.values()),
+        other_columns=list(in_judgements.values()) if in_both else (),
         on_other_text=on_other_text,
         encoding=encoding,
         markup=markup,
@@ -123,6 +127,7 @@ def read_table(
         texts, n_spelled = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
     judged = JudgedPairs(texts, row_of, on_unknown, on_other_grade)
+    graded = _grade_rule(grades, grade_thresholds, (row["grade"] for _, row in judged_rows))
     for number, row in judged_rows:
         where = f"{judgements}, line {number}"
         judged.add(
@@ -131,6 +136,10 @@ def read_table(
     facts: dict[str, str | int] = dict(judged.facts)
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
+    if unused and not in_both:
+        facts["columns of judgements left out"] = column_list(unused)
+    if queries is not None and (unused := _unused(queries, query_columns or {}, encoding)):
+        facts["columns of queries left out"] = column_list(unused)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)
@@ -159,25 +168,51 @@ def _share_id(
     in_documents: dict[str, Any],
     in_judgements: dict[str, ColumnName],
     encoding: str,
-) -> dict[str, ColumnName]:
+) -> None:
     """Use the same column of document ids for documents and judgements of a table that holds both,
-    whose ``id`` may number the rows; returns the column if it was found by its usual name."""
+    whose ``id`` may number the rows."""
     given = in_documents.get("id", in_judgements.get("document"))
-    found = None
     if given is None:
         found = find_columns(table_columns(path, encoding), (*DOCUMENT_NAMES, "id"))
         if found is None:
-            return {}  # reading the documents will raise an error that lists the columns
+            return  # reading the documents will raise an error that lists the columns
         given = found[0]
     in_documents.setdefault("id", given)
     in_judgements.setdefault("document", given)
-    return {"document": given} if found else {}
 
 
-def _find_query_columns(
+def _find_judgement_columns(
     path: Path | Frame, given: dict[str, ColumnName], encoding: str
-) -> dict[str, str]:
-    """Add the columns of query texts, and of query ids if any, to those given; returns those added.
+) -> list[str]:
+    """Add the columns of ids and grades with usual names to those given; returns the columns of the
+    table that are not read. Other files, and tables without such columns, stay as they are."""
+    if not is_table(path) or not are_names(list(given.values())):
+        return []
+    if not given and isinstance(path, Path) and is_letor(path):
+        return []
+    usual = dict(JUDGEMENT_COLUMNS)
+    if "text" in given and "query" not in given:
+        del usual["query"]
+    names, columns = table_columns(path, encoding), dict(given)
+    add_usual(columns, names, usual)
+    if not set(usual) <= set(columns):
+        return []  # reading the judgements will raise an error that lists the columns
+    given |= columns
+    return [name for name in names if name not in columns.values()]
+
+
+def _unused(path: Path | Frame, given: Mapping[str, ColumnName], encoding: str) -> list[str]:
+    """The columns of a table of queries that are not read."""
+    if not is_table(path) or not are_names(list(given.values())):
+        return []
+    names, columns = table_columns(path, encoding), dict(given)
+    add_usual(columns, names, QUERY_COLUMNS)
+    is_read = set(QUERY_COLUMNS) <= set(columns)  # else it is a file of lines id, tab, text
+    return [name for name in names if is_read and name not in columns.values()]
+
+
+def _find_query_columns(path: Path | Frame, given: dict[str, ColumnName], encoding: str) -> None:
+    """Add the columns of query texts, and of query ids if any, to those given.
 
     Raises:
         InputError: there is no column of texts.
@@ -185,17 +220,16 @@ def _find_query_columns(
     names: list[str] = []
     if is_table(path) and are_names(list(given.values())):
         names = table_columns(path, encoding)
-    added = add_usual(given, names, {"text": QUERY_TEXT_NAMES})
-    added |= add_usual(given, names, {"query": QUERY_NAMES if "text" in given else QUERY_IDS})
+    add_usual(given, names, {"text": QUERY_TEXT_NAMES})
+    add_usual(given, names, {"query": QUERY_NAMES if "text" in given else QUERY_IDS})
     if "query" in given:  # else a column called query may hold ids
-        added |= add_usual(given, names, {"text": ("query",)})
+        add_usual(given, names, {"text": ("query",)})
     if "text" not in given:
         raise InputError(
             f"{path}: no query texts: name a table of queries, or the column of the judgements "
             "that holds them (judgement_columns.text=...)"
             + (f"; the columns are {column_list(names)}" if names else "")
         )
-    return added
 
 
 def _texts_of_rows(
@@ -226,22 +260,38 @@ def _texts_of_rows(
     return texts, len(spelled)
 
 
+def _is_whole(written: str) -> bool:
+    try:
+        whole_number(written)
+    except ValueError:
+        return False
+    return True
+
+
 def _grade_rule(
-    grades: Mapping[str, Any] | None, thresholds: Sequence[float] | None
+    grades: Mapping[str, Any] | None, thresholds: Sequence[float] | None, found: Iterable[str]
 ) -> Callable[[str, str], str]:
-    """A function of (file and line, grade as written) that returns the grade as an integer."""
+    """A function of (file and line, grade as written) that returns the grade as an integer;
+    ``found`` are the grades of all rows, as written."""
     if grades is not None and thresholds is not None:
         raise InputError("grades and grade_thresholds both say what grades mean; give one of them")
-    if grades is not None:
+    if thresholds is None:
+        written = list(dict.fromkeys(found))
 
         def by_name(where: str, value: str) -> str:
-            if value not in grades:
-                raise InputError(f"{where}: grade {value!r} is not among {', '.join(grades)}")
-            return str(grades[value])
+            if grades is not None and value in grades:
+                return str(grades[value])
+            problem = f"is not among {', '.join(grades)}" if grades else "is not an integer"
+            if grades is None and _is_whole(value):
+                return value
+            raise InputError(
+                f"{where}: grade {value!r} {problem}; the table has {listed(written, 10)}: say "
+                "what each means by the option grades (on the command line "
+                f"{' '.join(f'grades.{shlex.quote(word)}=...' for word in written[:2])}), or from "
+                "which numbers on each begins by grade_thresholds"
+            )
 
         return by_name
-    if thresholds is None:
-        return lambda where, value: value
     edges = np.asarray(thresholds, dtype=np.float64)
     if not len(edges) or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
         raise InputError(

@@ -25,6 +25,7 @@ from ltr_features.sources.arrow_tables import (
     are_names,
     check_columns,
     column_list,
+    joined_lists,
     parquet_batches,
     parquet_names,
     present,
@@ -187,8 +188,8 @@ def blocks(
         path: the table.
         columns: names, or numbers throughout for CSV and TSV without a header line.
         encoding: encoding of text files that are not UTF-8.
-        optional: columns whose keys a JSON object may lack; they count as ``""`` there.
-
+        optional: columns of texts: a JSON object may lack the key (then ``""``), and lists of texts
+            (such as bullet points) are joined by a space.
         on_bad_line: called with the number of each line that has another number of values, or is
             no JSON object with texts and numbers, and with the reason. Such lines are left out,
             keys may be absent anywhere, and in TSV quotes are ordinary characters. None: such a
@@ -216,7 +217,8 @@ def blocks(
         hint = "; keys of nested objects are named outer.inner" if nested else ""
         check_columns(path, keys, names, hint)
         needed = [name for name in names if name not in optional and on_bad_line is None]
-        yield from _json_blocks(path, names, needed, encoding, on_bad_line)
+        lists = [name for name in names if name in optional]
+        yield from _json_blocks(path, names, needed, lists, encoding, on_bad_line)
         return
     else:
         batches = parquet_batches(path, names)
@@ -226,7 +228,10 @@ def blocks(
         before = np.array(skipped, np.int64) - np.arange(len(skipped))  # lines that were read
         line += np.searchsorted(before, line, side="right")
         if batch.num_rows:
-            yield Block(path, line, {name: batch.column(str(name)) for name in names})
+            found = {name: batch.column(str(name)) for name in names}
+            yield Block(
+                path, line, found | {n: joined_lists(found[n]) for n in names if n in optional}
+            )
 
 
 def _ignore(number: int, reason: str) -> None:
@@ -249,7 +254,7 @@ def rows(
     """Yield (line, values of the columns as text) of each row; missing values are ``""``.
 
     Lines are those of the file; in Parquet, rows counted from 1. (Quoted line ends in CSV shift
-    them.) For parameters and errors see :func:`blocks`; a column of lists is an InputError, too.
+    them.) For parameters and errors see :func:`blocks`; other lists are an InputError, too.
     """
     for block in blocks(path, columns, **options):
         values = []
@@ -308,10 +313,11 @@ def _json_blocks(
     path: Path,
     names: Sequence[str],
     needed: Sequence[str],
+    lists: Sequence[str],
     encoding: str,
     on_bad_line: OnBadLine | None,
 ) -> Iterator[Block]:
-    rows = _json_rows(path, names, needed, encoding, on_bad_line)
+    rows = _json_rows(path, names, needed, lists, encoding, on_bad_line)
     while chunk := list(islice(rows, _JSON_LINES)):
         lines, *values = zip(*chunk, strict=True)
         columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
@@ -322,15 +328,16 @@ def _json_rows(
     path: Path,
     names: Sequence[str],
     needed: Sequence[str],
+    lists: Sequence[str],
     encoding: str,
     on_bad_line: OnBadLine | None,
 ) -> Iterator[tuple[Any, ...]]:
-    """The line and the values of each object."""
+    """The line and the values of each object; those of ``lists`` may be lists of texts."""
     for number, nested in json_lines(path, (), encoding, on_bad_line=on_bad_line):
         record = flat(nested)
         check_keys(path, number, record, needed)
         try:
-            values = [text_value(path, number, record, name) for name in names]
+            values = [text_value(path, number, record, name, lists=name in lists) for name in names]
         except InputError as error:
             if on_bad_line is None:
                 raise

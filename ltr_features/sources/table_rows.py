@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from letor.column_names import is_letor
 from letor.dataset import RankingData, distinct
@@ -25,11 +26,12 @@ from ltr_features.sources.feature_log import is_feature_log
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns
-from ltr_features.sources.usual_names import add_usual, plain_name
+from ltr_features.sources.usual_names import add_usual, find_columns, plain_name
 
 #: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
 LABEL_NAMES = (
-    "label", "grade", "relevance", "rel", "judgement", "judgment", "rating", "target", "y",
+    "label", "grade", "relevance", "rel", "judgement", "judgment", "escilabel", "rating", "target",
+    "y",
 )  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 _NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))
@@ -140,6 +142,61 @@ def read_table_rows(
     return rows if judgements is None else labelled(rows, judgements, path)
 
 
+class Numbers(NamedTuple):
+    """Numbers of documents.
+
+    Attributes:
+        documents: distinct ids, [n]. columns: names, [p].
+        values: float32 [n, p], NaN where there is none.
+    """
+
+    documents: list[str]
+    columns: list[str]
+    values: NDArray[np.float32]
+
+
+def read_document_numbers(
+    path: str | os.PathLike[str], *, document: str | None = None, numbers: Sequence[str] = ()
+) -> Numbers:
+    """Read a table with a row per document; values are written as in :func:`read_table_rows`.
+
+    Args:
+        path: .csv, .tsv, .jsonl (also .gz, .bz2, .zst) or .parquet.
+        document: the column of document ids, if it has no usual name.
+        numbers: the columns to read; by default all others that hold numbers.
+
+    Warns:
+        LetorWarning: columns are left out, since they hold no numbers.
+
+    Raises:
+        InputError: no such file or column, a value that is no number or infinite, a document with
+            two values of a column, or a table of queries and documents.
+    """
+    path = Path(path)
+    names = table_columns(path)
+    found = {} if document is None else {"document": document}
+    add_usual(found, names, {"document": ("id", *DOCUMENT_NAMES)})
+    if "document" not in found:
+        raise InputError(
+            f"{path}: the columns are {column_list(names)}; name the one of document ids by the "
+            "option document"
+        )
+    query = find_columns([name for name in names if name not in numbers], QUERY_NAMES)
+    if query and not numbers:
+        raise InputError(
+            f"{path} has queries, column {query[0]!r}: numbers of pairs are scores (the family "
+            "scores); for numbers of documents name their columns by the option numbers"
+        )
+    others = [n for n in names if n != found["document"] and not re.fullmatch(_UNNAMED, n)]
+    table = _Table(path, found, list(numbers) or others, "raise")
+    for block in blocks(path, [found["document"], *table.features], optional=table.features):
+        table.add(block)
+    if numbers and table.first_word:
+        name, word = next(iter(table.first_word.items()))
+        raise InputError(f"{path}: the first value of {name!r} is {word[:_SHOWN]!r}, not a number")
+    return table.of_documents()
+
+
 class _Table:
     """Collects blocks of a table.
 
@@ -170,19 +227,42 @@ class _Table:
         for name in self.features:
             self._of_features[name].append(self._finite(block, name))
 
-    def rows(self) -> RankingData:
-        """All rows, those of a query together."""
+    def of_documents(self) -> Numbers:
+        """The numbers of each document, whose rows must agree."""
+        X, names = matrix(self._numbers_alone())
+        documents, row = distinct(pa.chunked_array(self._of_roles["document"]).to_pylist())
+        values = np.empty((len(documents), X.shape[1]), np.float32)
+        values[row[::-1]] = X[::-1]  # of each document the first row
+        differ = ((values[row] != X) & ~(np.isnan(values[row]) & np.isnan(X))).any(axis=1)
+        if differ.any():
+            again = documents[row[np.argmax(differ)]]
+            raise InputError(
+                f"{self.path}: document {again!r} has other numbers in a later row than in its "
+                "first; keep one of them"
+            )
+        return Numbers(list(documents), [str(name) for name in names or []], values)
+
+    def _numbers_alone(self) -> pa.Table:
+        """The columns that hold numbers; others are told.
+
+        Raises:
+            InputError: there are no rows, or no such columns.
+        """
         features = [name for name in self.features if self.holds_numbers.get(name, True)]
         words = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
-        if not self._of_roles["query"]:
+        if not next(iter(self._of_roles.values())):
             raise InputError(f"{self.path}: no rows")
         if not features:
             found = f"; the first values of others are {listed(words, 20)}" if words else ""
             raise InputError(f"{self.path}: no column of numbers, such as 7.25{found}")
         if words:
             _left_out(self.path, "as the first value is not a number, such as 7.25", words)
+        return pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
+
+    def rows(self) -> RankingData:
+        """All rows, those of a query together."""
+        table = self._numbers_alone()
         whole = {role: pa.chunked_array(parts) for role, parts in self._of_roles.items()}
-        table = pa.table({str(n): pa.chunked_array(self._of_features[n]) for n in features})
         ids, query = distinct(whole["query"].to_pylist())
         order = np.argsort(query, kind="stable")
         if (np.diff(query) < 0).any():
@@ -222,10 +302,12 @@ class _Table:
         lost = np.asarray(labels.is_null(nan_is_null=True))
         if lost.any():
             row = int(np.argmax(lost))
+            value = block.columns[column][row].as_py()
+            advice = "leave out pairs that were not judged, or give them 0"
+            if column in self.first_word:
+                advice = "write grades as numbers, 0, 1, 2, ..., the largest for the best"
             raise InputError(
-                f"{block.where(row)}: the label {column!r} is "
-                f"{block.columns[column][row].as_py()!r}, not a number; leave out pairs "
-                "that were not judged, or give them 0"
+                f"{block.where(row)}: the label {column!r} is {value!r}, not a number; {advice}"
             )
         return labels
 

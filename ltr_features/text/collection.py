@@ -339,7 +339,7 @@ class Collection:
         if (labels := self.kept_together()) is not None:
             found.append(
                 f"{same_text_remark(labels)}: new folds keep such queries together, except folds "
-                "by time"
+                "by time or of given parts"
             )
         return found
 

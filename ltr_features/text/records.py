@@ -136,13 +136,18 @@ def flat(record: Mapping[str, Any], levels: int = _MOST_LEVELS) -> Mapping[str, 
     return found
 
 
-def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> str:
-    """The text under a key; ``""`` if it is absent or null, and numbers as text.
+def text_value(
+    path: Path, number: int, record: Mapping[str, Any], key: str, *, lists: bool = False
+) -> str:
+    """The text under a key; ``""`` if it is absent or null, and numbers as text. With ``lists``, a
+    list of these is joined by a space.
 
     Raises:
         InputError: the value is a list or object, or has half of a surrogate pair.
     """
     value = record.get(key)
+    if lists and isinstance(value, list) and not any(isinstance(v, (list, dict)) for v in value):
+        value = joined(value)
     if isinstance(value, (list, dict)):
         kind = "list" if isinstance(value, list) else "object"
         raise InputError(f"{path}, line {number}: {key} is a JSON {kind}, expected text")
@@ -156,6 +161,11 @@ def text_value(path: Path, number: int, record: Mapping[str, Any], key: str) -> 
             "character; the program that wrote the file cut a text in two"
         ) from None
     return text
+
+
+def joined(values: Sequence[Any]) -> str:
+    """Texts or numbers as one text, with spaces between; missing ones are left out."""
+    return " ".join(str(value) for value in values if value is not None)
 
 
 def id_rows(

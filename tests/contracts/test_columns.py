@@ -19,6 +19,7 @@ from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
+from ltr_features.columns.document_numbers import DocumentNumbers
 from ltr_features.columns.ensan2017 import Ensan2017
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
@@ -47,6 +48,7 @@ INSTANCES: dict[str, ColumnFamily] = {
     "d2v-entity": DocumentEmbeddingEntity(knowledge=word_knowledge(), dimension=8, epochs=2),
     "ensan2017": Ensan2017(knowledge=word_knowledge(), dimension=8, epochs=2),
     "entity-overlap": EntityOverlap(knowledge=word_knowledge()),
+    "numbers": DocumentNumbers(file=GIVEN / "numbers.csv"),
     "scores": GivenScores(files={"engine": GIVEN / "engine.tsv"}, missing="lowest"),
     "vectors": GivenVectors(
         queries=GIVEN / "queries.npy",
@@ -57,7 +59,7 @@ INSTANCES: dict[str, ColumnFamily] = {
 
 INSTANCES |= {name: get_family(name) for name in family_names() if name not in INSTANCES}
 #: Families whose columns exist only for documents that were there from the beginning.
-KNOW_NO_ADDED = {"scores", "vectors"}
+KNOW_NO_ADDED = {"numbers", "scores", "vectors"}
 WORDS = np.array([f"word{i}" for i in range(50)])
 
 

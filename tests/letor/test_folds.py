@@ -14,6 +14,7 @@ from letor.errors import InputError
 from letor.folds import (
     Fold,
     by_time,
+    given_parts,
     has_relevant,
     k_fold,
     letor_rotation,
@@ -33,6 +34,27 @@ def test_letor_rotation_is_the_official_one():
     assert (folds[0].validation, folds[0].test) == (["s4a", "s4b"], ["s5a", "s5b"])
     assert folds[3].train == ["s4a", "s4b", "s5a", "s5b", "s1a", "s1b"]
     assert (folds[3].validation, folds[3].test) == (["s2a", "s2b"], ["s3a", "s3b"])
+
+
+def test_parts_that_are_given_are_kept():
+    ids = [f"q{i}" for i in range(30)]
+    parts = ["test" if i < 10 else "train" for i in range(30)]
+    fold = given_parts(ids, parts, seed=0, groups=[i // 2 for i in range(30)])
+    assert list(fold.test) == ids[:10]
+    assert len(fold.validation) == 4
+    assert sorted([*fold.train, *fold.validation]) == sorted(ids[10:])
+    for part in (*fold.parts, fold.validation):  # queries of a group are in one
+        assert len({int(q[1:]) // 2 for q in part}) * 2 == len(part)
+    assert len(fold.parts) == 4
+    parts[10:13] = ["validation"] * 3
+    fold = given_parts(ids, parts, seed=0)
+    assert list(fold.validation) == ids[10:13]
+    assert sorted(fold.train) == sorted(ids[13:])
+    assert len(fold.parts) == 5
+    with pytest.raises(InputError, match="parts: 'dev' is unknown; use train, validation, test"):
+        given_parts(ids, ["dev"] * 30, seed=0)
+    with pytest.raises(InputError, match="for training, and others for the test"):
+        given_parts(ids, ["train"] * 30, seed=0)
 
 
 @given(st.integers(3, 6), st.integers(0, 60), st.integers(0, 5))

@@ -210,5 +210,16 @@ def test_columns_build_by_time(folder, tmp_path):
     }
     with pytest.raises(InputError, match="--by-group, --by-time: give one of them"):
         command(*build, "--folds", 4, "--by-time", "--by-group", "--out", tmp_path / "x")
+    times = tmp_path / "times.tsv"
+    ids = ("index", "collection", f"folder={tmp_path / 'workspace' / 'collection'}")
+    queries = load_collection(tmp_path / "workspace" / "collection").query_ids
+    times.write_text("".join(f"{q}\t2024-01-{n % 28 + 1:02}\n" for n, q in enumerate(queries)))
+    command(*ids, "--times", times, "--groups", times, "--out", tmp_path / "dated")
+    dated = load_collection(tmp_path / "dated" / "collection")
+    assert np.diff(dated.query_times[:4]).tolist() == [86400] * 3
+    assert dated.query_groups[:2] == ["2024-01-01", "2024-01-02"]
+    times.write_text("q\t2024-01-01\n")
+    with pytest.raises(InputError, match=r"times\.tsv: no time of \d+ queries, e\.g\. "):
+        command(*ids, "--times", times, "--out", tmp_path / "dated")
     with pytest.raises(InputError, match="--by-time: there are no folds"):
         command(*build, "--by-time", "--out", tmp_path / "x.txt")

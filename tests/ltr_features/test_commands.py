@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from folders import different
 from rich.console import Console
-from toys import done, refused, run
+from toys import done, refused, run, topics
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -25,7 +25,7 @@ from letor.rankers import load_ranker
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_features.cli import app
-from ltr_features.columns.context import open_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import is_registered
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
@@ -291,7 +291,9 @@ def test_no_command_replaces_its_input_and_each_tells_what_it_replaced(workspace
 
 def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_write(workspace):
     build = ("columns", "build", "--out", "x", "--workspace", workspace, "--model", "lsi")
-    assert "--param rank=5: write lsi.rank=5" in refused(*build, "--param", "rank=5")
+    both = (*build, "--model", "ssi")
+    assert "--param rank=5: write lsi.rank=5 or ssi.rank=5" in refused(*both, "--param", "rank=5")
+    assert "'lsi' has no parameter 'rang'" in refused(*build, "--param", "rang=5")  # that of lsi
     assert "--option terms=both: no --family terms is given; there are none" in refused(
         *build, "--option", "terms=both"
     )
@@ -490,6 +492,48 @@ def test_folds_are_written_without_models_too(workspace, tmp_path):
     assert "folds is a folder; name a file, or give --folds" in refused(*build, tmp_path / "folds")
     assert "has no groups of queries" in refused(*build, tmp_path / "g", "--folds", 4, "--by-group")
     assert not (tmp_path / "g").exists()
+
+
+def test_parts_that_are_given_are_kept(workspace, tmp_path):
+    """In every command that makes folds, for the rows of models as for those of the test."""
+    ids = open_workspace(workspace).collection.query_ids
+    part = ["test" if n % 4 == 0 else "Train" for n in range(len(ids))]
+    marked = tmp_path / "judged.csv"  # a row for each judgement; its id is none of a query
+    rows = pd.DataFrame({"id": range(2 * len(ids)), "query_id": ids * 2, "split": part * 2})
+    rows.to_csv(marked, index=False)
+    folds = tmp_path / "folds"
+    fast = ("--param", "ssi.max_epochs=1", "--param", "ssi.rank=4")
+    build = ("columns", "build", "--workspace", workspace, "--model", "ssi", *fast, "--out", folds)
+    assert "in 1 fold" in done(*build, "--split", marked)
+    found = {p: set(read_rows(folds / "Fold1" / f"{p}.txt").query_ids)
+             for p in ("train", "vali", "test")}  # fmt: skip
+    assert found["test"] == {query for query, p in zip(ids, part, strict=True) if p == "test"}
+    assert found["train"] | found["vali"] == set(ids) - found["test"]
+    assert len(found["vali"]) == 6
+    n_models = len(list((folds / "models").iterdir()))
+    train = folds / "Fold1" / "train.txt"
+    done("rank", "train", train, "--ranker", "coordinate-ascent", "--out", tmp_path / "ranker")
+    marked.unlink()
+    done("pipeline", "build", folds, "--ranker", tmp_path / "ranker", "--out", tmp_path / "service")
+    assert len(list((folds / "models").iterdir())) == n_models  # none was trained again
+    rows.assign(split="dev").to_csv(marked, index=False)
+    assert "queries for training, and others for the test" in refused(*build, "--split", marked)
+    rows.assign(split="x").to_csv(marked, index=False)
+    assert "judged.csv, line 2: 'x' is no part; use train, " in refused(*build, "--split", marked)
+    rows[1:40].to_csv(marked, index=False)
+    assert "judged.csv: no part of 1 query, e.g. " in refused(*build, "--split", marked)
+    assert "leave out --folds" in refused(*build, "--split", marked, "--folds", 5)
+
+
+def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
+    twins = replace(topics(), query_texts=[f"topic{q // 4}word{q // 2 % 2}" for q in range(24)])
+    make_workspace(twins, tmp_path / "workspace")
+    parts = tmp_path / "parts.tsv"
+    parts.write_text("".join(f"{q}\t{'test' if n < 5 else 'train'}\n"
+                             for n, q in enumerate(twins.query_ids)))  # fmt: skip
+    told = run("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
+               "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
+    assert "1 test query has the same text as a training query" in told.stderr
 
 
 def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
@@ -706,6 +750,17 @@ def test_measures_of_built_columns_are_those_of_a_report_of_the_same_ranking(gap
         f"without a row: {lost:,} of 401 relevant documents, 1 query; measures count them" in text
     )
     assert "leave out queries without judgement: 1" in text
+
+
+def test_labels_too_large_for_a_gain_are_no_obstacle_to_other_measures(tmp_path):
+    """Views or sales as labels."""
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"{n} qid:1 1:{n}\n" for n in (0, 40, 5000)))
+    told = run("measure", path, "--column", 1)
+    assert "P@10" in told.stdout
+    assert "RankLib" not in told.stdout
+    why = "label 5000 is too large for the exponential gain 2^label - 1: bin the labels"
+    assert f"not computed: NDCG@10, MeanNDCG: {why}" in told.stderr
 
 
 def test_files_that_do_not_say_what_they_lack_are_said_so(workspace, tmp_path):

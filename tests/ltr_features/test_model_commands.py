@@ -10,9 +10,11 @@ from toys import done, refused, run
 
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.projections.baselines import Popularity
+from ssi_models.projections.lsa import LSA
 from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
+from ssi_models.ssi.diagonal import DiagonalSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.topics.bilingual import PLSA
 from ssi_models.topics.translation import IBMModel1
@@ -80,6 +82,21 @@ def test_explain_names_the_nearest_words(tmp_path):
     *_, two, alone = lines("explain", path, "new york", "new", "--count", 1)
     assert two.startswith("new york matches: ")
     assert alone.startswith("new matches: ")
+
+
+def test_explain_shows_the_weights_of_words_that_match_themselves_alone(tmp_path):
+    model = DiagonalSSI(**QUICK)
+    path = saved(tmp_path, model)
+    model.diagonal_[:] = np.arange(8) / 4 - 0.5
+    model.save(path)
+    *_, one, both = lines("explain", path, "apple", "new york", "--count", 2)
+    assert one == "apple matches itself alone, with the weight -0.500"
+    assert both == "new york matches its own words alone, weights new 0.500, york 0.750"
+
+
+def test_info_says_what_was_chosen(tmp_path):
+    found = lines("models", "info", saved(tmp_path, LSA(3)))
+    assert "word weight chosen by held-out queries: no" in found
 
 
 def test_explain_analyses_words_as_the_texts_were(tmp_path):

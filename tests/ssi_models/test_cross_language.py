@@ -120,7 +120,7 @@ def test_a_warm_start_keeps_where_training_started():
 def test_a_kept_start_of_lsa_may_help_as_it_is():
     Q, D, pairs, _ = two_languages()
     slow = {**QUICK, "max_epochs": 6, "learning_rate": 1e-9}
-    for init, advice in (("cl-lsa", "may help as it is"), ("normal", "leave the column out")):
+    for init, advice in (("cl-lsa", "may help as it is"), ("normal", "leave it out")):
         model = CrossLanguageSSI(4, init=init, **slow).fit(Q, D, pairs)
         assert model.history_.best_epoch == 0
         assert any(remark.endswith(advice) for remark in model.remarks)

@@ -47,8 +47,8 @@ def test_what_is_said_of_training(values, best, stopped, weight, begin):
 @pytest.mark.parametrize(
     ("queries", "advice"),
     [
-        (999, "judge more queries, or leave the column out"),
-        (1000, "held-out queries; leave the column out"),
+        (999, "judge more queries, or leave it out"),
+        (1000, "held-out queries; leave it out"),
     ],
 )
 def test_more_queries_are_advised_where_there_are_few(queries, advice):

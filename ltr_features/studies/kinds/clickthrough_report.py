@@ -91,7 +91,7 @@ def document(results: ClickthroughResults) -> Document:
     return Document(
         config.title, config.introduction, sections, means, measure,
         notes=config.notes, definitions=_definitions(config),
-        answer=" ".join(w for task in results.facts.items() for w in _warnings(config, *task)),
+        remarks=[w for task in results.facts.items() for w in _warnings(config, *task)],
     )  # fmt: skip
 
 

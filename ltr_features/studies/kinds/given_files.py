@@ -13,7 +13,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import time_of
-from ltr_features.sources.score_tables import QUERY_NAMES
+from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.text.collection import normalised
@@ -57,18 +57,51 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
             raise InputError(
                 f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"
             )
-    without = [query for query in queries if query not in times]
+    _check_all(path, "time", times, queries)
+    return times
+
+
+#: How files call the parts of the queries.
+_PARTS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "vali", "val", "dev"),
+    "test": ("test", "eval", "evaluation"),
+}
+
+
+def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
+    """Read which part each query belongs to: "train", "validation" or "test".
+
+    Args:
+        path: query id, tab, part; or a table with a column ``split``, such as judgements that are
+            marked. queries: ids of the queries that must have a part; others are left out.
+
+    Raises:
+        InputError: as in :func:`read_query_groups`; or another name of a part.
+    """
+    meant = {name: part for part, names in _PARTS.items() for name in names}
+    found: dict[str, str] = {}
+    for number, query, name in _of_queries(path, "split"):
+        if name.lower() not in meant:
+            raise InputError(f"{path}, line {number}: {name!r} is no part; use {', '.join(meant)}")
+        found[query] = meant[name.lower()]
+    _check_all(path, "part", found, queries)
+    return {query: found[query] for query in queries}
+
+
+def _check_all(path: Path, what: str, found: Mapping[str, object], queries: Iterable[str]) -> None:
+    """Raise InputError if a query has no value."""
+    without = [query for query in queries if query not in found]
     if without:
         raise InputError(
-            f"{path}: no time of {counted(len(without), 'query')}, e.g. {without[0]!r}"
+            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}"
         )
-    return times
 
 
 def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
     """Line number, query and value in a file of two columns or a table, once for each query."""
     values: dict[str, str] = {}
-    usual = {"id": ("id", *QUERY_NAMES), what: (what,)}
+    usual = {"id": (*QUERY_IDS, "id", "query"), what: (what,)}  # id may number judgements
     table = named_rows(path, None, usual, "")
     rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)
     for number, query, value in rows:

@@ -119,13 +119,14 @@ def document(results: MatchingResults) -> Document:
         config.title, config.introduction, sections,
         results.means(lambda row: row.measures["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
-        answer=" ".join(
+        remarks=[
             text
             for name, facts in results.facts.items()
-            for text in (_given_away(name, facts), _untaught(config, name, facts))
+            for text in (
+                _given_away(name, facts), _untaught(config, name, facts), *_left_out(name, facts)
+            )
             if text
-        ),
-        remarks=[text for task in results.facts.items() for text in _left_out(*task)],
+        ],
     )  # fmt: skip
 
 

@@ -83,6 +83,40 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
     assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 3), (0, 1, 0), (1, 1, 3)]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet", ""])
+def test_lists_of_texts_are_one_text(tmp_path, suffix):
+    points = [["light", "and red"], None, ["y", None, ""]]
+    products = PRODUCTS.assign(bullets=points)
+    products = save(products, tmp_path / f"p{suffix}") if suffix else products
+    c = read_table(products, RATINGS, **OPTIONS)
+    assert [text.strip() for text in c.fields["body"]] == [
+        "for running light and red", 'a "hat"', "x y"
+    ]  # fmt: skip
+    ids = PRODUCTS.assign(sku=[["007"], ["8"], ["9"]])
+    with pytest.raises(InputError, match=r"sku (is a JSON list|holds list)"):
+        read_table(save(ids, tmp_path / f"p{suffix}") if suffix else ids, RATINGS, **OPTIONS)
+
+
+def test_columns_that_are_read_as_grades_and_those_left_out_are_told():
+    rated = RATINGS.assign(esci_label=["E", "I", "S"], rating=[5, 4, 4], split="train")
+    rated = rated.drop(columns="label")
+    with pytest.raises(InputError) as caught:
+        read_table(PRODUCTS, rated, **NAMES, judgement_columns={"text": "query"})
+    assert "row 1: grade 'E' is not an integer; the table has E, I, S: say what each means" in str(
+        caught.value
+    ).replace("line 1", "row 1")
+    assert "grades.E=... grades.I=..." in str(caught.value)
+    given = {**NAMES, "judgement_columns": {"text": "query"}, "grades": {"E": 2, "S": 1, "I": 0}}
+    facts = read_table(PRODUCTS, rated, **given).description
+    found = "document 'sku', grade 'esci_label'"
+    assert facts["columns of judgements, by their usual names"] == found
+    assert facts["columns of judgements left out"] == "'rating', 'split'"
+    queries = pd.DataFrame({"query_id": ["a"], "query": ["cap"], "category": ["hats"]})
+    judged = pd.DataFrame({"query_id": ["a"], "sku": ["8"], "grade": [1]})
+    facts = read_table(PRODUCTS, judged, queries=queries, **NAMES).description
+    assert facts["columns of queries left out"] == "'category'"
+
+
 def test_documents_in_several_tables_are_those_of_one(tmp_path):
     ratings = save(RATINGS, tmp_path / "ratings.csv")
     one = read_table(PRODUCTS, ratings, **OPTIONS)
@@ -163,7 +197,11 @@ def test_wrong_options_are_named(tmp_path, changes, message):
         ("p.csv", "sku,sku,name\n1,2,a\n", "two columns are called sku; rename one"),
         ("p.jsonl", '{"sku": "1"}\n', r"p\.jsonl: no column name; it has 'sku'$"),
         ("p.jsonl", '{"sku": "1", "name": {"en": "a"}}\n', r"'sku', 'name\.en'; keys of nested ob"),
-        ("p.jsonl", '{"sku": "1", "name": ["a"]}\n', "line 1: name is a JSON list, expected text"),
+        (
+            "p.jsonl",
+            '{"sku": "1", "name": [["a"]]}\n',
+            "line 1: name is a JSON list, expected text",
+        ),
         ("p.jsonl", '{"sku": "1", "name": "a"}\n{"name": "a"}\n', "line 2: sku is missing"),
         ("p.json", '\n[\n{"sku": "1",\n"name": "a"},\n{"name": "2"}]', "line 5: sku is missing"),
         ("p.json", '[{"sku": "1", "name": "a"},\n2]', "line 2: not a JSON object"),
@@ -344,7 +382,7 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
     assert (c.fields, c.query_texts) == ({"title": ["Red shoe", "Hat", "Cap"]}, ["shoe", "red"])
     told = "text 'search_term', query 'query_id'"
     assert c.description["columns of judgements, by their usual names"] == (
-        f"document 'product_uid', {told}"
+        f"document 'product_uid', {told}, grade 'relevance'"
     )
     products = one_table.rename(columns={"product_title": "description"}).drop_duplicates(
         "product_uid"

@@ -81,6 +81,12 @@ def test_texts_and_second_labels_are_left_out_and_named(tmp_path):
         assert "seen" not in read_table_rows(write(frame, tmp_path / "t.parquet")).column_names
 
 
+def test_labels_in_words_are_refused_and_not_replaced_by_ratings_of_the_product(tmp_path):
+    path = csv(tmp_path, "qid,docno,f,rating,esci_label", "1,a,1,5,E", "1,b,2,4,S")
+    with pytest.raises(InputError, match=r"'esci_label' is 'E', .*; write grades as"):
+        read_table_rows(path)
+
+
 def test_numbers_that_are_no_features_are_left_out(tmp_path):
     """Ids of documents recur in other queries with their labels; an index tells the order."""
     path = csv(tmp_path, ",qid,docno,label,sku,query,Unnamed: 0,f", "0,1,a,0,7,1,0,2")

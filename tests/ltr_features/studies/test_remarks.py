@@ -117,7 +117,7 @@ def test_the_verdict_says_it_once(run):
     lines = (folder / "verdict.txt").read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 80
     ending = " ".join(" ".join(lines).split())
-    assert re.search(f"! {sentence}.*judge more queries, or leave the column out", ending)
+    assert re.search(f"! {sentence}.*judge more queries, or leave it out", ending)
 
 
 def test_what_a_family_lacks_is_told_once_for_all_its_columns_and_folds(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from toys import done, refused, run
 
 from letor.column_names import read_rows
 from ltr_features.columns.context import ColumnContext, open_workspace
+from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements
 
 JAPANESE = {"d1": "東京都庁に行く", "d2": "京都の寺を見る", "d3": "ﾒﾓﾘを選ぶ", "d4": "本を読む"}
@@ -62,6 +64,24 @@ def test_the_advice_is_for_the_script_of_most_unknown_words(query: str, advice: 
     (remark,) = ColumnContext.of(collection).unknown_words
     assert remark.startswith("100 % of the words in queries occur in no document (most often usb, ")
     assert advice in remark
+
+
+def test_numbers_of_queries_that_are_no_words_are_told() -> None:
+    """A size of 1/2 would be that of 3/4, in silence."""
+    nothing = np.zeros(0, dtype=np.int64)
+    texts = ["pipe 1/2 in", *(f"2x4 size 10 m{n} word3" for n in range(19))]
+    collection = Collection(
+        name="c", document_ids=["d"], fields={"body": ["pipe 2x4 size 10"]},
+        query_ids=[str(n) for n in range(20)], query_texts=texts,
+        judgements=Judgements(nothing, nothing, nothing),
+    )  # fmt: skip
+    (remark,) = ColumnContext.of(collection).short_numbers
+    assert remark.startswith(
+        "5 % of the queries have numbers of fewer than 2 digits (such as 'pipe"
+    )
+    assert ColumnContext.of(collection, Analyzer(min_length=1)).short_numbers == []
+    fewer = replace(collection, query_ids=collection.query_ids[1:], query_texts=texts[1:])
+    assert ColumnContext.of(fewer).short_numbers == []
 
 
 def test_stop_words_come_from_a_file(japanese: Path) -> None:

@@ -180,10 +180,12 @@ def test_the_verdict_warns_of_test_queries_that_were_taught(data):
     rewrite(data / "data" / "small" / "queries.jsonl", numbered)
     assert "Task" not in verdict(data)
     rewrite(data / "data" / "small" / "queries.jsonl", repeated)
+    told = verdict(data)
+    assert told.startswith("Expectations met: ")  # the answer first
     assert (
         "Task 'small': 3 of 12 test queries have the text of a training query, so that models may "
         "only repeat what they were taught"
-    ) in verdict(data)
+    ) in told
 
 
 def test_japanese_is_matched_by_pairs_of_characters(data):

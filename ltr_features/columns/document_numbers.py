@@ -1,0 +1,116 @@
+"""Numbers of documents as columns: prices, ratings, popularity."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from letor.dataset import GIVEN
+from letor.errors import InputError
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
+from ltr_features.columns.context import ColumnContext
+from ltr_features.text.collection import Pairs
+from ltr_features.text.id_rows import known_rows
+
+if TYPE_CHECKING:
+    from ltr_features.sources.table_rows import Numbers
+
+
+@dataclass(frozen=True)
+class DocumentNumbers(ColumnFamily):
+    """A column for each number that a table has of documents, the same for every query.
+
+    Attributes:
+        file: a table with a row per document, see :func:`~.table_rows.read_document_numbers`.
+        document: its column of document ids, if that has no usual name.
+        numbers: the columns that are taken; by default all that hold numbers.
+        missing: the value of a document that has none.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+
+    name: ClassVar[str] = "numbers"
+    description: ClassVar[str] = "Numbers of documents, such as prices, from a table"
+    reference: ClassVar[str] = "given"
+    reads_texts: ClassVar[bool] = False
+
+    file: str | os.PathLike[str] | None = None
+    document: str | None = None
+    numbers: Sequence[str] = ()
+    missing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(np.float32(self.missing)):
+            raise InputError(f"numbers: missing must be finite, got {self.missing}")
+        self._found  # noqa: B018, read the file before anything expensive
+
+    @property
+    def trained_on(self) -> str:
+        return GIVEN
+
+    @property
+    def columns(self) -> Sequence[ColumnSpec]:
+        if self._found is None:
+            return []
+        return [
+            ColumnSpec(
+                column.lower().replace(" ", "_"),
+                f"{column} of the document in {os.fspath(self.file or '')}",
+                "as given", "any", "given",
+            )
+            for column in self._found.columns
+        ]  # fmt: skip
+
+    def check(self, context: ColumnContext) -> None:
+        """Raise InputError if no file is named, or it has no document of the collection."""
+        if self._found is None:
+            raise InputError(
+                "numbers: name the table of documents: file = 'products.csv' in TOML, --option "
+                "numbers.file=products.csv on the command line"
+            )
+        self._of_documents(context)
+
+    def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
+        context.check(pairs)
+        values = self._of_documents(context)[pairs.document]
+        return np.where(np.isnan(values), np.float32(self.missing), values)
+
+    def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
+        missing: list[int] = np.isnan(self._of_documents(context)[pairs.document]).sum(0).tolist()
+        return missing
+
+    def missing_remark(self, column: str, n_missing: int, n: int) -> str:
+        return f"{column}: {rows_without('number', n_missing, n)} and get {self.missing:g}"
+
+    @cached_property
+    def _found(self) -> Numbers | None:
+        """What the file has. The import is slow, and listings read no file."""
+        if self.file is None:
+            return None
+        from ltr_features.sources.table_rows import read_document_numbers
+
+        return read_document_numbers(self.file, document=self.document, numbers=self.numbers)
+
+    def _of_documents(self, context: ColumnContext) -> NDArray[np.float32]:
+        """float32 [n_documents, n_columns], NaN where a document has no number."""
+        found, collection = self._found, context.collection
+        assert found is not None  # check refuses it
+
+        def find() -> NDArray[np.float32]:
+            rows = known_rows(found.documents, collection.document_ids, self.file or "", "document")
+            values = np.full((collection.n_documents, len(found.columns)), np.nan, np.float32)
+            values[rows[rows >= 0]] = found.values[rows >= 0]
+            return values
+
+        values: NDArray[np.float32] = context.cached((self, "numbers"), find)
+        return values
+
+    def __hash__(self) -> int:
+        return hash((os.fspath(self.file or ""), self.document, tuple(self.numbers)))
