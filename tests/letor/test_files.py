@@ -30,7 +30,7 @@ def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
 
 def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeypatch):
     """Where folders cannot be exchanged."""
-    monkeypatch.setattr("letor.files._exchanged", lambda *_: False)
+    monkeypatch.setattr("ltr_base.outputs._exchanged", lambda *_: False)
     target = tmp_path / "index"
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()
@@ -43,7 +43,7 @@ def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeyp
             raise KeyboardInterrupt
         replace(source, destination)
 
-    monkeypatch.setattr("letor.files.os.replace", interrupted)
+    monkeypatch.setattr("ltr_base.outputs.os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt), atomic_path(target, kind="folder") as partial:
         partial.mkdir()
     assert os.listdir(target) == ["old"]
