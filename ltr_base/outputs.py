@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 
-from ltr_base.machine import is_running, process_of, temporary_paths
+from ltr_base.machine import is_running, process_of, temporary_paths, temporary_stem
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _exchanged(path: Path, other: Path) -> bool:
 def _remove_abandoned(target: Path) -> None:
     """Remove half-written versions of a file or folder whose processes run no longer. Versions
     moved aside stay: one may be all that is left of the former content."""
-    for path in target.parent.glob(f".{escape(target.name)}.*.partial"):
+    for path in target.parent.glob(f"{escape(temporary_stem(target))}.*.partial"):
         process = process_of(path.name)
         if process is not None and not is_running(process):
             remove(path)

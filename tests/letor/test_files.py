@@ -213,6 +213,14 @@ def test_what_a_killed_process_left_is_removed_with_the_next_version(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "out[1].txt"])
 
 
+def test_names_may_be_as_long_as_the_system_allows(tmp_path):
+    for name in ("x" * 255, "é" * 127):
+        with atomic_path(tmp_path / name) as partial:
+            partial.write_text("text")
+        assert process_of(partial.name) == os.getpid()
+        assert (tmp_path / name).read_text() == "text"
+
+
 def test_an_array_that_was_written_in_part(tmp_path, monkeypatch):
     def in_part(file, array):
         raise OSError("1000 requested and 500 written")  # numpy's words, without a number
