@@ -142,7 +142,7 @@ def check_output(
     Raises:
         InputError: ``target`` is one of the inputs, or a folder that holds one; a folder although a
             file is to be written, or vice versa; a device, a pipe or a circle of links; or it lies
-            below a file.
+            below a file, or where nothing can be written.
     """
     target, real = Path(target), Path(os.path.realpath(target))
     for path in inputs:
@@ -162,6 +162,11 @@ def check_output(
     above = next(path for path in real.parents if path.exists())
     if not above.is_dir():
         raise InputError(f"{target}: {above} is a file, not a folder; name another path")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{target}: nothing can be written in {above} (no permission, or a read-only file "
+            "system); name another path"
+        )
 
 
 def check_replaced(folder: Path, mark: str, what: str) -> None:

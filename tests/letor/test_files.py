@@ -153,6 +153,15 @@ def test_what_cannot_be_replaced_is_refused_and_stays(tmp_path):
         check_output(tmp_path / "notes" / "x")
 
 
+def test_where_nothing_can_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    """For root, no permission is needed, so that the system's answer is made up."""
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))
+    with pytest.raises(InputError, match=rf"new/x: nothing can be written in {tmp_path} "):
+        check_output(tmp_path / "new" / "x")
+    assert asked == [tmp_path]
+
+
 def test_an_output_is_no_input_and_holds_none(tmp_path):
     (tmp_path / "rows.txt").touch()
     (tmp_path / "link").symlink_to("rows.txt")
