@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, check_output, read_at_once, read_json, save_array
+from letor.files import (
+    atomic_path,
+    check_output,
+    read_at_once,
+    read_json,
+    save_array,
+    staged_folder,
+)
 from ltr_base.machine import process_of
 
 
@@ -193,6 +200,13 @@ def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
             write(make)
         assert caught.value.filename == str(tmp_path / "out.txt")
         assert caught.value.filename2 is None
+
+
+def test_errors_in_a_staged_folder_name_the_folder(tmp_path):
+    with pytest.raises(OSError, match="No such file") as caught, staged_folder(tmp_path) as staged:
+        (staged / "Fold1" / "train.txt").touch()
+    assert caught.value.filename == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
