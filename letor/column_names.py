@@ -70,10 +70,11 @@ def append_named(
         _check_number(n_columns, len(known), side_file)
         n_columns = len(known)
     first = None if n_columns is None else n_columns + 1
-    ids = append_columns(source, target, values, first_id=first, threads=threads)
-    old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
     new = [{"name": name, **notes} for name, notes in provenance.items()]
-    _write_side_file([*old, *new], missing, names_path(target))
+    with atomic_path(names_path(target)) as side_file:
+        ids = append_columns(source, target, values, first_id=first, threads=threads)
+        old = [{"name": str(j)} for j in range(1, ids[0])] if known is None else known
+        _write_side_file([*old, *new], missing, side_file)
     return ids
 
 
@@ -158,8 +159,7 @@ def _read_side_file(path: Path) -> tuple[list[dict[str, Any]], Missing | None]:
 
 def _write_side_file(columns: list[dict[str, Any]], missing: Missing | None, path: Path) -> None:
     content = columns if missing is None else {"columns": columns, "missing": missing.to_json()}
-    with atomic_path(path) as partial:
-        write_json(partial, content)
+    write_json(path, content)
 
 
 def is_letor(path: Path) -> bool:
@@ -265,6 +265,8 @@ def write_rows(
     if path.suffix == ".parquet":
         write_parquet(data, path)
         return
-    write_letor(data, path, threads=threads)
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
-    _write_side_file(columns, data.missing, names_path(path))
+    # Text that cannot be written leaves the former text with its own names.
+    with atomic_path(names_path(path)) as side_file:
+        _write_side_file(columns, data.missing, side_file)
+        write_letor(data, path, threads=threads)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import json
 import os
-import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from glob import escape
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_base.machine import is_running, is_temporary, process_of, temporary_paths
+from ltr_base.machine import is_temporary, temporary_paths
+from ltr_base.outputs import named_after, remove, replacement
 
 #: Note in a folder that names the run that holds it, removed when the run ends, see
 #: :mod:`letor.lock`. The lock itself is on a second file, which stays in a folder, because a locked
@@ -93,47 +90,18 @@ def _named(path: Path) -> Iterator[None]:
 def atomic_path(
     target: str | os.PathLike[str], *, kind: Literal["file", "folder"] = "file"
 ) -> Iterator[Path]:
-    """Yield a temporary path beside ``target``; rename it to ``target`` if the block succeeds.
+    """Yield a temporary path beside ``target``; rename it to ``target`` if the block succeeds, see
+    :func:`ltr_base.outputs.replacement`.
 
-    The caller creates a file (or, by ``kind``, a folder) at the yielded path. On any exception
-    (Ctrl-C included) whatever was written there is removed and ``target`` keeps its former
-    content. What exists is replaced in one step, then removed; where the system cannot exchange
-    folders, an existing folder is moved aside first. If ``target`` is a symbolic link, what it
-    names is replaced, not the link. What killed processes of this machine left half-written there
-    is removed.
+    The caller creates a file (or, by ``kind``, a folder) at the yielded path.
 
     Raises:
         InputError: see :func:`check_output`.
         OSError: the parent folder cannot be created or written.
     """
     check_output(target, kind=kind)
-    target = Path(target)
-    if target.is_symlink():
-        target = Path(os.path.realpath(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary, aside = temporary_paths(target)
-    _remove_abandoned(target)
-    try:
+    with replacement(target) as temporary:
         yield temporary
-        if not (target.is_dir() and _exchanged(temporary, target)):
-            if target.is_dir():
-                os.replace(target, aside)
-            os.replace(temporary, target)
-    except OSError as error:  # a full disk names no file, and the temporary name is no help
-        named = [str(name) for name in (error.filename, error.filename2) if name is not None]
-        if error.errno is not None and (
-            not named or any(name.startswith(str(temporary)) for name in named)
-        ):
-            error.filename = str(target)
-            del error.filename2  # None would be printed
-            if str(temporary) in str(error.strerror):  # Arrow's reason names it, too
-                error.strerror = os.strerror(error.errno)
-        raise
-    finally:
-        if aside.exists() and not target.exists():  # interrupted between the two renames
-            os.replace(aside, target)
-        _remove(aside)
-        _remove(temporary)
 
 
 @contextmanager
@@ -148,15 +116,16 @@ def staged_folder(target: Path) -> Iterator[Path]:
     staged, _ = temporary_paths(target / "new")
     staged.mkdir(parents=True)
     try:
-        yield staged
-        for path in sorted(staged.rglob("*")):
-            moved = target / path.relative_to(staged)
-            if path.is_dir():
-                moved.mkdir(exist_ok=True)
-            else:
-                os.replace(path, moved)
+        with named_after(staged, target):
+            yield staged
+            for path in sorted(staged.rglob("*")):
+                moved = target / path.relative_to(staged)
+                if path.is_dir():
+                    moved.mkdir(exist_ok=True)
+                else:
+                    os.replace(path, moved)
     finally:
-        _remove(staged)
+        remove(staged)
 
 
 def check_output(
@@ -173,7 +142,7 @@ def check_output(
     Raises:
         InputError: ``target`` is one of the inputs, or a folder that holds one; a folder although a
             file is to be written, or vice versa; a device, a pipe or a circle of links; or it lies
-            below a file.
+            below a file, or where nothing can be written.
     """
     target, real = Path(target), Path(os.path.realpath(target))
     for path in inputs:
@@ -193,6 +162,11 @@ def check_output(
     above = next(path for path in real.parents if path.exists())
     if not above.is_dir():
         raise InputError(f"{target}: {above} is a file, not a folder; name another path")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{target}: nothing can be written in {above} (no permission, or a read-only file "
+            "system); name another path"
+        )
 
 
 def check_replaced(folder: Path, mark: str, what: str) -> None:
@@ -203,18 +177,6 @@ def check_replaced(folder: Path, mark: str, what: str) -> None:
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / mark).exists():
         raise InputError(f"{folder} is not empty and holds no {what}; name another folder")
-
-
-def _exchanged(path: Path, other: Path) -> bool:
-    """Exchange two folders in one step, if the system can (Linux); return whether it did. Whoever
-    reads meanwhile finds one of them, and so does who comes after a killed process."""
-    if sys.platform != "linux":
-        return False
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return rename is not None and (
-        rename(here, os.fsencode(path), here, os.fsencode(other), exchange) == 0
-    )
 
 
 def read_at_once(folder: Path, read: Callable[[], T]) -> T:
@@ -246,20 +208,4 @@ def remove_temporary(folder: Path, target: str = "*") -> None:
     calls it holds the folder, so that no running process still writes them."""
     for path in folder.glob(f".{target}.*"):
         if is_temporary(path.name):
-            _remove(path)
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Remove half-written versions of a file or folder whose processes run no longer. Versions
-    moved aside stay: one may be all that is left of the former content."""
-    for path in target.parent.glob(f".{escape(target.name)}.*.partial"):
-        process = process_of(path.name)
-        if process is not None and not is_running(process):
-            _remove(path)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    elif os.path.lexists(path):  # on a read-only file system, unlinking an absent file fails
-        path.unlink(missing_ok=True)
+            remove(path)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +31,8 @@ from ltr_base.machine import available_cores
 #: (LZ4, the default here, compresses zeros 255-fold.)
 _ALWAYS_TAKEN, _LARGEST_MULTIPLE = 2**28, 256
 _ADVICE = "it is not a readable Parquet file of LETOR rows"
+#: A value that was changed on disk is told, by the checksums of ``write_parquet``.
+_opened = partial(pq.ParquetFile, memory_map=True, page_checksum_verification=True)
 
 
 def write_parquet(
@@ -104,7 +107,7 @@ def read_ids(path: str | os.PathLike[str]) -> Iterator[RankingData]:
         InputError: the file cannot be read.
     """
     path = Path(path)
-    with reading(path, _ADVICE), pq.ParquetFile(path, memory_map=True) as file:
+    with reading(path, _ADVICE), _opened(path) as file:
         roles = _checked_metadata(path, file.metadata)["roles"]
         wanted = {role: roles[role] for role in ROLES[:3] if role in roles}
         for i in range(file.num_row_groups):  # which end where the query changes
@@ -175,7 +178,7 @@ def _read_ours(
     rows: slice,
 ) -> RankingData:
     """Rows of a file that :func:`write_parquet` wrote, or a part of a fold."""
-    with pq.ParquetFile(path, memory_map=True) as file:
+    with _opened(path) as file:
         check_parquet_size(path, file.metadata)
         meta = _checked_metadata(path, file.metadata)
         if "part" not in meta:
@@ -188,7 +191,7 @@ def _read_ours(
                 "the folder of the folds together"
             )
         with reading(home, _ADVICE):
-            shared = pq.ParquetFile(home, memory_map=True)
+            shared = _opened(home)
         with shared:
             with reading(home, _ADVICE):
                 check_parquet_size(home, shared.metadata)
@@ -249,7 +252,9 @@ def _read_declared(
     check_parquet_size(path, metadata)
     known = metadata.schema.to_arrow_schema().names
     wanted = known if features is None else {label, qid, docno, *features}
-    table = pq.read_table(path, columns=[c for c in known if c in wanted])
+    table = pq.read_table(
+        path, columns=[c for c in known if c in wanted], page_checksum_verification=True
+    )
     return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)
 
 
@@ -298,7 +303,7 @@ class _Source:
 
         def read_group(i: int, chosen: Any, to: slice) -> None:
             # one reader per row group: readers are not shared between threads
-            reader = pq.ParquetFile(self.path, metadata=meta, memory_map=True)
+            reader = _opened(self.path, metadata=meta)
             table = reader.read_row_group(i, columns=read, use_threads=False)
             columns = np.empty((len(read), to.stop - to.start), dtype=np.float32)
             for j, name in enumerate(read):
@@ -324,8 +329,10 @@ class _Source:
             for name in names
             if any(group.column(places[name]).has_dictionary_page for group in groups)
         ]
-        options: dict[str, Any] = {"memory_map": True, "read_dictionary": as_dictionaries}
-        with reading(self.path, _ADVICE), pq.ParquetFile(self.path, **options) as file:
+        with (
+            reading(self.path, _ADVICE),
+            _opened(self.path, read_dictionary=as_dictionaries) as file,
+        ):
             table = self._columns(file, names)
             return {name: plain_texts(self.path, column) for name, column in table.items()}
 

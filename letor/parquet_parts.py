@@ -79,6 +79,7 @@ def write_part(
             column_encoding={number: "DELTA_BINARY_PACKED"},
             use_dictionary=False,
             write_statistics=False,
+            write_page_checksum=True,
         ) as writer,
     ):
         for first in range(0, len(has), step):

@@ -105,6 +105,7 @@ class ParquetRows:
                 compression=self._compression,
                 use_dictionary=[rows.roles["query_id"]],
                 write_statistics=False,
+                write_page_checksum=True,
             )
         )
 

@@ -47,8 +47,14 @@ def temporary_paths(target: Path) -> tuple[Path, Path]:
     """Two unique paths beside a file or folder: for the new version while it is being written
     (``.partial``), and for the version it replaces (``.old``)."""
     # Several machines may write to one folder, and process ids are reused.
-    prefix = f".{target.name}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
+    prefix = f"{temporary_stem(target)}.{platform.node()}-{secrets.token_hex(4)}.{os.getpid()}"
     return target.with_name(f"{prefix}.partial"), target.with_name(f"{prefix}.old")
+
+
+def temporary_stem(target: Path) -> str:
+    """What the names of :func:`temporary_paths` begin with: the name of the target, without the end
+    of a long one, as systems allow no more than 255 bytes."""
+    return "." + os.fsencode(target.name)[:120].decode(errors="ignore")
 
 
 @contextmanager

@@ -133,13 +133,14 @@ def _message(error: Exception) -> str | None:
             "there is too little memory, or no room for another thread; raise the limit "
             "(ulimit -v, ulimit -u), or use --threads 1 (--debug shows where)"
         )
-    if notes := getattr(error, "__notes__", ()):  # of letor.errors.naming
-        return f"{', '.join(notes)}: {described(error)} (--debug shows where)"
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror} (--debug shows where)"
-    if isinstance(error, (ValueError, OSError)):
-        return f"{error} (--debug shows where)"
-    return None
+    notes, what = getattr(error, "__notes__", ()), described(error)  # notes of letor.errors.naming
+    if isinstance(error, OSError) and error.filename is not None:
+        what = f"{error.filename}: {what}"
+    elif not notes:
+        if not isinstance(error, (ValueError, OSError)):
+            return None
+        what = str(error)
+    return f"{': '.join(filter(None, [', '.join(notes), what]))} (--debug shows where)"
 
 
 def _warning_text(

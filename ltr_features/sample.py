@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse.linalg
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from letor.column_names import write_rows
 from letor.errors import InputError
@@ -217,14 +218,16 @@ def _write_vectors(context: ColumnContext, folder: Path) -> None:
     weighting = TfIdf().fit(counts)
     D, Q = weighting.transform(counts), weighting.transform(context.query_counts)
     start = np.full(min(D.shape), 1.0)
-    _, _, Vt = scipy.sparse.linalg.svds(D, k=WIDTH, v0=start)
-    Vt *= np.sign(Vt[np.arange(WIDTH), np.abs(Vt).argmax(axis=1)])[:, None]
-    embedded = {"documents": _unit(D @ Vt.T), "queries": _unit(Q @ Vt.T)}
+    # Sums of a multi-threaded BLAS depend on the number of threads.
+    with threadpool_limits(1, user_api="blas"):
+        _, _, Vt = scipy.sparse.linalg.svds(D, k=WIDTH, v0=start)
+        Vt *= np.sign(Vt[np.arange(WIDTH), np.abs(Vt).argmax(axis=1)])[:, None]
+        embedded = {"documents": _unit(D @ Vt.T), "queries": _unit(Q @ Vt.T)}
+        scores = embedded["queries"] @ embedded["documents"].T
     for name, vectors in embedded.items():
         np.save(folder / "vectors" / f"{name}.npy", vectors)
         ids = collection.document_ids if name == "documents" else collection.query_ids
         _write_lines(folder / "vectors" / f"{name}.txt", ids)
-    scores = embedded["queries"] @ embedded["documents"].T
     best = np.argsort(-scores, axis=1, kind="stable")[:, :DEPTH]
     queries = np.repeat(np.arange(len(best)), DEPTH)
     pairs = Pairs(queries, best.ravel())

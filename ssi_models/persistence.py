@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -15,11 +17,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from ltr_base.machine import temporary_paths
+from ltr_base.outputs import replacement
+from ssi_models.parameters import digest_of
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.vocabulary import Vocabulary
 
 FORMAT = "ssi-models/1"
+#: The entry of a header with the digest of the rest and of the tensors.
+_DIGEST = "digest"
 
 
 def save_tensors(
@@ -27,38 +32,34 @@ def save_tensors(
     header: Mapping[str, Any],
     tensors: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write tensors and a JSON-compatible header; the file appears only when it is complete.
+    """Write tensors and a JSON-compatible header; the file appears only when it is complete. It has
+    a digest of both, by which readers tell a damaged file.
 
     Raises:
         OSError: it cannot be written.
     """
-    # Parameters may be numpy's numbers.
-    text = json.dumps(header, sort_keys=True, default=np.generic.item)
-    # One entry: safetensors writes several in random order; equal models must give equal bytes.
-    write_safetensors(Path(path), tensors, {FORMAT: text})
-
-
-def write_safetensors(
-    path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
-) -> None:
-    """Write a file of tensors, which appears only when it is complete.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    partial, _ = temporary_paths(path)
-    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    try:
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    # Parameters may be numpy's numbers, and keys numbers, which JSON turns into strings.
+    plain = json.loads(json.dumps(header, default=np.generic.item))
+    text = json.dumps({**plain, _DIGEST: _digest(plain, arrays)}, sort_keys=True)
+    with replacement(path) as partial:
         partial.touch()
         rights = partial.stat().st_mode  # of any new file; save_file lets nobody else read
-        save_file(contiguous, partial, metadata=dict(metadata))
+        try:
+            # One entry: safetensors writes several in random order; equal models must give equal
+            # bytes.
+            save_file(arrays, partial, metadata={FORMAT: text})
+        except SafetensorError as error:  # a full disk raises it, too
+            number = re.search(r"os error (\d+)", str(error))
+            code = int(number[1]) if number else errno.EIO
+            raise OSError(code, os.strerror(code) if number else str(error), str(path)) from None
         partial.chmod(rights)
-        os.replace(partial, path)
-    except SafetensorError as error:  # a full disk raises it, too
-        raise OSError(f"{path}: cannot be written ({error})") from None
-    finally:
-        if partial.exists():  # unlinking a missing file fails on a read-only file system
-            partial.unlink()
+
+
+def _digest(header: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> str:
+    names = sorted(tensors)
+    known = [json.dumps(header, sort_keys=True), names]
+    return digest_of(known, (tensors[name] for name in names))
 
 
 def load_tensors(
@@ -72,7 +73,11 @@ def load_tensors(
     """
     with _opened(path) as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return _header(file), tensors
+        header = _header(file)
+    digest = header.pop(_DIGEST, None)
+    if digest not in (None, _digest(header, tensors)):  # earlier versions wrote none
+        raise ValueError(f"{path}: is damaged, it is not the file that was written; fit it again")
+    return header, tensors
 
 
 def load_checked(

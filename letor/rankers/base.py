@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from letor.column_settings import settings_of, warn_of_changed_settings
 from letor.dataset import RankingData
-from letor.digests import write_digests
+from letor.digests import check_files, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, read_json, write_json
@@ -267,6 +267,7 @@ class Ranker(BaseEstimator, ABC):
             ranker._load(folder, description["fitted"])
             settings = description.get("column_settings", {})  # absent until version 0.2
             ranker.column_settings_ = {name: dict(of) for name, of in settings.items()}
+        check_files(folder, "ranker.json")  # any other value in it would be taken for the saved one
         return ranker
 
     def feature_importance(self) -> pd.DataFrame:

@@ -162,9 +162,10 @@ def save_fitted(
     }
     if column.remarks:
         notes["remarks"] = column.remarks
-    column.model.save(path)
+    # A model that cannot be written leaves the former one with its own notes.
     with atomic_path(notes_path(path)) as partial:
         write_json(partial, notes)
+        column.model.save(path)
 
 
 def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> FittedColumn:

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar
 
 from letor.errors import InputError
@@ -149,7 +150,7 @@ def _results(
             return
         # Spawned, because a fork would copy the locks of threads that run in this process.
         pool = ProcessPoolExecutor(
-            processes, multiprocessing.get_context("spawn"), initializer=_ignore_interrupt
+            processes, multiprocessing.get_context("spawn"), initializer=_belong_to_parent
         )
         pending: deque[Future[Result]] = deque()
         try:
@@ -181,9 +182,18 @@ def _submitted(
         yield failed
 
 
-def _ignore_interrupt() -> None:
-    """Ignore Ctrl-C, which reaches the whole process group, as the parent handles it."""
+def _belong_to_parent() -> None:
+    """Ignore Ctrl-C, which reaches the whole process group, as the parent handles it; but end with
+    the parent, even if it is killed, instead of waiting for its next block for ever."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_after_parent, daemon=True).start()
+
+
+def _end_after_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 # --- one block ------------------------------------------------------------------------------------

@@ -136,7 +136,11 @@ def write_gallery(
     target, exhibits = Path(out), [Exhibit.read(Path(folder)) for folder in folders]
     names = [exhibit.name for exhibit in exhibits]
     if twice := repeated(names):
-        raise InputError(f"two of the folders are called {twice[0]}; rename one")
+        both = [str(f) for f, name in zip(folders, names, strict=True) if name == twice[0]]
+        raise InputError(
+            f"{' and '.join(both)} have the same name, {twice[0]!r}, after which an exhibit is "
+            "called: rename one of the folders"
+        )
     if target.exists() and not _is_gallery(target):
         raise InputError(f"{target}: exists already and is not a gallery; name another folder")
     index = target / INDEX

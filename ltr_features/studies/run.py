@@ -28,6 +28,7 @@ _BUILT_IN = {
     "compare": "ltr_features.studies.kinds.compare:CompareStudy",
 }
 _KINDS = Plugins("kind", "", _BUILT_IN)
+_LARGEST = 2**20  # bytes of an experiment's file
 
 
 def run_file(
@@ -73,26 +74,53 @@ def run_file(
                 "leave it out"
             )
         config = kind.read(file, folder)
-    study = kind(config, out, folder, threads=threads, memory=memory, reporter=reporter)
-    if scheduler is None or dry_run:
-        return study.run(dry_run=dry_run)
-    study.folder.mkdir(parents=True, exist_ok=True)
-    with connected(scheduler, study.folder, folder) as cluster:
-        return study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
+        study = kind(config, out, folder, threads=threads, memory=memory, reporter=reporter)
+        if scheduler is None or dry_run:
+            return study.run(dry_run=dry_run)
+        study.folder.mkdir(parents=True, exist_ok=True)
+        with connected(scheduler, study.folder, folder) as cluster:
+            return study.run(made_by=lambda stages: done_by_workers(study, stages, cluster))
 
 
 @contextmanager
 def _file_of(path: str | os.PathLike[str], out: Path, dry_run: bool) -> Iterator[Path]:
-    """The file of an experiment; a standard one is in ``out``, except for a dry run."""
+    """The file of an experiment; a standard one is in ``out``, except for a dry run, and goes again
+    if the run ends before it has made anything, so that it is no obstacle once inputs are
+    mended."""
     if not has_standard(Path(path)):
         yield find_experiment(path)
         return
-    experiment = standard_experiment(Path(path))
-    if not dry_run:
-        yield keep(experiment, out)
+    try:
+        experiment = standard_experiment(Path(path))
+    except InputError as error:
+        if _is_toml(Path(path)):
+            raise InputError(
+                f"{path}: by its ending it is a file of rows, but it holds TOML; the file of an "
+                "experiment ends in .toml: rename it"
+            ) from error
+        raise
+    if dry_run:
+        with TemporaryDirectory() as folder:
+            yield keep(experiment, Path(folder))
         return
-    with TemporaryDirectory() as folder:
-        yield keep(experiment, Path(folder))
+    before = set(os.listdir(out)) if out.is_dir() else None
+    file = keep(experiment, out)
+    try:
+        yield file
+    except BaseException:
+        if set(os.listdir(out)) - (before or set()) == {file.name}:
+            file.unlink()
+            if before is None:
+                out.rmdir()
+        raise
+
+
+def _is_toml(path: Path) -> bool:
+    """Whether a path names a file, no larger than experiments are, that can be read as TOML."""
+    try:
+        return path.stat().st_size < _LARGEST and bool(read_toml(path))
+    except (OSError, InputError):
+        return False
 
 
 def kind_of(path: Path) -> str:
@@ -136,9 +164,14 @@ def find_experiment(path: str | os.PathLike[str]) -> Path:
     """The path itself if it is a file, or the file of the installed experiment of that name.
 
     Raises:
-        InputError: there is neither; or it is a folder.
+        InputError: there is neither; or it is a folder, or a file of another kind.
     """
     if Path(path).is_file():
+        if Path(path).suffix not in ("", ".toml") and not _is_toml(Path(path)):
+            raise InputError(
+                f"{path} is neither an experiment (.toml) nor, by its ending, a file of rows "
+                "(.txt, .parquet, ...); of a table, `ltr-features convert` makes rows"
+            )
         return Path(path)
     if str(path) in experiment_names():
         return Path(str(resources.files("ltr_features.studies") / "experiments" / f"{path}.toml"))

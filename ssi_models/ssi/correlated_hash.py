@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -122,19 +123,20 @@ class CorrelatedHashSSI(LowRankSSI):
         if not len(allowed):
             raise ValueError("words: no column may become a frequent word")
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)
-        self.frequent_ = allowed[chosen]
-        self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
-        files = checkpoints(options.get("checkpoint"), self.choices(few=True))
-        copies = super()._fit_jointly(Q, D, *given, **options)
-        for model in (self, *copies):
-            model.alpha_ = np.ones(1, np.float32)
-            model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
-            model.A_diagonal_ = np.zeros(0, np.float32)
-        if self.mixture:
-            self._mix(copies, Q, D, *given, **options)
-            super()._delete_checkpoints(files)
-        for model in (self, *copies):
-            del model._data
+        with _unchanged_on_error(self):
+            self.frequent_ = allowed[chosen]
+            self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
+            files = checkpoints(options.get("checkpoint"), self.choices(few=True))
+            copies = super()._fit_jointly(Q, D, *given, **options)
+            for model in (self, *copies):
+                model.alpha_ = np.ones(1, np.float32)
+                model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
+                model.A_diagonal_ = np.zeros(0, np.float32)
+            if self.mixture:
+                self._mix(copies, Q, D, *given, **options)
+                super()._delete_checkpoints(files)
+            for model in (self, *copies):
+                del model._data
         return copies
 
     def top_matches(self, word: int) -> list[tuple[int, float]]:
@@ -224,6 +226,18 @@ class _OnWords(LowRankSSI):
 
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.words,))
+
+
+@contextmanager
+def _unchanged_on_error(model: CorrelatedHashSSI) -> Iterator[None]:
+    """A fit in several steps that fails or is interrupted leaves the model as it was before."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def top_dice(

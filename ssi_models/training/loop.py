@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +11,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.numpy import load_file
 from threadpoolctl import threadpool_limits
 
-from ssi_models.persistence import count, numbers, write_safetensors
+from ssi_models.persistence import count, load_tensors, numbers, save_tensors
 from ssi_models.training.options import TrainingOptions
 
 SMALL_STATE = 1_000_000  # bytes
@@ -245,10 +242,10 @@ class Checkpoint:
         tensors |= {f"best.{name}": array for name, array in best.items()}
         header = {
             "fingerprint": settings.fingerprint,
-            "best_epoch": str(history.best_epoch),
-            "epochs": json.dumps([list(vars(epoch).values()) for epoch in history.epochs]),
+            "best_epoch": history.best_epoch,
+            "epochs": [list(vars(epoch).values()) for epoch in history.epochs],
         }
-        write_safetensors(settings.checkpoint, tensors, header)
+        save_tensors(settings.checkpoint, header, tensors)
         self._written = time.perf_counter()
         self._took = self._written - began
 
@@ -259,17 +256,19 @@ def _resume(
     best: dict[str, NDArray[Any]],
     history: History,
 ) -> bool:
-    """Load a checkpoint of the same run into state, best and history; False if there is none."""
+    """Load a checkpoint of the same run into state, best and history; False if there is none, or
+    if it is damaged."""
     if settings.checkpoint is None or not settings.resumes or not settings.checkpoint.exists():
         return False
-    with safe_open(settings.checkpoint, framework="numpy") as file:
-        header = file.metadata() or {}
+    try:
+        header, tensors = load_tensors(settings.checkpoint)
+    except ValueError:
+        return False
     if header.get("fingerprint") != settings.fingerprint:
         return False
-    tensors = load_file(settings.checkpoint)
     for name, array in state.items():
         array[...] = tensors[f"state.{name}"]
         best[name] = tensors[f"best.{name}"].copy()
-    history.epochs = [Epoch(*values) for values in json.loads(header["epochs"])]
-    history.best_epoch = int(header["best_epoch"])
+    history.epochs = [Epoch(*values) for values in header["epochs"]]
+    history.best_epoch = header["best_epoch"]
     return True

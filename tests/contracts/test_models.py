@@ -439,6 +439,26 @@ def test_training_loss_falls(make):
     assert model.history_.best_validation >= model.history_.epochs[0].validation
 
 
+@pytest.mark.parametrize("n_calls", [1, 5, 9])
+def test_an_interrupted_fit_leaves_the_model_as_it_was(make, n_calls):
+    calls = []
+
+    def interrupt(epoch):
+        calls.append(epoch)
+        if len(calls) == n_calls:
+            raise KeyboardInterrupt
+
+    model = make(max_epochs=3, patience=9).fit(*make.data())
+    before = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
+    try:
+        model.fit(make.texts(2), make.texts(3), labels(), callback=interrupt)
+    except KeyboardInterrupt:
+        after = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
+        assert [name for name in before if before[name] != after[name]] == []
+    else:
+        pytest.skip("has ended before")
+
+
 @pytest.mark.parametrize("n_calls", [2, 5, 8])
 def test_a_killed_fit_resumes_to_the_same_bytes(make, tmp_path, n_calls):
     """Killed in any part of a fit (a sparse model has rounds, a mixture two models)."""

@@ -398,6 +398,10 @@ def test_folders_that_hold_no_such_ranker_are_refused(make, tmp_path):
     path.write_text(json.dumps(description))
     with pytest.raises(InputError, match=r"letor\.rankers\.load_ranker"):
         Ranker.load(tmp_path / "model")
+    reversed_names = description["feature_names"][::-1]
+    path.write_text(json.dumps({**description, "feature_names": reversed_names}))
+    with pytest.raises(InputError, match=r"ranker\.json is damaged"):
+        load_ranker(tmp_path / "model")
     path.write_text("{")
     with pytest.raises(InputError, match="not the description of a ranker"):
         load_ranker(tmp_path / "model")

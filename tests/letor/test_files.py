@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 
 from letor.errors import InputError
-from letor.files import atomic_path, check_output, read_at_once, read_json, save_array
+from letor.files import (
+    atomic_path,
+    check_output,
+    read_at_once,
+    read_json,
+    save_array,
+    staged_folder,
+)
 from ltr_base.machine import process_of
 
 
@@ -30,7 +37,7 @@ def test_a_file_is_replaced_only_when_it_is_whole(tmp_path):
 
 def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeypatch):
     """Where folders cannot be exchanged."""
-    monkeypatch.setattr("letor.files._exchanged", lambda *_: False)
+    monkeypatch.setattr("ltr_base.outputs._exchanged", lambda *_: False)
     target = tmp_path / "index"
     with atomic_path(target, kind="folder") as partial:
         partial.mkdir()
@@ -43,7 +50,7 @@ def test_a_folder_keeps_its_content_whenever_it_is_interrupted(tmp_path, monkeyp
             raise KeyboardInterrupt
         replace(source, destination)
 
-    monkeypatch.setattr("letor.files.os.replace", interrupted)
+    monkeypatch.setattr("ltr_base.outputs.os.replace", interrupted)
     with pytest.raises(KeyboardInterrupt), atomic_path(target, kind="folder") as partial:
         partial.mkdir()
     assert os.listdir(target) == ["old"]
@@ -153,6 +160,15 @@ def test_what_cannot_be_replaced_is_refused_and_stays(tmp_path):
         check_output(tmp_path / "notes" / "x")
 
 
+def test_where_nothing_can_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
+    """For root, no permission is needed, so that the system's answer is made up."""
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append(path))
+    with pytest.raises(InputError, match=rf"new/x: nothing can be written in {tmp_path} "):
+        check_output(tmp_path / "new" / "x")
+    assert asked == [tmp_path]
+
+
 def test_an_output_is_no_input_and_holds_none(tmp_path):
     (tmp_path / "rows.txt").touch()
     (tmp_path / "link").symlink_to("rows.txt")
@@ -186,6 +202,13 @@ def test_errors_of_the_system_name_the_file_and_not_the_temporary_one(tmp_path):
         assert caught.value.filename2 is None
 
 
+def test_errors_in_a_staged_folder_name_the_folder(tmp_path):
+    with pytest.raises(OSError, match="No such file") as caught, staged_folder(tmp_path) as staged:
+        (staged / "Fold1" / "train.txt").touch()
+    assert caught.value.filename == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_an_array_that_the_disk_has_no_room_for():
     for size in (1, 10**6):  # the header, or the values
@@ -211,6 +234,14 @@ def test_what_a_killed_process_left_is_removed_with_the_next_version(tmp_path):
     with atomic_path(tmp_path / "out[1].txt") as partial:
         partial.write_text("whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, "out[1].txt"])
+
+
+def test_names_may_be_as_long_as_the_system_allows(tmp_path):
+    for name in ("x" * 255, "é" * 127):
+        with atomic_path(tmp_path / name) as partial:
+            partial.write_text("text")
+        assert process_of(partial.name) == os.getpid()
+        assert (tmp_path / name).read_text() == "text"
 
 
 def test_an_array_that_was_written_in_part(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import ir_measures
 import numpy as np
@@ -159,6 +160,25 @@ def test_files_keep_it(tmp_path, name):
     for missing in (LOST, Missing({}), None):
         write_rows(rows(missing), tmp_path / name)
         assert read_rows(tmp_path / name).missing == missing
+
+
+def test_text_that_cannot_be_written_leaves_the_former_text_with_its_names(tmp_path):
+    path = tmp_path / "a.txt"
+    write_rows(rows(LOST), path)
+    infinite = replace(rows(None), column_names=["v", "w"], X=np.full((6, 2), np.inf, np.float32))
+    with pytest.raises(InputError, match="inf"):
+        write_rows(infinite, path)
+    assert list(read_rows(path).column_names) == ["x", "y"]
+    names_path(path).unlink()
+    names_path(path).mkdir()  # the names cannot be written, so neither are the rows
+    with pytest.raises(InputError, match=r"a\.columns\.json is a folder"):
+        write_rows(
+            rows(
+                None,
+            ),
+            path,
+        )
+    assert read_letor(path, side_file=True).X.tolist() == rows(LOST).X.tolist()
 
 
 def test_who_reads_text_alone_is_told_what_it_lacks(tmp_path):

@@ -50,6 +50,18 @@ def test_round_trip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression
     assert pq.ParquetFile(tmp_path / "rows.parquet").num_row_groups == 3
 
 
+def test_a_value_changed_on_disk_is_told(tmp_path: Path) -> None:
+    path, data = tmp_path / "rows.parquet", make(8)
+    write_parquet(data, path, compression="none")
+    whole, label = path.read_bytes(), data.y.astype("<f4").tobytes()
+    for value in (data.X[2, 1].tobytes(), label):
+        assert whole.count(value) == 1
+        at = whole.index(value)
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(InputError, match=r"rows\.parquet: .*CRC"):
+            read_parquet(path)
+
+
 def test_other_tools_read_the_columns(tmp_path: Path) -> None:
     data = RankingData.from_rows([[1.0, 2.0]], [1], ["q7"], column_names=["bm25", "pagerank"])
     write_parquet(data, tmp_path / "rows.parquet")

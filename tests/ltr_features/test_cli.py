@@ -305,3 +305,15 @@ def test_too_little_memory_is_one_line(error, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith(
         "ltr-features: there is too little memory, or no room"
     )
+
+
+def test_an_error_of_a_file_names_it_also_within_a_model(monkeypatch, capsys):
+    def app(*_, **__):
+        with naming("model 'ssi'"):
+            raise OSError(28, "No space left on device", "/tmp/x/ssi.checkpoint")
+
+    monkeypatch.setattr(cli, "app", app)
+    with pytest.raises(SystemExit):
+        cli.main()
+    said = "in model 'ssi': /tmp/x/ssi.checkpoint: No space left on device"
+    assert capsys.readouterr().err.startswith(f"ltr-features: {said}")

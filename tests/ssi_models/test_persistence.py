@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +16,47 @@ from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.training.preferences import Preferences
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("reason", "code", "said"),
+    [
+        ("I/O error: No space left on device (os error 28)", errno.ENOSPC, "No space left"),
+        ("invalid header", errno.EIO, "invalid header"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(reason, code, said, tmp_path, monkeypatch):
     def full(tensors, path, metadata):
         Path(path).write_bytes(b"half")
-        raise SafetensorError("No space left on device")
+        raise SafetensorError(reason)
 
     monkeypatch.setattr("ssi_models.persistence.save_file", full)
-    with pytest.raises(OSError, match=r"x\.safetensors: cannot be written \(No space left"):
+    with pytest.raises(OSError, match=said) as caught:
         save_tensors(tmp_path / "x.safetensors", {}, {"a": np.zeros(1, np.float32)})
+    assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "x.safetensors"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_written_into_a_new_folder_and_through_a_link(tmp_path):
+    path = tmp_path / "new" / "x.safetensors"
+    save_tensors(path, {}, {"a": np.zeros(1, np.float32)})
+    link = tmp_path / "link.safetensors"
+    link.symlink_to(path)
+    save_tensors(link, {}, {"a": np.ones(1, np.float32)})
+    assert link.is_symlink()
+    assert load_tensors(path)[1]["a"].tolist() == [1]
+
+
+def test_any_changed_byte_of_a_file_is_noticed(tmp_path):
+    path, arrays = tmp_path / "x.safetensors", {"a": np.arange(4, dtype=np.float32)}
+    save_tensors(path, {"n": 3, "params": {7: "x"}}, arrays)
+    assert load_tensors(path)[0] == {"n": 3, "params": {"7": "x"}}
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with suppress(ValueError):
+            header, tensors = load_tensors(path)
+            # Blanks that fill the header up, or the name of the digest.
+            assert (header["n"], header["params"]) == (3, {"7": "x"})
+            assert tensors["a"].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_large_state_is_written_now_and_then(tmp_path, monkeypatch):
     """Not after each epoch, as writing may take longer than learning."""
     written = []
     monkeypatch.setattr(loop, "SMALL_STATE", 0)
-    monkeypatch.setattr(loop, "write_safetensors", lambda *_: written.append(1) or sleep(0.05))
+    monkeypatch.setattr(loop, "save_tensors", lambda *_: written.append(1) or sleep(0.05))
     fitted = model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
     assert 1 <= len(written) < len(fitted.history_.epochs) - 1
 

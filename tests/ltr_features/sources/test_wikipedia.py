@@ -6,6 +6,8 @@ import bz2
 import gzip
 import hashlib
 import re
+import signal
+import subprocess
 import sys
 import tracemalloc
 from collections import Counter
@@ -158,6 +160,22 @@ def test_two_processes_read_the_same(excerpt: list[Article | Redirect]) -> None:
         return hashlib.sha256(repr(records).encode()).hexdigest()
 
     assert digest(list(read_dump(excerpt_path(), processes=2))) == digest(excerpt)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by a signal")
+def test_processes_end_with_one_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "reads.py"
+    script.write_text(
+        "if __name__ == '__main__':\n"
+        "    import os, signal\n"
+        "    from ltr_features.sources.wikipedia import excerpt_path, read_dump\n"
+        "    records = iter(read_dump(excerpt_path(), processes=2))\n"
+        "    next(records)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # Processes that went on would keep its output open.
+    killed = subprocess.run([sys.executable, script], capture_output=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
 
 
 # --- small dumps ----------------------------------------------------------------------------------

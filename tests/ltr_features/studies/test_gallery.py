@@ -67,6 +67,8 @@ def test_an_unfinished_run_is_named(outs, tmp_path):
     (tmp_path / "half").mkdir()
     with pytest.raises(InputError, match=r"half: has no finished report"):
         write_gallery([*outs, tmp_path / "half"], tmp_path / "reports")
-    with pytest.raises(InputError, match="two of the folders are called compare"):
+    with pytest.raises(
+        InputError, match=r"compare and .*compare have the same name, .*: rename one"
+    ):
         write_gallery([outs[1], outs[1]], tmp_path / "reports")
     assert not (tmp_path / "reports").exists()

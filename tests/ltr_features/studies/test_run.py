@@ -80,6 +80,23 @@ def test_bad_files_are_refused(tmp_path, content, message):
         run_file(file, out=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "query,label\n1,2\n", r"a\.csv is neither .*\.toml.*; of a table, `ltr-feat"),
+        ("a.run", "1 Q0 d 1 2.5 x\n", r"a\.run is neither an experiment"),
+        ("a.txt", 'kind = "ranking"\n', r"a\.txt: by its ending .*ends in \.toml: rename it"),
+        ("a.dat", "1 qid:1 1:x\n", r"a\.dat, line 1: '1:x' has no number"),
+        ("a.conf", 'kind = "poem"\n', "there is no kind 'poem'"),
+    ],
+)
+def test_files_are_told_by_their_endings_and_content(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        run_file(tmp_path / name, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_missing_file_lists_the_experiments(tmp_path):
     with pytest.raises(InputError, match=r"nothing: no such file.*there are .*demo"):
         run_file("nothing", out=tmp_path)

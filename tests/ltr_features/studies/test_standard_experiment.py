@@ -19,7 +19,7 @@ from ltr_features.columns.context import make_workspace
 from ltr_features.studies import run
 from ltr_features.studies.kinds.letor import LetorStudy
 from ltr_features.studies.kinds.ranking_checks import load_config
-from ltr_features.studies.standard_experiment import keep, standard_experiment
+from ltr_features.studies.standard_experiment import FILE, keep, standard_experiment
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Judgements
 
@@ -215,6 +215,25 @@ def test_a_run_on_folds_answers_and_says_where_its_experiment_is(tmp_path):
     assert "other columns + lsa" in said
     assert str(out / "experiment.toml") in said
     assert "0 to do" in done("run", folder, "--out", out, "--dry-run")
+
+
+def test_a_run_that_cannot_read_its_rows_leaves_no_experiment(tmp_path):
+    folder, out = write_folds(tmp_path / "folds", LEARNED), tmp_path / "out"
+    test = folder / "Fold3" / "test.txt"
+    rows = test.read_text()
+    test.write_text("1 qid:1 1:x\n")
+    assert "test.txt, line 1" in refused("run", folder, "--out", out)
+    assert not out.exists()
+    out.mkdir()
+    (out / "mine.txt").touch()
+    refused("run", folder, "--out", out)
+    assert [path.name for path in out.iterdir()] == ["mine.txt"]
+    (out / FILE).write_text("kept")
+    assert "is another experiment" in refused("run", folder, "--out", out)
+    assert (out / FILE).read_text() == "kept"
+    (out / FILE).unlink()
+    test.write_text(rows)
+    assert "to do" in done("run", folder, "--out", out, "--dry-run")
 
 
 def test_folds_of_a_workspace_are_reported_with_its_texts_and_groups(collection, tmp_path):

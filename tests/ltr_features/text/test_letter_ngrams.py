@@ -311,3 +311,14 @@ def test_a_builder_is_saved_with_its_terms(tmp_path):
     write_digests(path.parent)
     with pytest.raises(InputError, match=r"knows .* words, the collection has .* others"):
         FeatureBuilder.load(tmp_path / "features")  # now of words alone, which the model is not
+
+
+def test_a_model_that_cannot_be_written_leaves_the_notes_of_the_former_one(tmp_path):
+    context = context_of(asked(), threads=1)
+    recipe = LearnedColumn("lsi", "lsi", MODELS["lsi"])
+    fitted = TrainedColumn(context, recipe, tmp_path / "models").fitted(np.arange(16))
+    (tmp_path / "m.safetensors").mkdir()
+    notes_path(tmp_path / "m.safetensors").write_text("former")
+    with pytest.raises(OSError, match=r"m\.safetensors'$"):
+        save_fitted(fitted, tmp_path / "m.safetensors", [])
+    assert notes_path(tmp_path / "m.safetensors").read_text() == "former"
