@@ -408,7 +408,7 @@ class TrainableModel(MatchingModel):
     ) -> str:
         """A digest of everything that the result depends on."""
         parameters = {k: v for k, v in self.get_params().items() if k != "threads"}
-        labels = np.zeros(0) if groups is None else np.asarray(groups)
+        labels = np.unique([] if groups is None else np.asarray(groups), return_inverse=True)[1]
         start = (self.fitted_parameters() or {}) if self.warm_start else {}
         return digest_of(
             [self.name, *sorted(parameters.items())],
