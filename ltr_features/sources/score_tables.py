@@ -250,7 +250,7 @@ def _numbers(block: Block, name: str) -> NDArray[np.float64]:
         value = "missing or NaN" if np.isnan(values[row]) else f"{values[row]}"
         raise InputError(
             f"{block.where(row)}: {name!r} is {value}; scores must be finite in float32; leave out "
-            "the rows of pairs without a score"
+            "the rows of pairs without a score, in a file for each score if there are several"
         )
     return np.asarray(values, dtype=np.float64)
 
