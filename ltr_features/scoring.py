@@ -138,13 +138,20 @@ class ScoringPipeline:
         """A new pipeline with documents added, or replaced if their ids exist already, see
         :meth:`FeatureBuilder.with_documents`. All other documents keep their columns to the bit,
         and, among the same candidates, their scores."""
-        return type(self)(self.features.with_documents(ids, fields), self.ranker)
+        return self._with(self.features.with_documents(ids, fields))
 
     def without_documents(self, ids: Sequence[str]) -> Self:
         """A new pipeline without some documents, see :meth:`FeatureBuilder.without_documents`. All
         other documents keep their columns to the bit, and, among the same candidates, their
         scores."""
-        return type(self)(self.features.without_documents(ids), self.ranker)
+        return self._with(self.features.without_documents(ids))
+
+    def _with(self, features: FeatureBuilder) -> Self:
+        """The pipeline with the same columns of other documents; what was told of it is not told
+        again."""
+        changed = copy.copy(self)
+        changed.features = copy.copy(features)
+        return changed
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the pipeline to a new folder: ``features`` and ``ranker``; it contains no code.

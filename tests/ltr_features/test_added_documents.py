@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from toys import done, refused, run, topics
 
 from letor.digests import changed_files, written_digests
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
 from letor.lock import locked
 from letor.rankers import LambdaMART
@@ -461,3 +462,17 @@ def test_html_is_stripped_from_added_documents_as_from_those_of_the_build(
         done("pipeline", "add", tmp_path / "p", table, *options)
         added = ScoringPipeline.load(tmp_path / "p").features.added_.context.collection
         assert added.fields["body"][0] == ("<b>common1</b>" if kept else "common1")
+
+
+def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
+    builder = FeatureBuilder(["letor46"], candidates={"bm25": {}, "judged": {}}, threads=1)
+    folds = k_fold(collection.query_ids, 4, seed=0)
+    train, vali, _ = builder.folds(collection, folds)[0]
+    ranker = LambdaMART(n_estimators=5, min_data_in_leaf=5).fit(train, vali)
+    fitted = builder.fit(collection, folds[0].train, folds=folds)
+    with pytest.warns(LetorWarning, match="not the candidates of judged"):
+        pipeline = ScoringPipeline(fitted, ranker)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LetorWarning)
+        more = pipeline.with_documents(*news(collection))
+        assert more.without_documents(["copy"]).features.added_ is not None
