@@ -84,8 +84,8 @@ def index(
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
+    from ltr_features.sources.query_files import read_query_groups, read_query_times
     from ltr_features.sources.registry import read_collection
-    from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
 

@@ -194,7 +194,7 @@ def columns_build(
     from ltr_features.columns.out_of_fold import check_folds, separated
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
-    from ltr_features.studies.kinds.given_files import read_query_parts
+    from ltr_features.sources.query_files import read_query_parts
     from ltr_features.studies.progress import Reporter
 
     families = families_of(family or [], option or [], needed=not model)

@@ -19,8 +19,8 @@ from letor.errors import InputError
 from letor.files import read_json, write_json
 from ltr_base.slices import slices
 from ltr_features.sources.beir import read_beir
+from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
-from ltr_features.studies.kinds.given_files import read_query_groups
 from ltr_features.text.collection import Collection, normalised
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.term_counts import count_terms, renumbered

@@ -24,9 +24,10 @@ from ltr_features.sources.files import (
     read_ranking,
     read_titles,
 )
+from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.config import Section
 from ltr_features.studies.kinds.drill_down import query_rankings
-from ltr_features.studies.kinds.given_files import not_found, read_query_groups
+from ltr_features.studies.kinds.given_files import not_found
 from ltr_features.studies.kinds.given_rankings import (
     Given,
     check_comparable,

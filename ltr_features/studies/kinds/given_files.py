@@ -1,127 +1,17 @@
-"""Read groups and times of queries from files, check files for known ids, and digest rows."""
+"""Check what is given for queries and rows: equal texts, known ids, a digest."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import counted, written_otherwise
-from ltr_features.clicks.times import time_of
-from ltr_features.sources.score_tables import QUERY_IDS
-from ltr_features.sources.table_blocks import named_rows
-from ltr_features.studies.statistics.paired_tests import group_labels
+from ltr_base.names import written_otherwise
 from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import examples
-
-
-def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:
-    """Read the group of each query; return it by query id. Queries of one group (made from one
-    article, say, or asked by one person) are not independent and are tested together.
-
-    Args:
-        path: query id, tab, group; or a table with a column ``group``, such as the
-            ``queries.jsonl`` of a workspace. queries: ids of the queries that must have a group.
-
-    Raises:
-        InputError: the file cannot be read, a line has another format, or a query has no group or
-            several.
-    """
-    groups = {query: group for _, query, group in _of_queries(path, "group")}
-    try:
-        group_labels(queries, groups)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return groups
-
-
-def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float]:
-    """Read a file of query id, tab, time: ISO 8601 (in UTC if it names no zone), seconds,
-    milliseconds, ... since 1970, or plain numbers; return the time by query id.
-
-    Args:
-        queries: ids of the queries that must have a time.
-
-    Raises:
-        InputError: as in :func:`read_query_groups`.
-    """
-    times: dict[str, float] = {}
-    for number, query, text in _of_queries(path, "time"):
-        times[query] = time_of(text).seconds
-        if not math.isfinite(times[query]):
-            raise InputError(
-                f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"
-            )
-    _check_all(path, "time", times, queries)
-    return times
-
-
-#: How files call the parts of the queries.
-_PARTS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "vali", "val", "dev"),
-    "test": ("test", "eval", "evaluation"),
-}
-
-
-def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
-    """Read which part each query belongs to: "train", "validation" or "test".
-
-    Args:
-        path: query id, tab, part; or a table with a column ``split``, such as judgements that are
-            marked. queries: ids of the queries that must have a part; others are left out.
-
-    Raises:
-        InputError: as in :func:`read_query_groups`; or another name of a part.
-    """
-    meant = {name: part for part, names in _PARTS.items() for name in names}
-    found: dict[str, str] = {}
-    for number, query, name in _of_queries(path, "split"):
-        if name.lower() not in meant:
-            raise InputError(f"{path}, line {number}: {name!r} is no part; use {', '.join(meant)}")
-        found[query] = meant[name.lower()]
-    _check_all(path, "part", found, queries)
-    return {query: found[query] for query in queries}
-
-
-def _check_all(path: Path, what: str, found: Mapping[str, object], queries: Iterable[str]) -> None:
-    """Raise InputError if a query has no value."""
-    without = [query for query in queries if query not in found]
-    if without:
-        raise InputError(
-            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}"
-        )
-
-
-def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, query and value in a file of two columns or a table, once for each query."""
-    values: dict[str, str] = {}
-    usual = {"id": (*QUERY_IDS, "id", "query"), what: (what,)}  # id may number judgements
-    table = named_rows(path, None, usual, "")
-    rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)
-    for number, query, value in rows:
-        if not query or not value:
-            expected = f"query id, tab, {what}" if table is None else f"a query id and a {what}"
-            raise InputError(f"{path}, line {number}: expected {expected}")
-        if query not in values:
-            yield number, query, value
-        if values.setdefault(query, value) != value:
-            raise InputError(
-                f"{path}, line {number}: query {query!r} has the {what} {value!r} here, but "
-                f"{values[query]!r} before"
-            )
-
-
-def _two_columns(path: Path) -> Iterator[tuple[int, str, str]]:
-    for number, line in text_lines(path):
-        if line.strip():
-            query, _, value = (part.strip() for part in line.partition("\t"))
-            yield number, query, value
 
 
 def same_text(texts: Mapping[str, str], queries: Iterable[str]) -> dict[str, str] | None:

@@ -39,13 +39,9 @@ from ltr_base.source_code import packages_of
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
+from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.kinds.given_files import (
-    digest_of_rows,
-    not_found,
-    read_query_groups,
-    same_text,
-)
+from ltr_features.studies.kinds.given_files import digest_of_rows, not_found, same_text
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_findings import kinds_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary

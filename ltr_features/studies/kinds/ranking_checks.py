@@ -18,9 +18,9 @@ from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
+from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import NAME_BYTES, read_config, slug
-from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (

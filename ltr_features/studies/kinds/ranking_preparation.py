@@ -27,9 +27,9 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
+from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
-from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
 from ltr_features.studies.kinds.sections import with_content, with_paths
 from ltr_features.studies.stages import Planned

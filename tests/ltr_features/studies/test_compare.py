@@ -533,7 +533,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--documents", "."], ". is a folder, not a file"),
-        (["--groups", "short.tsv"], "16 queries have no group, the first is 'q4'"),
+        (["--groups", "short.tsv"], "no group of 16 queries, e.g. 'q4'"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
     ],
 )

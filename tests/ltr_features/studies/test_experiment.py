@@ -371,7 +371,7 @@ def test_a_file_of_groups_is_that_of_the_collection_for_tests_and_splits(run, co
         assert not {group[q] for q in fold.train} & {group[q] for q in fold.test}
     assert {name.split("/")[1].split(".")[0] for name in to_do(grouped)} == {"by-article"}
     path.write_text(f"{ids[0]}\talone\n", "utf-8")
-    with pytest.raises(InputError, match="49 queries have no group"):
+    with pytest.raises(InputError, match="no group of 49 queries"):
         _ = RankingStudy(named, run.folder, tmp_path).collection
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from letor.errors import InputError
-from ltr_features.studies.kinds.given_files import read_query_groups, read_query_times
+from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
     detectable,
@@ -310,7 +310,7 @@ def test_files_of_groups(tmp_path) -> None:
     path = tmp_path / "groups.tsv"
     path.write_text("q1\tThe River\nq2\tThe River\n\nq3\tSea\n", encoding="utf-8")
     assert read_query_groups(path) == {"q1": "The River", "q2": "The River", "q3": "Sea"}
-    with pytest.raises(InputError, match=r"groups.tsv: 1 queries have no group, the first is 'q4'"):
+    with pytest.raises(InputError, match=r"groups.tsv: no group of 1 query, e.g. 'q4'"):
         read_query_groups(path, ["q1", "q4"])
     for text, message in (
         ("q1 River\n", "line 1: expected query id, tab, group"),

@@ -71,7 +71,7 @@ def test_test_queries_of_one_group_are_tested_together(data):
     p = np.mean(np.array(flipped) >= abs(sums.sum()) - 1e-9)
     assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1]
     (data / "data" / "people.tsv").write_text(lines[0])
-    with pytest.raises(InputError, match="11 queries have no group"):
+    with pytest.raises(InputError, match="no group of 11 queries"):
         run_it(data, "again")
     assert not list((data / "again").rglob("fit.json"))
 

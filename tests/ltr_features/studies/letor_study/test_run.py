@@ -168,7 +168,7 @@ def test_queries_of_one_group_are_tested_together(toy, tmp_path):
     assert "over this table's 1 comparison." in (folder / "tables.tex").read_text()
     assert json.loads((folder / "manifest.json").read_text())["inputs"]["groups"]["sha256"]
     file.write_text(f"{queries[0]}\tpart 1\n")
-    with pytest.raises(InputError, match="23 queries have no group"):
+    with pytest.raises(InputError, match="no group of 23 queries"):
         run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
 
 
