@@ -191,7 +191,7 @@ def columns_build(
     from ltr_features.column_workers import blocks_on, fits_on
     from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.out_of_fold import check_folds, separated
+    from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
     from ltr_features.sources.query_files import read_query_parts
@@ -201,12 +201,7 @@ def columns_build(
     recipes = recipes_of(model or [], param or [], recipe or [], seed)
     chosen = _candidates(candidates or [], depth)
     candidate_sources(chosen)
-    n_folds = 1 if split else 5 if recipes else 0
-    if split and (by_time or folds is not None):
-        raise InputError("--split: the file has the parts: leave out --folds and --by-time")
-    if folds is not None:
-        check_folds(folds, out_of_fold=bool(recipes))
-        n_folds = folds
+    n_folds = _n_folds(folds, trained=bool(recipes), given=split is not None, by_time=by_time)
     check_distinct([c.name for f in families for c in f.columns] + [r.name for r in recipes])
     if format is not None and not n_folds:
         raise InputError("--format is for folds; the format of a single file is given by its name")
@@ -214,18 +209,7 @@ def columns_build(
     files.check_target(out, folds=n_folds, suffix=".parquet" if in_blocks else ".txt")
     replaced = check_outputs(out, kind="folder" if n_folds else "file")
     n_bytes = MEMORY if memory is None else memory_size(memory)
-    if memory is not None and not in_blocks:
-        raise InputError(
-            "--memory: only a .parquet without folds and models, or folds by --format parquet, are "
-            "made in blocks"
-        )
-    if scheduler is not None and not (in_blocks or recipes):
-        raise InputError(
-            "--scheduler: only a .parquet without folds, and models, or folds by --format parquet, "
-            "are made by workers"
-        )
-    if parts is not None and scheduler is None:
-        raise InputError("--parts: only workers make parts: give --scheduler too")
+    _check_use(memory, scheduler, parts, in_blocks=in_blocks, trained=bool(recipes))
     context = open_workspace(workspace, threads=threads)
     if not in_blocks:
         files.check_text_ids(context.collection)
@@ -253,6 +237,42 @@ def columns_build(
     for remark in separated(context.collection, made) if split and not recipes else ():
         typer.echo(remark, err=True)  # models tell it themselves
     tell_replaced(replaced)
+
+
+def _n_folds(asked: int | None, *, trained: bool, given: bool, by_time: bool) -> int:
+    """The number of folds to write, 0 for a single file.
+
+    Args:
+        trained: whether there are columns of models. given: whether the parts of a fold are.
+    """
+    from ltr_features.columns.out_of_fold import check_folds
+
+    if given:
+        if by_time or asked is not None:
+            raise InputError("--split: the file has the parts: leave out --folds and --by-time")
+        return 1
+    if asked is None:
+        return 5 if trained else 0
+    check_folds(asked, out_of_fold=trained)
+    return asked
+
+
+def _check_use(
+    memory: str | None, scheduler: str | None, parts: str | None, *, in_blocks: bool, trained: bool
+) -> None:
+    """Raise InputError if one of the options has no use."""
+    if memory is not None and not in_blocks:
+        raise InputError(
+            "--memory: only a .parquet without folds and models, or folds by --format parquet, are "
+            "made in blocks"
+        )
+    if scheduler is not None and not (in_blocks or trained):
+        raise InputError(
+            "--scheduler: only a .parquet without folds, and models, or folds by --format parquet, "
+            "are made by workers"
+        )
+    if parts is not None and scheduler is None:
+        raise InputError("--parts: only workers make parts: give --scheduler too")
 
 
 def families_of(
