@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from letor.errors import InputError
@@ -84,13 +82,16 @@ def index(
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
-    from ltr_features.sources.query_files import read_query_groups, read_query_times
+    from ltr_features.sources.arrow_tables import present
+    from ltr_features.sources.query_files import with_groups_and_times
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
     replaced = check_outputs(out, kind="folder")
+    for file in filter(None, (groups, times)):  # reading the collection may take long
+        present(file)
     analyzer = Analyzer(
         stopwords=stopwords_named(stopwords) if stopwords else (),
         stemmer=stemmer,
@@ -100,13 +101,7 @@ def index(
     parts = out.with_name(f"{out.name}.parts")
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))
-        ids = collection.query_ids
-        if groups is not None:
-            found = read_query_groups(groups, ids)
-            collection = replace(collection, query_groups=[found[query] for query in ids])
-        if times is not None:
-            asked = read_query_times(times, ids)
-            collection = replace(collection, query_times=np.array([asked[q] for q in ids]))
+        collection = with_groups_and_times(collection, groups, times, collection.query_ids)
         make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)

@@ -1,10 +1,13 @@
-"""Read groups, times and parts of queries from files."""
+"""Read groups, times and parts of queries from files, and add them to a collection."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from letor.compression import text_lines
 from letor.errors import InputError
@@ -12,6 +15,31 @@ from ltr_base.names import counted
 from ltr_features.clicks.times import time_of
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
+from ltr_features.text.collection import Collection
+
+
+def with_groups_and_times(
+    collection: Collection, groups: Path | None, times: Path | None, needed: Sequence[str]
+) -> Collection:
+    """The collection with groups and times of its queries from files; None leaves its own. A query
+    that a file lacks is a group of its own, or has the time NaN.
+
+    Args:
+        groups, times: see :func:`read_query_groups` and :func:`read_query_times`.
+        needed: ids of the queries that must have a group and a time.
+
+    Raises:
+        InputError: as these functions.
+    """
+    ids = collection.query_ids
+    if groups is not None:
+        found = read_query_groups(groups, needed)
+        collection = replace(collection, query_groups=[found.get(query, query) for query in ids])
+    if times is not None:
+        asked = read_query_times(times, needed)
+        by_query = np.array([asked.get(query, np.nan) for query in ids])
+        collection = replace(collection, query_times=by_query)
+    return collection
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:

@@ -133,13 +133,16 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
+    left_out = {
+        "judgements": [] if in_both else unused,
+        "queries": [] if queries is None else _unused(queries, query_columns or {}, encoding),
+    }
     facts: dict[str, str | int] = dict(judged.facts)
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
-    if unused and not in_both:
-        facts["columns of judgements left out"] = column_list(unused)
-    if queries is not None and (unused := _unused(queries, query_columns or {}, encoding)):
-        facts["columns of queries left out"] = column_list(unused)
+    for what, names in left_out.items():
+        if names:
+            facts[f"columns of {what} left out"] = column_list(names)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)

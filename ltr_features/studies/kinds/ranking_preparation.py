@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
-from ltr_features.sources.query_files import read_query_groups, read_query_times
+from ltr_features.sources.query_files import with_groups_and_times
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
@@ -99,17 +98,9 @@ class Preparation(Study):
             InputError: a judged query has no group or no time.
         """
         collection = load_collection(self.done(self.collection_stage).path)
-        ids = collection.query_ids
+        ids, files = collection.query_ids, self.query_files
         judged = [ids[row] for row in np.unique(collection.judgements.query)]
-        files = self.query_files
-        if "groups" in files:
-            groups = read_query_groups(files["groups"], judged)
-            collection = replace(collection, query_groups=[groups.get(q, q) for q in ids])
-        if "times" in files:
-            by_id = read_query_times(files["times"], judged)
-            times = np.array([by_id.get(q, np.nan) for q in ids])
-            collection = replace(collection, query_times=times)
-        return collection
+        return with_groups_and_times(collection, files.get("groups"), files.get("times"), judged)
 
     @property
     def query_files(self) -> dict[str, Path]:
