@@ -85,7 +85,8 @@ def pair_losses(
     K = negative_score.shape[1] - own.shape[1]
     for b in range(start, stop):
         shared, listed = weight[b, :K], weight[b, K:]
-        _mark_tuples(shared, pairs.slot, pairs.judged, pairs.query[b], pairs.grade[b])
+        shared[:] = 1.0
+        drop_judged(shared, pairs.slot, pairs.judged, pairs.query[b], pairs.grade[b])
         n_own = np.int64(0)  # a literal 0 would compile _weigh once more
         for j in range(own.shape[1]):
             listed[j] = own[b, j] >= 0
@@ -153,13 +154,16 @@ def _weigh(row, negative_score, order, positive_score, loss, n, ranked, pool, sh
 
 
 @kernel()
-def _mark_tuples(row, slot, judged, query, grade):
-    """row[k] = 1 if negative k counts against a positive of the query and grade, else 0."""
-    row[:] = 1.0
+def drop_judged(row, slot, judged, query, grade):
+    """row[k] = 0 for the negatives k that do not count against a positive of the query and grade,
+    because they are judged as high; returns their number."""
+    n = 0
     for p in range(judged.offsets[query], judged.offsets[query + 1]):
         k = slot[judged.document[p]]
         if k >= 0 and judged.grade[p] >= grade:
             row[k] = 0.0
+            n += 1
+    return n
 
 
 @kernel()

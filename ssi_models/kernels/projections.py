@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_base.compiled import kernel
-from ssi_models.kernels.pair_losses import Judged
+from ssi_models.kernels.pair_losses import Judged, drop_judged
 from ssi_models.kernels.sparse import _sum_rows
 
 
@@ -152,20 +152,6 @@ def _row_gradients(larger, smaller, share, row):
 
 
 @kernel()
-def _mark(exponential, slot, judged, query, grade, larger):
-    """larger[k] = exponential[k] if negative k counts against a pair of the query and grade, else
-    0; returns the number of negatives that count."""
-    n = len(larger)
-    larger[:] = exponential
-    for p in range(judged.offsets[query], judged.offsets[query + 1]):
-        k = slot[judged.document[p]]
-        if k >= 0 and judged.grade[p] >= grade:
-            n -= 1
-            larger[k] = 0.0
-    return n
-
-
-@kernel()
 def _own_gradients(cosine, place, gamma, share, pull):
     """pull[j] = -(share / n) E / (1 + E) with E = exp(gamma (cosine[j] - cosine[0])) for the n own
     negatives j; their sum is subtracted from pull[0]. Returns (n, sum of log(1 + E), number of
@@ -219,8 +205,9 @@ def batch_gradients(paired, negative, pairs, loss, out, C, first, last):
         for b in order[starts[i] : starts[i + 1]]:
             if pairs.grade[b] != present:
                 present = pairs.grade[b]
-                n_tuples = _mark(
-                    exponential, pairs.slot, pairs.judged, pairs.query[i], present, larger
+                larger[:] = exponential
+                n_tuples = K - drop_judged(
+                    larger, pairs.slot, pairs.judged, pairs.query[i], present
                 )
             pull[b] = 0.0
             n_own, own_loss, own_inside = _own_gradients(
