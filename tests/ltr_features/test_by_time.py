@@ -221,5 +221,15 @@ def test_columns_build_by_time(folder, tmp_path):
     times.write_text("q\t2024-01-01\n")
     with pytest.raises(InputError, match=r"times\.tsv: no time of \d+ queries, e\.g\. "):
         command(*ids, "--times", times, "--out", tmp_path / "dated")
+    with pytest.raises(InputError, match=r"absent\.tsv: no such file"):
+        command(
+            "index",
+            "beir",
+            "folder=nowhere",
+            "--groups",
+            tmp_path / "absent.tsv",
+            "--out",
+            tmp_path / "w",
+        )
     with pytest.raises(InputError, match="--by-time: there are no folds"):
         command(*build, "--by-time", "--out", tmp_path / "x.txt")
