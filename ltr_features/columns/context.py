@@ -167,8 +167,8 @@ class ColumnContext:
         advice = advised.most_common(1)[0][0]
         return [
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "
-            f"{frequent}), so that no column of words and no model can match or learn them; "
-            f"{advice}"
+            f"{frequent}), so that no column of words can match them, and no model learn them but "
+            f"those with vocabularies of their own for queries and documents; {advice}"
         ]
 
     @property

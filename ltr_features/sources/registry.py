@@ -4,10 +4,12 @@ group ``ltr_features.sources`` (``module:function`` of a function that returns a
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError, naming
 from letor.plugins import Plugins
+from ltr_base.names import listed
 from ltr_features.parameters import check_call
 from ltr_features.text.collection import Collection
 
@@ -37,6 +39,12 @@ def get_source(name: str) -> Source:
     Raises:
         InputError: no such source, or the source of a package cannot be loaded.
     """
+    if name not in sources() and (path := Path(name)).exists():
+        example = f"beir folder={name}" if path.is_dir() else f"table documents={name}"
+        raise InputError(
+            f"{name} is a path, not a source: name the source, and the path as its option, for "
+            f"example {example}; sources are {listed(sources(), 20)}"
+        )
     found: Source = _SOURCES.get(name)
     return found
 

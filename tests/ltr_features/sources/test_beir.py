@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,3 +191,16 @@ def test_ids_in_another_normal_form_are_told(tmp_path):
         InputError, match=r"line 2: there is no document .*; there is 'größe': write ids"
     ):
         read_beir(tmp_path)
+
+
+def test_a_path_in_place_of_a_source_is_told_from_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("beir").mkdir()  # a source all the same
+    Path("mine").mkdir()
+    Path("shop.csv").touch()
+    with pytest.raises(InputError, match="source 'beir' needs the option 'folder'"):
+        read_collection("beir")
+    with pytest.raises(InputError, match=r"mine is a path, .* beir folder=mine; sources are beir"):
+        read_collection("mine")
+    with pytest.raises(InputError, match=r"for example table documents=shop\.csv"):
+        read_collection("shop.csv")
