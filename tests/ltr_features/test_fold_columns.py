@@ -166,6 +166,30 @@ def test_three_parts_train_on_one_each(collection, tmp_path):
     assert "q0" not in {key[2] for key in changed}
 
 
+def test_training_queries_that_no_fold_tests_are_learned_from_too(collection, tmp_path):
+    """Of Fold1's training queries, two other folds test those of the first two parts, none those
+    of the third."""
+
+    def some(name, flipped=None):
+        parts = [
+            "".join("".join(lines_of(q, q == flipped)) for q in range(N_QUERIES) if q // 5 % 5 == i)
+            for i in range(5)
+        ]
+        for fold in range(3):
+            home = tmp_path / name / f"Fold{fold + 1}"
+            home.mkdir(parents=True)
+            *train, vali, test = (parts[(fold + i) % 5] for i in range(5))
+            for file, text in (("train", "".join(train)), ("vali", vali), ("test", test)):
+                (home / f"{file}.txt").write_text(text, newline="")
+        append(collection, tmp_path / name, tmp_path / f"{name}-out")
+        return values_of(tmp_path / f"{name}-out")
+
+    before, after = some("a"), some("b", flipped=10)  # in the third part
+    changed = {key for key in before if before[key] != after[key]}
+    assert {(fold, part) for fold, part, *_ in changed} >= {("Fold1", "train"), ("Fold1", "test")}
+    assert "q10" not in {key[2] for key in changed}
+
+
 def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
     collection, tmp_path
 ):
@@ -185,6 +209,36 @@ def test_two_labels_of_a_pair_are_told(collection, tmp_path):
         file.write(again + str(1 - int(again[0])) + again[1:])
     with pytest.warns(LetorWarning, match="1 row with another label .* learn from the largest"):
         FoldRows.read(parts, ColumnContext.of(collection))
+
+
+def test_the_labels_are_the_judgements(collection, tmp_path):
+    data = FoldRows.read(write_parts(tmp_path / "a"), ColumnContext.of(collection))
+    found = data.context.collection.judgements
+    expected = {
+        (query, int(line.split("docid = d")[1].split("\t")[0])): int(line[0])
+        for query in range(N_QUERIES)
+        for line in lines_of(query)
+    }
+    pairs = zip(found.query.tolist(), found.document.tolist(), strict=True)
+    assert dict(zip(pairs, found.grade.tolist(), strict=True)) == expected
+
+
+def test_queries_of_one_text_are_dealt_to_one_part(collection, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(line for q in range(N_QUERIES) for line in lines_of(q)))
+    half = N_QUERIES // 2
+    twins = replace(collection, query_texts=collection.query_texts[:half] * 2)
+    for fold in FoldRows.read(tmp_path / "a.txt", ColumnContext.of(twins)).folds:
+        for part in (fold.train, fold.validation, fold.test):
+            assert (
+                sorted(
+                    {int(q[1:]) % half for q in part}
+                    & {
+                        int(q[1:]) % half
+                        for q in {*fold.train, *fold.validation, *fold.test} - {*part}
+                    }
+                )
+                == []
+            )
 
 
 def test_a_file_is_dealt_into_folds(collection, tmp_path):
