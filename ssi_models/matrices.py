@@ -42,8 +42,9 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
 def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     """:func:`check_csr` for counts of words.
 
-    Raises: as :func:`check_csr`; also ValueError, naming the row, if an entry is negative (tf-idf
-        rows are not detected).
+    Raises:
+        TypeError, ValueError: as :func:`check_csr`; the latter also, naming the row, if an entry is
+            negative (tf-idf rows are not detected).
     """
     matrix = check_csr(name, matrix)
     if matrix.nnz and matrix.data.min() < 0:
@@ -64,7 +65,9 @@ def check_unit_rows(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
     """:func:`check_csr` for rows of length 1 or less: unit tf-idf rows, which are shorter where
     some words of the text are unknown.
 
-    Raises: as :func:`check_csr`; also ValueError, naming the row, if one is longer (say, counts).
+    Raises:
+        TypeError, ValueError: as :func:`check_csr`; the latter also, naming the row, if one is
+            longer (say, counts).
     """
     matrix = check_csr(name, matrix)
     squares = np.concatenate([[0.0], np.cumsum(np.square(matrix.data, dtype=np.float64))])

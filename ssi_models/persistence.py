@@ -107,7 +107,8 @@ def load_rows(
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """Read a tensor ``count`` rows at a time: yields (number of the first row, rows).
 
-    Raises: as :func:`load_tensors`.
+    Raises:
+        FileNotFoundError, ValueError: as :func:`load_tensors`.
     """
     with _opened(path) as file:
         rows = file.get_slice(name)

@@ -24,10 +24,8 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class StoredModel(Parameters):
-    """Parameters and fitted arrays that are written to one safetensors file, and read from it.
-
-    Attributes: see :class:`ssi_models.base.MatchingModel`.
-    """
+    """Parameters and fitted arrays that are written to one safetensors file, and read from it; its
+    attributes are those of :class:`ssi_models.base.MatchingModel`."""
 
     name: ClassVar[str]
     #: Former names of the model, which files and settings may still use.

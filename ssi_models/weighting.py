@@ -34,7 +34,8 @@ class TfIdf:
     def fit(self, counts: sp.csr_matrix) -> TfIdf:
         """Learn ``idf_`` from term counts [n, V], a sparse matrix of any format.
 
-        Raises: as :func:`ssi_models.matrices.check_counts`.
+        Raises:
+            TypeError, ValueError: as :func:`ssi_models.matrices.check_counts`.
         """
         counts = check_counts("counts", counts)
         n, width = counts.shape
@@ -48,8 +49,9 @@ class TfIdf:
         """Weighted unit rows (float32 CSR, same shape) of term counts, a sparse matrix of any
         format; the input is not changed.
 
-        Raises: as :func:`ssi_models.matrices.check_counts`; also ValueError if the counts do not
-            have as many columns as the fitted ones.
+        Raises:
+            TypeError, ValueError: as :func:`ssi_models.matrices.check_counts`; the latter also if
+                the counts do not have as many columns as the fitted ones.
         """
         counts = check_counts("counts", counts)
         if counts.shape[1] != len(self.idf_):

@@ -96,7 +96,8 @@ class LanguageModel(WeighsWords):
     ) -> TermProbabilities:
         """The parts of the mixture for each term of each pair, for tuning its weights.
 
-        Raises: as :meth:`score`.
+        Raises:
+            NotFittedError, ValueError: as :meth:`score`.
         """
         Q, D, q, d = self._checked_pairs(Q, D, query, document)
         return self._probabilities(Q, D, q, d, self._document_side(D))

@@ -172,7 +172,8 @@ class TopicModel(EMModel):
                 continue with the next part (``len(history_)`` blocks have been learned).
             others: as :meth:`fit`.
 
-        Raises: as :meth:`fit`; also ValueError for the checkpoint of another model.
+        Raises:
+            ValueError: as :meth:`fit`; also for the checkpoint of another model.
 
         Reference:
             Liang, Klein: "Online EM for unsupervised models", NAACL 2009.
