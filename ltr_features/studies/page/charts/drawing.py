@@ -87,7 +87,7 @@ class Drawing:
         )
         text = self._element(label, "figure", HEX.__getitem__) + "\n"
         path.with_name(path.name + ".svg").write_text(text, encoding="utf-8", newline="\n")
-        path.with_name(path.name + ".pdf").write_bytes(self._files["pdf"])
+        path.with_name(path.name + ".pdf").write_bytes(self._saved("pdf"))
 
     def _element(self, label: str, key: str, colour: Callable[[str], str]) -> str:
         body = "".join(_markup(child, key, colour) for child in self._drawn)
@@ -99,28 +99,26 @@ class Drawing:
 
     @cached_property
     def _drawn(self) -> ElementTree.Element:
-        return ElementTree.fromstring(self._files["svg"])
+        return ElementTree.fromstring(self._saved("svg"))
 
     @cached_property
-    def _files(self) -> dict[str, bytes]:
-        """The drawing as SVG and as PDF, made together since painting takes as long as saving."""
+    def _figure(self) -> Figure:
+        """Painted once for all formats, which takes as long as saving one of them."""
         from matplotlib.figure import Figure
 
-        with _settings():
-            figure = Figure(figsize=(WIDTH / 72, self.height / 72))
-            self.paint(figure)
-            for artist in figure.findobj():
-                artist.set_clip_on(False)  # nothing is outside the axes, and clip paths need ids
-            return {kind: _saved(figure, kind, date) for kind, date in _DATES.items()}
+        figure = Figure(figsize=(WIDTH / 72, self.height / 72))
+        self.paint(figure)
+        for artist in figure.findobj():
+            artist.set_clip_on(False)  # nothing is outside the axes, and clip paths need ids
+        return figure
 
-
-def _saved(figure: Figure, kind: str, date: str) -> bytes:
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # Viewers of SVG take other fonts for what the PDF lacks (see docs/experiments.md).
-        warnings.filterwarnings("ignore", "Glyph |Matplotlib currently", UserWarning)
-        figure.savefig(buffer, format=kind, metadata={date: None})
-    return buffer.getvalue()
+    def _saved(self, kind: str) -> bytes:
+        buffer = io.BytesIO()
+        with _settings(), warnings.catch_warnings():
+            # Viewers of SVG take other fonts for what the PDF lacks (see docs/experiments.md).
+            warnings.filterwarnings("ignore", "Glyph |Matplotlib currently", UserWarning)
+            self._figure.savefig(buffer, format=kind, metadata={_DATES[kind]: None})
+        return buffer.getvalue()
 
 
 @contextmanager
