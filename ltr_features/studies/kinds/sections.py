@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -116,7 +117,7 @@ class ModelConfig(Section):
     def _present_name(cls, model: str) -> str:
         return present_name(model)
 
-    @property
+    @cached_property
     def recipe(self) -> LearnedColumn:
         """The recipe that makes the column.
 

@@ -227,14 +227,18 @@ def gain_row(
 
 
 def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
-    """p-values corrected for multiple testing by ``statsmodels``, float64 [k].
+    """p-values corrected for multiple testing, float64 [k].
 
     Raises:
-        InputError: statsmodels knows no such method.
+        InputError: neither "holm" nor a method of ``statsmodels``.
     """
+    p = np.asarray(p_values, dtype=np.float64)
+    if method == "holm":  # statsmodels collects garbage after it, for a tenth of a second and more
+        order = np.argsort(p, kind="stable")
+        raised = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+        return np.minimum(raised, 1)[np.argsort(order, kind="stable")]
     from statsmodels.stats.multitest import multipletests
 
-    p = np.asarray(p_values, dtype=np.float64)
     try:
         return np.asarray(multipletests(p, method=method)[1])
     except ValueError as error:

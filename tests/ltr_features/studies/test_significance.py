@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import permutation_test, ttest_rel
+from statsmodels.stats.multitest import multipletests
 
 from letor.errors import InputError
 from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
@@ -157,6 +158,9 @@ def test_intervals_over_few_queries_cover_as_often_as_they_say(n: int) -> None:
 
 def test_holm_by_hand() -> None:
     np.testing.assert_allclose(corrected([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+    p = np.random.default_rng(0).integers(1, 60, 40) / 100  # many of them equal
+    for some in (p, p / 50, p[:1], p[:0]):
+        np.testing.assert_array_equal(corrected(some), multipletests(some, method="holm")[1])
     with pytest.raises(InputError, match="holm"):
         corrected([0.1, 0.2], "nonsense")
 
