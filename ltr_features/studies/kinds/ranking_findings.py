@@ -16,7 +16,6 @@ from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemCo
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
-from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
 from ltr_features.studies.statistics.refits import mean_values
@@ -70,12 +69,6 @@ class Findings:
         system, baseline = self.experiment.config.pairs[0]
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
 
-    def by_fit(self, system: str, measure: str) -> pd.DataFrame | pd.Series:
-        """Per-query values of a system, with a column per fit if it was fitted several times."""
-        if system not in self.fits:
-            return self.per_query[system][measure]
-        return pd.concat([fit[measure] for fit in self.fits[system]], axis=1)
-
     @cached_property
     def runs(self) -> dict[str, list[pd.DataFrame]]:
         """The rankings of the systems on the first screen, of all their fits."""
@@ -94,24 +87,6 @@ class Findings:
         """A remark if the systems on the first screen find judged documents in unequal shares."""
         first = {name: runs[0] for name, runs in self.runs.items()}
         return coverage_remarks(self.experiment.test_qrels(self.output.split), first)
-
-    def hard_queries(self) -> pd.DataFrame | None:
-        """The gains on hard queries; None if the experiment names no ``hard_baseline``."""
-        evaluation = self.experiment.config.evaluation
-        if evaluation.hard_baseline is None:
-            return None
-        values = {name: self.by_fit(name, evaluation.hard_measure) for name in self.per_query}
-        control = evaluation.hard_control
-        return hard_query_table(
-            values[evaluation.hard_baseline],
-            {name: values[name] for name in evaluation.hard_systems},
-            selectors={name: values[name] for name in evaluation.hard_selectors},
-            control=None if control is None else values[control],
-            thresholds=evaluation.hard_thresholds,
-            quantiles=evaluation.hard_quantiles,
-            settings=self.test,
-            groups=self.experiment.groups,
-        )
 
     def fewer_queries(self) -> pd.DataFrame | None:
         """The first screen's comparisons by the number of training queries; None if the experiment

@@ -37,7 +37,6 @@ from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
-    query_class_table,
     query_classes,
     query_properties,
 )
@@ -152,7 +151,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     config = experiment.config
     evaluation = config.evaluation
     found = Findings.of(experiment, output)
-    headline, (system, baseline) = found.headline, config.pairs[0]
+    headline, pair = found.headline, config.pairs[0]
     systems = {system.name: system for system in config.all_systems}
     kinds, kinds_note = _kinds(experiment, headline[0].index)
     recall, recall_note = found.precision_by_recall()
@@ -160,7 +159,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         _system(output, described, found.per_query[name], found.fits.get(name, []))
         for name, described in systems.items()
     ]
-    return Study(
+    study = Study(
         name=output.split.title,
         description=output.split.description,
         split_rule=_split_rule(experiment, output, found.fits),
@@ -173,22 +172,9 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
-        hard_queries=found.hard_queries(),
-        query_classes=query_class_table(
-            kinds,
-            {
-                f"{system} - {baseline}": (
-                    found.by_fit(system, found.measure),
-                    found.by_fit(baseline, found.measure),
-                )
-            },
-            settings=found.test,
-            groups=experiment.groups,
-        ),
-        query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=drill_down(
-            experiment, output, (systems[system], systems[baseline]), headline[0] - headline[1]
+            experiment, output, (systems[pair[0]], systems[pair[1]]), headline[0] - headline[1]
         ),
         precision_recall=recall,
         precision_recall_note=recall_note,
@@ -203,7 +189,13 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_control=evaluation.hard_control or "no control",
         test=found.test,
         remarks=_remarks(experiment, output, found, results),
-    )
+    ).with_classes(kinds)
+    if evaluation.hard_baseline is None:
+        return study
+    return study.with_hard_queries(
+        evaluation.hard_systems, evaluation.hard_selectors, evaluation.hard_control,
+        thresholds=evaluation.hard_thresholds, quantiles=evaluation.hard_quantiles,
+    )  # fmt: skip
 
 
 def _remarks(
