@@ -4,7 +4,6 @@ loss on triples, MAP and P@10, with standard errors."""
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.files import write_json
+from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.studies.kinds.matching_tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
 from ssi_models.training.held_out import Validation, hold_out_pairs
-from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.trainable import TrainableModel
 
 #: Fitted attributes that are recorded for each trial.
@@ -91,9 +90,9 @@ def _best_of(
         reporter.part(number, len(trials))
         model = new_model(name, params, threads)
         start = time.perf_counter()
-        diverged = _fit(model, task, params, reporter)
+        _fit(model, task, params, reporter)
         seconds.append(time.perf_counter() - start)
-        tried.append(_trial(model, params, diverged))
+        tried.append(_trial(model, params))
         if inner is not None:
             again = new_model(name, params, threads)
             _fit(again, inner, params, reporter)
@@ -139,15 +138,12 @@ def new_model(name: str, params: dict[str, Any], threads: int | None) -> Matchin
     return kind(**made, **({"threads": threads} if hasattr(kind, "threads") else {}))
 
 
-def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> bool:
-    """Fit the model; return whether training diverged."""
+def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> None:
     options = fit_options(task, params)
     if isinstance(model, TrainableModel):
         options["callback"] = lambda epoch: reporter.tick("epochs")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DivergenceWarning)
+    with divergence_in_remarks():
         model.fit(task.Q, task.D, task.train, **options)
-    return any(issubclass(w.category, DivergenceWarning) for w in caught)
 
 
 def _validated(name: str, params: dict[str, Any], task: Task, threads: int | None) -> float:
@@ -165,10 +161,8 @@ def _validated(name: str, params: dict[str, Any], task: Task, threads: int | Non
         return validation.measure("map", np.ascontiguousarray(scores), workers)
 
 
-def _trial(model: MatchingModel, params: dict[str, Any], diverged: bool) -> dict[str, Any]:
+def _trial(model: MatchingModel, params: dict[str, Any]) -> dict[str, Any]:
     trial: dict[str, Any] = {"params": params, "validation": 0.0}
-    if diverged:
-        trial["diverged"] = True
     for attribute in _SHOWN:
         value = getattr(model, attribute, None)
         if value is not None:
