@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +51,10 @@ def make_row(
     reporter.part(len(trials), len(trials))
     reporter.step("ranking")
     start = time.perf_counter()
-    found = evaluate(best, task)
+    values, measures = evaluate(best, task)
     result = {
         "model": name,
-        "measures": found.means(),
+        "measures": measures,
         "parameters": n_parameters(best),
         "kept": kept,
         "remarks": best.remarks,
@@ -64,14 +63,7 @@ def make_row(
     times = {"trials": seconds, "ranking": time.perf_counter() - start}
     for file, content in (("result.json", result), ("times.json", times)):
         write_json(folder / file, content)
-    pd.DataFrame(
-        {
-            "query": found.queries,
-            "group": task.groups[found.queries],
-            "ap": found.average_precision,
-            "p10": found.precision_at_10,
-        }
-    ).to_csv(folder / "per_query.csv", index=False)
+    values.to_csv(folder / "per_query.csv", index=False)
 
 
 def _best_of(
@@ -96,8 +88,7 @@ def _best_of(
         if inner is not None:
             again = new_model(name, params, threads)
             _fit(again, inner, params, reporter)
-            found = evaluate(again, inner)
-            tried[-1]["validation"] = float(found.average_precision.mean())
+            tried[-1]["validation"] = evaluate(again, inner)[1]["map"]
         elif len(trials) > 1 and not isinstance(model, TrainableModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if not number or tried[-1]["validation"] > tried[kept]["validation"]:
@@ -180,37 +171,16 @@ def _trial(model: MatchingModel, params: dict[str, Any]) -> dict[str, Any]:
 _BLOCK = 512  # queries scored at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Measures of a model on a task.
+def evaluate(model: MatchingModel, task: Task) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Rank the task's database for its test queries.
 
-    Attributes:
-        queries: int64 [m], the test queries.
-        average_precision, precision_at_10: float64 [m]; among documents with equal scores,
-            irrelevant ones are ranked first.
-        rank_loss: share of the triples that are ordered wrongly; ties count half.
-        rank_loss_error: its standard error over groups of queries, as triples of one query, or of
-            queries made from one document, are not independent.
+    Returns:
+        A row per test query: ``query``, ``group``, ``ap`` (average precision) and ``p10``, where
+        among documents with equal scores irrelevant ones are ranked first. And measures:
+        ``rank_loss``, the share of the triples that are ordered wrongly (ties count half), with its
+        standard error over groups of queries, as triples of one query, or of queries made from one
+        document, are not independent; and the means ``map`` and ``p10``.
     """
-
-    queries: NDArray[np.int64]
-    average_precision: NDArray[np.float64]
-    precision_at_10: NDArray[np.float64]
-    rank_loss: float
-    rank_loss_error: float
-
-    def means(self) -> dict[str, float]:
-        """Mean of every measure, and the standard error of the rank loss."""
-        return {
-            "rank_loss": self.rank_loss,
-            "rank_loss_error": self.rank_loss_error,
-            "map": float(self.average_precision.mean()),
-            "p10": float(self.precision_at_10.mean()),
-        }
-
-
-def evaluate(model: MatchingModel, task: Task) -> Evaluation:
-    """Rank the task's database for its test queries."""
     cached = model.cache(task.D)
     query, positive, negative = task.triples
     queries = np.union1d(task.asked, query)
@@ -228,13 +198,14 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
             if place < len(task.asked) and task.asked[place] == asked:
                 precision[place] = _precisions(task, asked, scores[i])
     deviation = np.bincount(task.groups[query], wrong - wrong.mean())
-    return Evaluation(
-        task.asked,
-        precision[:, 0],
-        precision[:, 1],
-        float(wrong.mean()),
-        float(np.sqrt((deviation**2).sum()) / len(wrong)),
-    )
+    values = pd.DataFrame({"query": task.asked, "group": task.groups[task.asked]})
+    values[["ap", "p10"]] = precision
+    return values, {
+        "rank_loss": float(wrong.mean()),
+        "rank_loss_error": float(np.sqrt((deviation**2).sum()) / len(wrong)),
+        "map": float(precision[:, 0].mean()),
+        "p10": float(precision[:, 1].mean()),
+    }
 
 
 def ranked_documents(task: Task, query: int) -> NDArray[np.bool_]:

@@ -263,9 +263,9 @@ class Study:
         """The study with its ``query_kinds`` and the headline pair's gains by them, see
         :func:`query_classes.query_class_table`."""
         pair, measure = self.pairs[0], self.measures[0]
-        system, baseline = (self.by_fit(name, measure) for name in pair)
+        values = self.by_fit(pair[0], measure), self.by_fit(pair[1], measure)
         table = query_class_table(
-            kinds, {" - ".join(pair): (system, baseline)}, settings=self.test, groups=self.groups
+            kinds, " - ".join(pair), values, settings=self.test, groups=self.groups
         )
         return replace(self, query_kinds=kinds, query_classes=table)
 
