@@ -14,18 +14,11 @@ from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
-
-
-def values_of(result: StageResult) -> pd.DataFrame:
-    """Per-query values of one fit of a system."""
-    path = result.path / "per_query.csv"
-    return pd.read_csv(path, dtype={"qid": str}, keep_default_na=False).set_index("qid")
 
 
 def settings_of(config: ExperimentConfig) -> TestSettings:
@@ -53,7 +46,7 @@ class Findings:
     @classmethod
     def of(cls, experiment: RankingStages, output: SplitOutputs) -> Findings:
         config = experiment.config
-        every = {name: list(map(values_of, fits)) for name, fits in output.fits.items()}
+        every = {name: [fit.per_query() for fit in fits] for name, fits in output.fits.items()}
         per_query = {name: mean_values(fits) for name, fits in every.items()}
         fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
         return cls(experiment, output, per_query, fits, settings_of(config))
@@ -96,7 +89,7 @@ class Findings:
         pairs = self.experiment.config.headline_pairs
         names = {name for pair in pairs for name in pair}
         points = [
-            (folds, {name: list(map(values_of, fits)) for name, fits in systems.items()})
+            (folds, {name: [fit.per_query() for fit in fits] for name, fits in systems.items()})
             for folds, systems in self.output.smaller
         ]
         points.append((self.output.folds, {n: f for n, f in self.fits.items() if n in names}))

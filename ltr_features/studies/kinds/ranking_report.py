@@ -13,7 +13,7 @@ from ltr_features.facts import flat_facts
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
-from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
+from ltr_features.studies.kinds.ranking_findings import Findings, settings_of
 from ltr_features.studies.kinds.ranking_models import (
     asked_words,
     map_of_documents,
@@ -294,7 +294,7 @@ def first_verdict(experiment: RankingStages) -> str:
                 name=system.name,
                 label=system.label,
                 description=system.description,
-                per_query=values_of(experiment.done(experiment.system_stage(split, system))),
+                per_query=experiment.done(experiment.system_stage(split, system)).per_query(),
             )
             for system in systems
         ],
