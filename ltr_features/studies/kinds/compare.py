@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 from pydantic import Field
 
 from letor.column_names import read_rows
@@ -35,7 +34,7 @@ from ltr_features.studies.kinds.given_rankings import (
     same_values,
 )
 from ltr_features.studies.page import report as page
-from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
+from ltr_features.studies.page.report import Report, SystemResult
 from ltr_features.studies.stages import Planned, versions
 from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
@@ -227,7 +226,12 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         facts=_facts(given) | given.notes,
         precision_recall=recall_table,
         precision_recall_note=recall_note,
-        drill_down=_moves(system - baseline, pair, given),
+        drill_down=query_rankings(
+            system - baseline,
+            [given.rankings[name] for name in pair],
+            given.qrels,
+            lambda document: given.titles.get(document, ""),
+        ),
         query_kinds_note="There are no classes by overlap or entities, which need the documents "
         "and an entity linker; classes by words need the texts of all queries.",
         hard_measure=config.hard,
@@ -245,12 +249,6 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         studies=[compared],
         versions=versions(),
     )
-
-
-def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
-    """Both rankings by query, without columns, since rankers are unknown here."""
-    runs = [given.rankings[name] for name in pair]
-    return query_rankings(differences, runs, given.qrels, lambda docno: given.titles.get(docno, ""))
 
 
 def _check(config: CompareConfig, data: Path) -> None:
