@@ -24,8 +24,13 @@ from ltr_features.studies.page.query_tables import (
     other_choices_table,
 )
 from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
-from ltr_features.studies.page.study_figures import ReportFigures, StudyFigures, report_figures
-from ltr_features.studies.page.verdicts import value
+from ltr_features.studies.page.study_figures import (
+    GAIN,
+    ReportFigures,
+    StudyFigures,
+    report_figures,
+)
+from ltr_features.studies.page.verdicts import WEAK, value
 from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
@@ -121,8 +126,7 @@ def weak_rankers(study: Study, config: StudyConfig) -> Iterator[str]:
     if simple > max(means.values()):
         yield (
             f"{study.name}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
-            "every other row: a gain over a weak ranker may not be one over a good one; judge more "
-            "queries, or tune the rankers"
+            f"every other row: {WEAK}"
         )
 
 
@@ -177,9 +181,7 @@ def _columns(figures: StudyFigures, families: bool) -> Section | None:
     return Section(
         "columns",
         "Columns that the rankers used",
-        facts="Gain is the loss reduction of all splits on a column for trees, and the weights "
-        "that the column carries for other rankers. A column may be used a lot without being "
-        "needed: correlated columns share their gain.",
+        facts=GAIN,
         figures=[
             (
                 f"{chart.system}: share of each column in the total gain, mean over folds and fits."

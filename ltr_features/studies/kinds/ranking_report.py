@@ -32,7 +32,7 @@ from ltr_features.studies.page.report import (
     Study,
     SystemResult,
 )
-from ltr_features.studies.page.verdicts import value, verdict
+from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.query_classes import (
@@ -243,8 +243,7 @@ def better_alone(config: ExperimentConfig, found: Findings) -> Iterator[str]:
     if best is not None and means[best] > max(means[system], means[baseline]):
         yield (
             f"{best}, a column without a ranker, has a higher mean {found.measure} "
-            f"({value(means[best])}) than both systems of the verdict: a gain over a weak ranker "
-            "may not be one over a good one; judge more queries, or tune the rankers"
+            f"({value(means[best])}) than both systems of the verdict: {WEAK}"
         )
 
 

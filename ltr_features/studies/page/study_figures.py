@@ -25,6 +25,11 @@ IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
 NEAREST_OF = 8
 SCATTERED = 2000
+GAIN = (
+    "Gain is the loss reduction of all splits on a column for trees, and the weights that the "
+    "column carries for other rankers. A column may be used a lot without being needed: correlated "
+    "columns share their gain."
+)
 
 
 @dataclass(frozen=True)
