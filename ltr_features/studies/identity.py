@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
-from letor.files import atomic_path, saved_json
+from letor.files import atomic_path, saved_json, write_json
 
 #: Size in bytes from which a file's digest is worth keeping for later runs.
 LARGE = 1 << 26
@@ -81,7 +80,7 @@ class Digests:
         """Save the digests of the large files that were requested."""
         if self.kept is not None and self._large != saved_json(self.kept):
             with atomic_path(self.kept) as partial:
-                partial.write_text(json.dumps(self._large, indent=1) + "\n", encoding="utf-8")
+                write_json(partial, self._large)
 
     def _outputs_within(self, path: Path) -> Path | None:
         """Path of the output folder within a folder; None if it is elsewhere."""

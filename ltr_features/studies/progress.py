@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any
@@ -31,18 +31,13 @@ class Work:
     Attributes:
         name: of the stage. kind: stages of one kind take time in proportion to their amount.
         amount: size of the work, in whatever unit the kind's duration grows with.
+        seconds: what it took, once it is measured.
     """
 
     name: str
     kind: str
     amount: float = 1.0
-
-
-@dataclass(frozen=True)
-class _Measured:
-    kind: str
-    amount: float
-    seconds: float
+    seconds: float = 0.0
 
 
 class StageTimes:
@@ -56,14 +51,17 @@ class StageTimes:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._earlier = _read(path) if path is not None else {}
-        self._now: dict[str, _Measured] = {}
+        self._now: dict[str, Work] = {}
 
     def add(self, work: Work, seconds: float) -> None:
         """Record how long a stage took."""
-        self._now[work.name] = _Measured(work.kind, work.amount, seconds)
+        self._now[work.name] = replace(work, seconds=seconds)
         if self._path is None:
             return
-        every = {name: asdict(entry) for name, entry in (self._earlier | self._now).items()}
+        every = {
+            done.name: {"kind": done.kind, "amount": done.amount, "seconds": done.seconds}
+            for done in (self._earlier | self._now).values()
+        }
         with atomic_path(self._path) as partial:
             write_json(partial, every)
 
@@ -87,17 +85,17 @@ class StageTimes:
         return None
 
 
-def _scaled(measured: Sequence[_Measured], work: Work) -> float | None:
+def _scaled(measured: Sequence[Work], work: Work) -> float | None:
     amount = sum(entry.amount for entry in measured)
     if not amount:
         return None
     return sum(entry.seconds for entry in measured) * work.amount / amount
 
 
-def _read(path: Path) -> dict[str, _Measured]:
+def _read(path: Path) -> dict[str, Work]:
     """The durations in a file; empty if it is missing or has some other content."""
     try:
-        return {name: _Measured(**entry) for name, entry in saved_json(path).items()}
+        return {name: Work(name, **entry) for name, entry in saved_json(path).items()}
     except TypeError:
         return {}
 

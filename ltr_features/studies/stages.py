@@ -16,6 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from letor.lock import locked
@@ -116,6 +118,13 @@ class StageResult:
     def json(self, name: str) -> Any:
         """The content of a JSON file of the output."""
         return read_json(self.path / name)
+
+    def per_query(self, ids: str = "qid") -> pd.DataFrame:
+        """The output's ``per_query.csv``, by its column of query ids, which are text: 01, NA."""
+        found = pd.read_csv(
+            self.path / "per_query.csv", dtype={ids: str}, keep_default_na=False, na_values=[""]
+        )
+        return found.set_index(ids)
 
 
 class Stages:

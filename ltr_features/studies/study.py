@@ -7,7 +7,6 @@ the same for all kinds and are implemented here.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from abc import ABC, abstractmethod
@@ -25,13 +24,12 @@ import pandas as pd
 from pydantic import BaseModel
 
 from letor.digests import file_digest
-from letor.files import read_json
+from letor.files import read_json, write_json
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import read_config
-from ltr_features.studies.page import pages
 from ltr_features.studies.page.ending import ENDING, rows_ending
-from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.outputs import write_files, write_outputs
 from ltr_features.studies.page.pages import Document
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.tables import write_csv
@@ -70,11 +68,7 @@ class Contents:
             "tables.tex": page.latex(),
             ENDING: ending,
         }
-        for name, text in {**page_files, **self.texts}.items():
-            pages.write(text, folder / name)
-        (folder / "figures").mkdir()
-        for name, drawing in page.drawings():
-            drawing.write(folder / "figures" / name)
+        write_files(folder, {**page_files, **self.texts}, page.drawings())
         for name, frame in self.tables.items():
             write_csv(frame, folder / f"{name}.csv")
 
@@ -295,5 +289,4 @@ class Study(ABC):
             found["plug-ins"] = {name: code_digest((name,)) for name in others}
         if self.timed:
             found["files with clock times"] = list(self.timed)
-        text = json.dumps(found, indent=1, ensure_ascii=False, default=str)
-        pages.write(f"{text}\n", folder / MANIFEST)
+        write_json(folder / MANIFEST, found, default=str)

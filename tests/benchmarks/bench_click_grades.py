@@ -69,11 +69,13 @@ def main() -> None:
     assert config.matching is not None
     data = Path(os.environ["LTR_DATA"])
     learners = MatchingLearners(config, config.matching, data, Digests())
-    found = []
+    every, found = learners.rows, []
+    ids = np.asarray(every.query_ids, dtype=object)[every.query_index]
+    rows = pd.MultiIndex.from_arrays([ids, every.document_ids])
     for number, fold in enumerate(learners.folds):
         learner = learners.learner("s2net", fold, number)
         shown, rng = learner.shown, np.random.default_rng(number)
-        bm25 = learner.production().scores(shown)
+        bm25 = learner.production.scores(shown)
         better = bm25 / bm25.std() + shown.y + rng.normal(size=len(shown)) / 2
         log = Simulation(shown, bm25, config.users.behaviour, 10, 0.5, number).log(20_000)
         judged = ClickJudgements(get_click_model("pbm")().fit(log))
@@ -84,17 +86,15 @@ def main() -> None:
         }
         frame = judged.frame()
         pairs = pd.MultiIndex.from_frame(frame[["query", "document"]])
-        queries = np.asarray(shown.query_ids, dtype=object)[shown.query_index]
-        rows = pd.MultiIndex.from_arrays([queries, shown.document_ids])
         for name, grade in grades.items():
-            y = shown.y
             if grade is not None:
                 y = pd.Series(grade, pairs).reindex(rows, fill_value=0).to_numpy(np.float32)
-            labelled = replace(shown, y=y)
-            learner.shown = labelled  # a model learns from these
-            ranks = learner.of_labels().scores(learner.test)
+                learners.rows = replace(every, y=y)  # a model learns from these
+            taught = learners.learner("s2net", fold, number)
+            learners.rows, labelled = every, taught.shown
+            ranks = taught.of_labels().scores(learner.test)
             found.append(
-                {"grades": name, "relevant": int((y > 0).sum())}
+                {"grades": name, "relevant": int((labelled.y > 0).sum())}
                 | {f"{m} BM25": evaluate(labelled, bm25, [m]).mean().item() for m in MEASURES}
                 | {f"{m} better": evaluate(labelled, better, [m]).mean().item() for m in MEASURES}
                 | {"S2Net": evaluate(learner.test, ranks, ["ndcg@10"]).mean().item()}

@@ -67,7 +67,7 @@ def task_of(full: bool, share: float = 1.0) -> Task:
 
 def told(model: MatchingModel, task: Task) -> str:
     """How a model ranks test links: all articles but the query and its training links."""
-    found = evaluate(model, task).means()
+    _, found = evaluate(model, task)
     return f"MAP {found['map']:.4f}, rank loss {found['rank_loss']:.4f}"
 
 

@@ -19,7 +19,7 @@ from ltr_features.studies.statistics.embedding_map import embedding_map
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import LEVELS
-from ltr_features.studies.statistics.query_classes import query_class_table, query_classes
+from ltr_features.studies.statistics.query_classes import query_classes
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -190,7 +190,6 @@ def _study(
         index=pd.Index(ids, name="qid"),
     )
     kinds = query_classes(properties[difficulty > 0] if n > 9 else properties)
-    headline = (systems[3].per_query["NDCG@10"], baseline.per_query["NDCG@10"])
     return Study(
         name=name + hostile,
         description=description + hostile,
@@ -202,10 +201,6 @@ def _study(
         query_texts={q: " ".join(rng.choice(WORDS, 5)) + hostile for q in ids},
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
-        query_classes=query_class_table(
-            kinds, {" - ".join(pairs[0]): headline}, settings=test, groups=groups
-        ),
-        query_kinds=kinds,
         query_kinds_note="Another property is left out: nobody measured it." + hostile,
         drill_down=[
             QueryRankings(
@@ -256,4 +251,4 @@ def _study(
         hard_control="Word counts with a third seed" + hostile,
         test=test,
         remarks=[f"{int((difficulty == 0).sum())} queries have no relevant candidate" + hostile],
-    )
+    ).with_classes(kinds)

@@ -109,8 +109,7 @@ class ClicksStudy(Study):
         facts = []
         for (fit, number), stage in stages.items():
             done = self.done(stage)
-            values = pd.read_csv(done.path / "per_query.csv", dtype={"qid": str})
-            by_fit.setdefault(fit, []).append(values.set_index("qid"))
+            by_fit.setdefault(fit, []).append(done.per_query())
             facts += [{"fit": fit, "fold": number} | found for found in done.json("clicks.json")]
         fits = [pd.concat(folds) for folds in by_fit.values()]
         every = self._learners

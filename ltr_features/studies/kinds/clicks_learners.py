@@ -28,7 +28,11 @@ from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.feature_table import build_columns, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import Digests
-from ltr_features.studies.kinds.clicks_config import ClicksConfig, MatchingSection
+from ltr_features.studies.kinds.clicks_config import (
+    ClicksConfig,
+    MatchingSection,
+    ProductionSection,
+)
 from ltr_features.studies.kinds.given_files import digest_of_rows
 from ltr_features.studies.kinds.sections import with_content, with_paths
 from ltr_features.text.analyzer import Analyzer
@@ -50,41 +54,33 @@ class Learned:
     remarks: Sequence[str] = ()
 
 
-class Learner(ABC):
+@dataclass(frozen=True)
+class Learner:
     """A ranker or model that can learn in a fold from labels or from clicks.
 
     Attributes:
         shown: rows of the queries whose results users see, with document ids.
         test: rows of the test queries, which are ranked.
+        production: the ranker in production, which ranks the results that users see.
+        of_labels: trains on the true labels of the shown rows.
+        fitted_to: trains only on judgements made from clicks on the shown rows; raises InputError
+            if there is nothing to train on.
     """
 
     shown: RankingData
     test: RankingData
-
-    @abstractmethod
-    def production(self) -> Learned:
-        """The ranker in production, which ranks the results that users see."""
-
-    @abstractmethod
-    def of_labels(self) -> Learned:
-        """Train on the true labels of the shown rows."""
+    production: Learned
+    of_labels: Callable[[], Learned]
+    fitted_to: Callable[[ClickJudgements], Learned]
 
     def of_clicks(self, judgements: ClickJudgements) -> Learned:
-        """Train only on judgements made from clicks on the shown rows; if there are too few clicks,
-        return the ranker in production with a remark."""
+        """Train on judgements made from clicks; if there are too few clicks, return the ranker in
+        production with a remark."""
         try:
-            return self._of_clicks(judgements)
+            return self.fitted_to(judgements)
         except InputError as error:
             reason = str(error) if str(error).endswith("?") else f"{error}."
-            return replace(self.production(), remarks=[f"Not trained, ranks as before: {reason}"])
-
-    @abstractmethod
-    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
-        """Train on judgements made from clicks, see :meth:`of_clicks`.
-
-        Raises:
-            InputError: there is nothing to train on.
-        """
+            return replace(self.production, remarks=[f"Not trained, ranks as before: {reason}"])
 
 
 class Learners(ABC):
@@ -114,7 +110,8 @@ class Learners(ABC):
 
 
 class RankerLearners(Learners):
-    """LambdaMART on LETOR files with folds."""
+    """LambdaMART on LETOR files with folds; early stopping uses the same kind of labels as
+    training."""
 
     names = ("LambdaMART",)
 
@@ -130,45 +127,34 @@ class RankerLearners(Learners):
         )
 
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
-        return RankerLearner(self._config, fold.split(self._rows), seed)
+        train, valid, test = fold.split(self._rows)
+
+        def of_labels() -> Learned:
+            ranker = LambdaMART(seed=seed).fit(train, valid)
+            return Learned(ranker.predict, ranker.remarks)
+
+        def fitted_to(judgements: ClickJudgements) -> Learned:
+            measure = f"linear:{self._config.measure}"
+            ranker = LambdaMART(gain="linear", measure=measure, seed=seed)
+            ranker.fit(judgements.label(train), judgements.label(valid))
+            return Learned(ranker.predict, ranker.remarks)
+
+        weak = _weak_ranker(self._config.production, train, seed)
+        return Learner(concatenate([train, valid]), test, weak, of_labels, fitted_to)
 
 
-class RankerLearner(Learner):
-    """LambdaMART; early stopping uses the same kind of labels as training."""
-
-    def __init__(
-        self,
-        config: ClicksConfig,
-        parts: tuple[RankingData, RankingData, RankingData],
-        seed: int,
-    ) -> None:
-        self._config, self._seed = config, seed
-        self._train, self._valid, self.test = parts
-        self.shown = concatenate([self._train, self._valid])
-
-    def production(self) -> Learned:
-        """A weak ranker, trained on few queries with few trees. A draw of queries is repeated if
-        all their labels are the same."""
-        weak, train = self._config.production, self._train
-        rng = np.random.default_rng([self._seed, 1])
-        size = max(1, round(weak.share * train.n_queries))
-        for _ in range(1_000):
-            chosen = np.sort(rng.choice(train.n_queries, size, replace=False))
-            rows = train.select_queries([train.query_ids[q] for q in chosen])
-            if len(np.unique(rows.y)) > 1:
-                break
-        ranker = LambdaMART(n_estimators=weak.trees, min_data_in_leaf=5, seed=self._seed)
-        return Learned(ranker.fit(rows).predict, ranker.remarks)
-
-    def of_labels(self) -> Learned:
-        ranker = LambdaMART(seed=self._seed).fit(self._train, self._valid)
-        return Learned(ranker.predict, ranker.remarks)
-
-    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
-        measure = f"linear:{self._config.measure}"
-        ranker = LambdaMART(gain="linear", measure=measure, seed=self._seed)
-        ranker.fit(judgements.label(self._train), judgements.label(self._valid))
-        return Learned(ranker.predict, ranker.remarks)
+def _weak_ranker(weak: ProductionSection, train: RankingData, seed: int) -> Learned:
+    """LambdaMART with few trees, trained on few queries. A draw of queries is repeated if all their
+    labels are the same."""
+    rng = np.random.default_rng([seed, 1])
+    size = max(1, round(weak.share * train.n_queries))
+    for _ in range(1_000):
+        chosen = np.sort(rng.choice(train.n_queries, size, replace=False))
+        rows = train.select_queries([train.query_ids[q] for q in chosen])
+        if len(np.unique(rows.y)) > 1:
+            break
+    ranker = LambdaMART(n_estimators=weak.trees, min_data_in_leaf=5, seed=seed)
+    return Learned(ranker.fit(rows).predict, ranker.remarks)
 
 
 class MatchingLearners(Learners):
@@ -222,51 +208,32 @@ class MatchingLearners(Learners):
 
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:
         described = next(model for model in self._section.models if model.name == name)
-        recipe = LearnedColumn(**described.model_dump()).filled(seed=seed)
+        recipe = described.recipe.filled(seed=seed)
+        collection = self.context.collection
+        sizes = {"n_queries": collection.n_queries, "n_documents": collection.n_documents}
         train, valid, test = fold.split(self.rows)
-        return MatchingLearner(self.context, recipe, concatenate([train, valid]), test)
+        shown = concatenate([train, valid])
 
+        def of_labels() -> Learned:
+            pairs = table_pairs(collection, shown)
+            judged = Preferences.from_pairs(pairs.query, pairs.document, shown.y, **sizes)
+            return self._fitted(recipe, judged)
 
-class MatchingLearner(Learner):
-    """A matching model; early stopping uses training queries that it holds out, with the same kind
-    of judgements as training."""
+        def fitted_to(judgements: ClickJudgements) -> Learned:
+            log, pairs = judgements.log, weighted_pairs(judgements)
+            query = rows_of(log.query_ids, collection.query_ids)[pairs.query]
+            document = rows_of(log.document_ids, collection.document_ids)[pairs.document]
+            clicked = Preferences.from_pairs(query, document, weight=pairs.weight, **sizes)
+            return self._fitted(recipe, clicked)
 
-    def __init__(
-        self, context: ColumnContext, recipe: LearnedColumn, shown: RankingData, test: RankingData
-    ) -> None:
-        self._context, self._recipe = context, recipe
-        self.shown, self.test = shown, test
+        bm25 = Learned(lambda rows: rows.X[:, 0].astype(np.float64))
+        return Learner(shown, test, bm25, of_labels, fitted_to)
 
-    def production(self) -> Learned:
-        return Learned(lambda rows: rows.X[:, 0].astype(np.float64))
-
-    def of_labels(self) -> Learned:
-        collection = self._context.collection
-        pairs = table_pairs(collection, self.shown)
-        return self._fitted(
-            Preferences.from_pairs(
-                pairs.query, pairs.document, self.shown.y,
-                n_queries=collection.n_queries, n_documents=collection.n_documents,
-            )
-        )  # fmt: skip
-
-    def _of_clicks(self, judgements: ClickJudgements) -> Learned:
-        collection, log = self._context.collection, judgements.log
-        pairs = weighted_pairs(judgements)
-        return self._fitted(
-            Preferences.from_pairs(
-                rows_of(log.query_ids, collection.query_ids)[pairs.query],
-                rows_of(log.document_ids, collection.document_ids)[pairs.document],
-                weight=pairs.weight,
-                n_queries=collection.n_queries,
-                n_documents=collection.n_documents,
-            )
-        )
-
-    def _fitted(self, preferences: Preferences) -> Learned:
-        texts = model_texts(self._context, self._recipe)
-        model = self._recipe.new_model()
-        together = self._context.collection.kept_together(by_group=True)
+    def _fitted(self, recipe: LearnedColumn, preferences: Preferences) -> Learned:
+        """A model fitted to preferences; early stopping uses training queries that it holds out,
+        with the same kind of judgements as training."""
+        texts, model = model_texts(self.context, recipe), recipe.new_model()
+        together = self.context.collection.kept_together(by_group=True)
         try:
             with divergence_in_remarks():
                 model.fit(
@@ -275,10 +242,10 @@ class MatchingLearner(Learner):
                 )  # fmt: skip
         except ValueError as error:  # few clicks may leave too few queries to hold some out
             raise InputError(str(error)) from error
-        column = FittedColumn(self._recipe, model)
+        column = FittedColumn(recipe, model)
 
         def scores(rows: RankingData) -> NDArray[np.float32]:
-            pairs = table_pairs(self._context.collection, rows)
-            return np.asarray(column.compute(self._context, pairs)[:, 0])
+            pairs = table_pairs(self.context.collection, rows)
+            return np.asarray(column.compute(self.context, pairs)[:, 0])
 
         return Learned(scores, model.remarks)

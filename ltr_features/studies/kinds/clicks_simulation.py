@@ -47,12 +47,11 @@ def simulate_fold(
     def measured(learned: Learned) -> pd.Series:
         return evaluate(test, learned.scores(test), [parse_measure(config.measure)]).iloc[:, 0]
 
-    production = learner.production()
     simulation = Simulation(
-        shown, production.scores(shown), config.users.behaviour, config.users.depth,
+        shown, learner.production.scores(shown), config.users.behaviour, config.users.depth,
         config.users.exploration, seed,
     )  # fmt: skip
-    values = {TRUE: measured(learner.of_labels()), PRODUCTION: measured(production)}
+    values = {TRUE: measured(learner.of_labels()), PRODUCTION: measured(learner.production)}
     facts = []
     for n in config.sessions:
         log = simulation.log(n)

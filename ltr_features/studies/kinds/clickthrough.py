@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from letor.errors import InputError
 from letor.files import write_json
 from ltr_features.studies.config import slug
@@ -123,9 +121,8 @@ class ClickthroughStudy(TaskStudy):
         for number in range(self.config.fits_of(row)):
             fitted = self.done(self._fit_stage(name, row, number))
             ranked = self.done(self._row_stage(name, row, number))
-            values = pd.read_csv(ranked.path / "per_query.csv", dtype={"query": str})
             facts = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
-            fits.append(RowFit(values.set_index("query"), fitted.json("times.json"), **facts))
+            fits.append(RowFit(ranked.per_query("query"), fitted.json("times.json"), **facts))
         return Row(fits)
 
     def report(self) -> Contents:

@@ -188,8 +188,7 @@ def _n_units(results: ClickthroughResults, table: TableConfig) -> int:
 
 def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, str]]:
     """Sign and sentence of each of the table's expectations, which are tested query by query, by
-    group of queries if there are any; with several fits the larger p of this test and of the one
-    over fits counts, see :func:`significance.compare`. The last measure decides.
+    group of queries if there are any, see :func:`compare_rows`. The last measure decides.
 
     The sentence is "A < B: held (NDCG@10 +0.0123, p = 0.012 (corrected 0.024); ...)".
     """
@@ -200,22 +199,21 @@ def checks(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, 
     pairs = [(high, low) for low, _, high in table.expectations]
     groups = results.groups.get(table.task)
     tests = compare_rows(rows, pairs, config.measures, config.alpha, groups=groups)
-    shape = len(pairs), len(config.measures)
-    difference = tests["difference"].to_numpy(np.float64).reshape(shape)
-    p = np.fmax(tests["p"], tests["p_refits"]).to_numpy(np.float64).reshape(shape)
-    effect = tests["design_effect"].to_numpy(np.float64).reshape(shape)[:, -1]
-    holm = np.stack([corrected(column) for column in p.T], axis=1)
+    tests["holm"] = tests.groupby("measure")["p"].transform(corrected)
+    records, n = tests.to_dict("records"), len(config.measures)
     found = []
     for i, (low, relation, high) in enumerate(table.expectations):
-        outcome = outcome_of(relation, difference[i, -1], holm[i, -1], config.alpha)
+        by_measure = records[i * n : (i + 1) * n]
+        last = by_measure[-1]
+        outcome = outcome_of(relation, last["difference"], last["holm"], config.alpha)
         parts = [
-            f"{measure} {signed(d)}, {p_equals(alone)} (corrected {p_value(together)})"
-            for measure, d, alone, together in zip(
-                config.measures, difference[i], p[i], holm[i], strict=True
-            )
+            f"{of['measure']} {signed(of['difference'])}, {p_equals(of['p'])} "
+            f"(corrected {p_value(of['holm'])})"
+            for of in by_measure
         ]
-        if groups is not None and not np.isnan(effect[i]):  # there is none without differences
-            parts.insert(0, f"design effect {effect[i]:.1f}")
+        effect = last["design_effect"]
+        if groups is not None and not np.isnan(effect):  # there is none without differences
+            parts.insert(0, f"design effect {effect:.1f}")
         text = f"{low} {relation} {high}: {outcome} ({'; '.join(reversed(parts))})"
         found.append((_SIGNS.get(outcome, "✗"), text))
     return found

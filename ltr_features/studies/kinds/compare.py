@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 from pydantic import Field
 
 from letor.column_names import read_rows
@@ -35,15 +34,10 @@ from ltr_features.studies.kinds.given_rankings import (
     same_values,
 )
 from ltr_features.studies.page import report as page
-from ltr_features.studies.page.report import QueryRankings, Report, SystemResult
+from ltr_features.studies.page.report import Report, SystemResult
 from ltr_features.studies.stages import Planned, versions
-from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.precision_recall import precision_recall
-from ltr_features.studies.statistics.query_classes import (
-    judged_properties,
-    query_class_table,
-    query_classes,
-)
+from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
 from ltr_features.studies.study import Study
 
@@ -210,8 +204,8 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     judged = next(iter(values.values())).index
     properties = judged_properties(given.qrels, given.texts)
     kinds = query_classes(properties.loc[judged.intersection(properties.index)])
-    pair, primary = config.pairs[0], config.measures[0]
-    headline = (values[pair[0]][primary], values[pair[1]][primary])
+    pair = config.pairs[0]
+    system, baseline = (values[name][config.measures[0]] for name in pair)
     shown = dict.fromkeys([pair[1], pair[0], *given.rankings])
     recall = {name: [given.rankings[name]] for name in list(shown)[:RECALL_SYSTEMS]}
     recall_table, recall_note = precision_recall(given.qrels, recall)
@@ -230,50 +224,31 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         groups=given.groups,
         query_texts=given.texts,
         facts=_facts(given) | given.notes,
-        hard_queries=_hard(config, given, values),
-        query_classes=query_class_table(
-            kinds, {" - ".join(pair): headline}, settings=config.test, groups=given.groups
-        ),
-        query_kinds=kinds,
         precision_recall=recall_table,
         precision_recall_note=recall_note,
-        drill_down=_moves(headline[0] - headline[1], pair, given),
+        drill_down=query_rankings(
+            system - baseline,
+            [given.rankings[name] for name in pair],
+            given.qrels,
+            lambda document: given.titles.get(document, ""),
+        ),
         query_kinds_note="There are no classes by overlap or entities, which need the documents "
         "and an entity linker; classes by words need the texts of all queries.",
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
         remarks=[*same_values(values), *run_remarks(given, judged, config.measures)],
-    )
+    ).with_classes(kinds)
+    others = [name for name in config.others if name != config.hard_by]
+    if others:
+        choosers = [] if config.hard_by is None else [config.hard_by]
+        compared = compared.with_hard_queries(others, choosers)
     return Report(
         title=config.title,
         introduction=f"{len(given.rankings)} runs on {len(judged):,} judged queries.",
         studies=[compared],
         versions=versions(),
     )
-
-
-def _hard(
-    config: CompareConfig, given: Given, values: Mapping[str, pd.DataFrame]
-) -> pd.DataFrame | None:
-    """Gains on hard queries; None if there is no system to judge."""
-    chooser, hard = config.hard_by, {name: v[config.hard] for name, v in values.items()}
-    judged = {name: hard[name] for name in config.others if name != chooser}
-    if not judged:
-        return None
-    return hard_query_table(
-        hard[config.against[0]],
-        judged,
-        selectors={} if chooser is None else {chooser: hard[chooser]},
-        settings=config.test,
-        groups=given.groups,
-    )
-
-
-def _moves(differences: pd.Series, pair: tuple[str, str], given: Given) -> list[QueryRankings]:
-    """Both rankings by query, without columns, since rankers are unknown here."""
-    runs = [given.rankings[name] for name in pair]
-    return query_rankings(differences, runs, given.qrels, lambda docno: given.titles.get(docno, ""))
 
 
 def _check(config: CompareConfig, data: Path) -> None:

@@ -24,14 +24,14 @@ from ltr_features.studies.page.query_tables import (
     other_choices_table,
 )
 from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
-from ltr_features.studies.page.study_figures import ReportFigures, StudyFigures, report_figures
-from ltr_features.studies.page.verdicts import value
-from ltr_features.studies.statistics import hard_queries
-from ltr_features.studies.statistics.query_classes import (
-    judged_properties,
-    query_class_table,
-    query_classes,
+from ltr_features.studies.page.study_figures import (
+    GAIN,
+    ReportFigures,
+    StudyFigures,
+    report_figures,
 )
+from ltr_features.studies.page.verdicts import WEAK, value
+from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -60,7 +60,6 @@ def comparison(
             a column per measure. kinds: classes of the queries. importance: of each ranker's
             columns (``column``, ``gain``). groups, texts: of the queries.
     """
-    test = TestSettings(n_permutations=config.n_permutations)
     # A ranker that was fitted only once, despite repeats, is the same in every fit.
     refitted = {n: f for n, f in fits.items() if len(f) > 1}
     systems = [
@@ -70,42 +69,22 @@ def comparison(
         )
         for label, of in fits.items()
     ]  # fmt: skip
-
-    def by_fit(label: str, measure: str) -> pd.DataFrame:
-        return pd.concat([fit[measure] for fit in fits[label]], axis=1)
-
-    pairs = [(label, config.baseline) for label in config.compared]
-    first, measure = config.compared[0], config.compare_measures[0]
-    tested = kinds.loc[kinds.index.intersection(systems[0].per_query.index)]
-    hard = None
-    if config.hard_by is not None:
-        hard = hard_queries.hard_query_table(
-            by_fit(config.baseline, config.hard_measure),
-            {label: by_fit(label, config.hard_measure) for label in config.compared},
-            selectors={config.hard_by: by_fit(config.hard_by, config.hard_measure)},
-            settings=test,
-            groups=groups,
-        )
-    return Study(
+    study = Study(
         name=name,
         description="",
         split_rule="",
         systems=systems,
-        pairs=pairs,
+        pairs=[(label, config.baseline) for label in config.compared],
         measures=config.compare_measures,
         groups=groups,
         query_texts=texts,
-        hard_queries=hard,
         hard_measure=config.hard_measure,
         hard_baseline=config.baseline,
-        query_classes=query_class_table(
-            tested,
-            {" - ".join(pairs[0]): (by_fit(first, measure), by_fit(config.baseline, measure))},
-            settings=test,
-            groups=groups,
-        ),
-        test=test,
-    )
+        test=TestSettings(n_permutations=config.n_permutations),
+    ).with_classes(kinds.loc[kinds.index.intersection(systems[0].per_query.index)])
+    if config.hard_by is None:
+        return study
+    return study.with_hard_queries(config.compared, [config.hard_by])
 
 
 def figures_of(studies: Sequence[Study], family: Mapping[str, str]) -> ReportFigures:
@@ -147,8 +126,7 @@ def weak_rankers(study: Study, config: StudyConfig) -> Iterator[str]:
     if simple > max(means.values()):
         yield (
             f"{study.name}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
-            "every other row: a gain over a weak ranker may not be one over a good one; judge more "
-            "queries, or tune the rankers"
+            f"every other row: {WEAK}"
         )
 
 
@@ -203,9 +181,7 @@ def _columns(figures: StudyFigures, families: bool) -> Section | None:
     return Section(
         "columns",
         "Columns that the rankers used",
-        facts="Gain is the loss reduction of all splits on a column for trees, and the weights "
-        "that the column carries for other rankers. A column may be used a lot without being "
-        "needed: correlated columns share their gain.",
+        facts=GAIN,
         figures=[
             (
                 f"{chart.system}: share of each column in the total gain, mean over folds and fits."

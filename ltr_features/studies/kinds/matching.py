@@ -11,8 +11,6 @@ import hashlib
 import json
 from pathlib import Path
 
-import pandas as pd
-
 from letor.files import write_json
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import matching_tasks
@@ -138,8 +136,7 @@ class MatchingStudy(TaskStudy):
         fits = []
         for stage in self.row_stages(task, row):
             done = self.done(stage)
-            values = pd.read_csv(done.path / "per_query.csv").set_index("query")
             result, trials = done.json("result.json"), done.json("times.json")["trials"]
             seconds = {"seconds": trials[result["kept"]], "tuning_seconds": sum(trials)}
-            fits.append(RowFit(values, seconds, result["remarks"], result))
+            fits.append(RowFit(done.per_query("query"), seconds, result["remarks"], result))
         return RowResult(fits)

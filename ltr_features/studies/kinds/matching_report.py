@@ -272,9 +272,8 @@ class OrderCheck:
 
     Attributes:
         difference: of MAP, high minus low.
-        p: Fisher's randomisation test, two-sided, by group of queries (of one source document);
-            with several fits the larger of that and the p-value of the test over fits, see
-            :func:`significance.compare`. NaN if the rows have different test queries.
+        p: see :func:`compare_rows`, by group of queries (of one source document); NaN if the rows
+            have different test queries.
         n_queries: number of test queries. n_groups: of their groups; None if each is one.
         p_corrected: p after Holm's correction over the table's claims.
     """
@@ -324,8 +323,7 @@ def _checked(low: str, high: str, rows: Mapping[str, RowResult], same_queries: b
     groups = dict(zip(b.index.astype(str), b["group"], strict=True))
     found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
     n_groups = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
-    p = float(np.fmax(found["p"], found["p_refits"]))
-    return OrderCheck(low, high, float(found["difference"]), p, len(b), n_groups)
+    return OrderCheck(low, high, float(found["difference"]), float(found["p"]), len(b), n_groups)
 
 
 def check_text(check: OrderCheck) -> str:

@@ -4,9 +4,7 @@ loss on triples, MAP and P@10, with standard errors."""
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.files import write_json
+from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.studies.kinds.matching_tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
 from ssi_models.training.held_out import Validation, hold_out_pairs
-from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.trainable import TrainableModel
 
 #: Fitted attributes that are recorded for each trial.
@@ -53,10 +51,10 @@ def make_row(
     reporter.part(len(trials), len(trials))
     reporter.step("ranking")
     start = time.perf_counter()
-    found = evaluate(best, task)
+    values, measures = evaluate(best, task)
     result = {
         "model": name,
-        "measures": found.means(),
+        "measures": measures,
         "parameters": n_parameters(best),
         "kept": kept,
         "remarks": best.remarks,
@@ -65,14 +63,7 @@ def make_row(
     times = {"trials": seconds, "ranking": time.perf_counter() - start}
     for file, content in (("result.json", result), ("times.json", times)):
         write_json(folder / file, content)
-    pd.DataFrame(
-        {
-            "query": found.queries,
-            "group": task.groups[found.queries],
-            "ap": found.average_precision,
-            "p10": found.precision_at_10,
-        }
-    ).to_csv(folder / "per_query.csv", index=False)
+    values.to_csv(folder / "per_query.csv", index=False)
 
 
 def _best_of(
@@ -91,14 +82,13 @@ def _best_of(
         reporter.part(number, len(trials))
         model = new_model(name, params, threads)
         start = time.perf_counter()
-        diverged = _fit(model, task, params, reporter)
+        _fit(model, task, params, reporter)
         seconds.append(time.perf_counter() - start)
-        tried.append(_trial(model, params, diverged))
+        tried.append(_trial(model, params))
         if inner is not None:
             again = new_model(name, params, threads)
             _fit(again, inner, params, reporter)
-            found = evaluate(again, inner)
-            tried[-1]["validation"] = float(found.average_precision.mean())
+            tried[-1]["validation"] = evaluate(again, inner)[1]["map"]
         elif len(trials) > 1 and not isinstance(model, TrainableModel):
             tried[-1]["validation"] = _validated(name, params, task, threads)
         if not number or tried[-1]["validation"] > tried[kept]["validation"]:
@@ -139,15 +129,12 @@ def new_model(name: str, params: dict[str, Any], threads: int | None) -> Matchin
     return kind(**made, **({"threads": threads} if hasattr(kind, "threads") else {}))
 
 
-def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> bool:
-    """Fit the model; return whether training diverged."""
+def _fit(model: MatchingModel, task: Task, params: dict[str, Any], reporter: Reporter) -> None:
     options = fit_options(task, params)
     if isinstance(model, TrainableModel):
         options["callback"] = lambda epoch: reporter.tick("epochs")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DivergenceWarning)
+    with divergence_in_remarks():
         model.fit(task.Q, task.D, task.train, **options)
-    return any(issubclass(w.category, DivergenceWarning) for w in caught)
 
 
 def _validated(name: str, params: dict[str, Any], task: Task, threads: int | None) -> float:
@@ -165,10 +152,8 @@ def _validated(name: str, params: dict[str, Any], task: Task, threads: int | Non
         return validation.measure("map", np.ascontiguousarray(scores), workers)
 
 
-def _trial(model: MatchingModel, params: dict[str, Any], diverged: bool) -> dict[str, Any]:
+def _trial(model: MatchingModel, params: dict[str, Any]) -> dict[str, Any]:
     trial: dict[str, Any] = {"params": params, "validation": 0.0}
-    if diverged:
-        trial["diverged"] = True
     for attribute in _SHOWN:
         value = getattr(model, attribute, None)
         if value is not None:
@@ -186,37 +171,16 @@ def _trial(model: MatchingModel, params: dict[str, Any], diverged: bool) -> dict
 _BLOCK = 512  # queries scored at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Measures of a model on a task.
+def evaluate(model: MatchingModel, task: Task) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Rank the task's database for its test queries.
 
-    Attributes:
-        queries: int64 [m], the test queries.
-        average_precision, precision_at_10: float64 [m]; among documents with equal scores,
-            irrelevant ones are ranked first.
-        rank_loss: share of the triples that are ordered wrongly; ties count half.
-        rank_loss_error: its standard error over groups of queries, as triples of one query, or of
-            queries made from one document, are not independent.
+    Returns:
+        A row per test query: ``query``, ``group``, ``ap`` (average precision) and ``p10``, where
+        among documents with equal scores irrelevant ones are ranked first. And measures:
+        ``rank_loss``, the share of the triples that are ordered wrongly (ties count half), with its
+        standard error over groups of queries, as triples of one query, or of queries made from one
+        document, are not independent; and the means ``map`` and ``p10``.
     """
-
-    queries: NDArray[np.int64]
-    average_precision: NDArray[np.float64]
-    precision_at_10: NDArray[np.float64]
-    rank_loss: float
-    rank_loss_error: float
-
-    def means(self) -> dict[str, float]:
-        """Mean of every measure, and the standard error of the rank loss."""
-        return {
-            "rank_loss": self.rank_loss,
-            "rank_loss_error": self.rank_loss_error,
-            "map": float(self.average_precision.mean()),
-            "p10": float(self.precision_at_10.mean()),
-        }
-
-
-def evaluate(model: MatchingModel, task: Task) -> Evaluation:
-    """Rank the task's database for its test queries."""
     cached = model.cache(task.D)
     query, positive, negative = task.triples
     queries = np.union1d(task.asked, query)
@@ -234,13 +198,14 @@ def evaluate(model: MatchingModel, task: Task) -> Evaluation:
             if place < len(task.asked) and task.asked[place] == asked:
                 precision[place] = _precisions(task, asked, scores[i])
     deviation = np.bincount(task.groups[query], wrong - wrong.mean())
-    return Evaluation(
-        task.asked,
-        precision[:, 0],
-        precision[:, 1],
-        float(wrong.mean()),
-        float(np.sqrt((deviation**2).sum()) / len(wrong)),
-    )
+    values = pd.DataFrame({"query": task.asked, "group": task.groups[task.asked]})
+    values[["ap", "p10"]] = precision
+    return values, {
+        "rank_loss": float(wrong.mean()),
+        "rank_loss_error": float(np.sqrt((deviation**2).sum()) / len(wrong)),
+        "map": float(precision[:, 0].mean()),
+        "p10": float(precision[:, 1].mean()),
+    }
 
 
 def ranked_documents(task: Task, query: int) -> NDArray[np.bool_]:

@@ -15,7 +15,6 @@ from letor.measures import measure_problems
 from letor.rankers.registry import get_ranker, ranker_names
 from ltr_base.names import nearest, repeated
 from ltr_features.candidates import candidate_sources, source_kind
-from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import read_query_groups, read_query_times
@@ -72,7 +71,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
     return [
         *_collection_problems(config, data),
         *_query_file_problems(config, data),
-        *_text_problems(config),
+        *_refused("text", lambda: Analyzer(**config.text.model_dump())),
         *_candidate_problems(config, data),
         *(problem for part in config.columns for problem in _family_problems(part, data)),
         *(problem for part in config.models for problem in _model_problems(part)),
@@ -129,13 +128,6 @@ def _candidate_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         yield from _missing_files(f"candidates.{name}", kind, with_paths(kind, options, data))
 
 
-def _text_problems(config: ExperimentConfig) -> Iterator[str]:
-    try:
-        Analyzer(**config.text.model_dump())
-    except InputError as error:
-        yield f"text: {error}"
-
-
 def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:
     place = f"columns, family {part.family!r}"
     try:
@@ -143,16 +135,12 @@ def _family_problems(part: FamilyConfig, data: Path) -> Iterator[str]:
     except InputError as error:
         yield f"columns: {error}"
         return
-    unknown = list(_unknown(place, part.options, inspect.signature(made).parameters))
-    yield from unknown
     options = with_paths(made, part.options, data)
-    missing = list(_missing_files(place, made, options))
-    yield from missing
-    if not unknown and not missing:
-        try:
-            get_family(part.family, **options)
-        except (InputError, ValueError) as error:
-            yield f"{place}: {error}"
+    mistakes = [
+        *_unknown(place, part.options, inspect.signature(made).parameters),
+        *_missing_files(place, made, options),
+    ]
+    yield from mistakes or _refused(place, lambda: get_family(part.family, **options))
 
 
 def _model_problems(part: ModelConfig) -> Iterator[str]:
@@ -163,12 +151,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
         return
     known = {**kind.default_params(), **kind.former_params}
     unknown = list(_unknown(place, part.params, known, "params."))
-    yield from unknown
-    if not unknown:
-        try:
-            LearnedColumn(**part.model_dump())
-        except ValueError as error:
-            yield f"{place}: {error}"
+    yield from unknown or _refused(place, lambda: part.recipe)
 
 
 def _ranker_problems(part: RankerConfig) -> Iterator[str]:
@@ -182,12 +165,15 @@ def _ranker_problems(part: RankerConfig) -> Iterator[str]:
         yield f"{place}: {error}; install the package"
         return
     unknown = list(_unknown(place, part.params, known, "params."))
-    yield from unknown
-    if not unknown:
-        try:
-            get_ranker(part.ranker)(**part.params).check()
-        except (InputError, ValueError) as error:
-            yield f"{place}: {error}"
+    yield from unknown or _refused(place, lambda: get_ranker(part.ranker)(**part.params).check())
+
+
+def _refused(place: str, make: Callable[[], object]) -> Iterator[str]:
+    """Why something cannot be made of the values that the file gives."""
+    try:
+        make()
+    except ValueError as error:
+        yield f"{place}: {error}"
 
 
 def _unknown(

@@ -14,19 +14,11 @@ from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
-from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
-
-
-def values_of(result: StageResult) -> pd.DataFrame:
-    """Per-query values of one fit of a system."""
-    path = result.path / "per_query.csv"
-    return pd.read_csv(path, dtype={"qid": str}, keep_default_na=False).set_index("qid")
 
 
 def settings_of(config: ExperimentConfig) -> TestSettings:
@@ -54,7 +46,7 @@ class Findings:
     @classmethod
     def of(cls, experiment: RankingStages, output: SplitOutputs) -> Findings:
         config = experiment.config
-        every = {name: list(map(values_of, fits)) for name, fits in output.fits.items()}
+        every = {name: [fit.per_query() for fit in fits] for name, fits in output.fits.items()}
         per_query = {name: mean_values(fits) for name, fits in every.items()}
         fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
         return cls(experiment, output, per_query, fits, settings_of(config))
@@ -69,12 +61,6 @@ class Findings:
         """Values of the two systems of the first comparison in the primary measure."""
         system, baseline = self.experiment.config.pairs[0]
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
-
-    def by_fit(self, system: str, measure: str) -> pd.DataFrame | pd.Series:
-        """Per-query values of a system, with a column per fit if it was fitted several times."""
-        if system not in self.fits:
-            return self.per_query[system][measure]
-        return pd.concat([fit[measure] for fit in self.fits[system]], axis=1)
 
     @cached_property
     def runs(self) -> dict[str, list[pd.DataFrame]]:
@@ -95,24 +81,6 @@ class Findings:
         first = {name: runs[0] for name, runs in self.runs.items()}
         return coverage_remarks(self.experiment.test_qrels(self.output.split), first)
 
-    def hard_queries(self) -> pd.DataFrame | None:
-        """The gains on hard queries; None if the experiment names no ``hard_baseline``."""
-        evaluation = self.experiment.config.evaluation
-        if evaluation.hard_baseline is None:
-            return None
-        values = {name: self.by_fit(name, evaluation.hard_measure) for name in self.per_query}
-        control = evaluation.hard_control
-        return hard_query_table(
-            values[evaluation.hard_baseline],
-            {name: values[name] for name in evaluation.hard_systems},
-            selectors={name: values[name] for name in evaluation.hard_selectors},
-            control=None if control is None else values[control],
-            thresholds=evaluation.hard_thresholds,
-            quantiles=evaluation.hard_quantiles,
-            settings=self.test,
-            groups=self.experiment.groups,
-        )
-
     def fewer_queries(self) -> pd.DataFrame | None:
         """The first screen's comparisons by the number of training queries; None if the experiment
         has no ``learning_curve``."""
@@ -121,7 +89,7 @@ class Findings:
         pairs = self.experiment.config.headline_pairs
         names = {name for pair in pairs for name in pair}
         points = [
-            (folds, {name: list(map(values_of, fits)) for name, fits in systems.items()})
+            (folds, {name: [fit.per_query() for fit in fits] for name, fits in systems.items()})
             for folds, systems in self.output.smaller
         ]
         points.append((self.output.folds, {n: f for n, f in self.fits.items() if n in names}))

@@ -23,7 +23,7 @@ from ltr_features.blocks import MEMORY, write_columns
 from ltr_features.candidates import choose_candidates, source_kind
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.registry import family_class, get_family
+from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
 from ltr_features.sources.query_files import with_groups_and_times
@@ -143,14 +143,8 @@ class Preparation(Study):
 
     def column_families(self) -> list[ColumnFamily]:
         """The column families; vectors that they train are saved in the folder ``vectors``."""
-        made = []
-        for part in self.config.columns:
-            kind = family_class(part.family)
-            options = with_paths(kind, part.options, self.data)
-            if "folder" in inspect.signature(kind).parameters:
-                options.setdefault("folder", self.folder / "vectors")
-            made.append(get_family(part.family, **options))
-        return made
+        vectors = self.folder / "vectors"
+        return [part.made(self.data, folder=vectors) for part in self.config.columns]
 
     @cached_property
     def candidate_inputs(self) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from ltr_features.facts import flat_facts
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
-from ltr_features.studies.kinds.ranking_findings import Findings, settings_of, values_of
+from ltr_features.studies.kinds.ranking_findings import Findings, settings_of
 from ltr_features.studies.kinds.ranking_models import (
     asked_words,
     map_of_documents,
@@ -32,12 +32,11 @@ from ltr_features.studies.page.report import (
     Study,
     SystemResult,
 )
-from ltr_features.studies.page.verdicts import value, verdict
+from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
-    query_class_table,
     query_classes,
     query_properties,
 )
@@ -152,7 +151,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     config = experiment.config
     evaluation = config.evaluation
     found = Findings.of(experiment, output)
-    headline, (system, baseline) = found.headline, config.pairs[0]
+    headline, pair = found.headline, config.pairs[0]
     systems = {system.name: system for system in config.all_systems}
     kinds, kinds_note = _kinds(experiment, headline[0].index)
     recall, recall_note = found.precision_by_recall()
@@ -160,7 +159,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         _system(output, described, found.per_query[name], found.fits.get(name, []))
         for name, described in systems.items()
     ]
-    return Study(
+    study = Study(
         name=output.split.title,
         description=output.split.description,
         split_rule=_split_rule(experiment, output, found.fits),
@@ -173,22 +172,9 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
-        hard_queries=found.hard_queries(),
-        query_classes=query_class_table(
-            kinds,
-            {
-                f"{system} - {baseline}": (
-                    found.by_fit(system, found.measure),
-                    found.by_fit(baseline, found.measure),
-                )
-            },
-            settings=found.test,
-            groups=experiment.groups,
-        ),
-        query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=drill_down(
-            experiment, output, (systems[system], systems[baseline]), headline[0] - headline[1]
+            experiment, output, (systems[pair[0]], systems[pair[1]]), headline[0] - headline[1]
         ),
         precision_recall=recall,
         precision_recall_note=recall_note,
@@ -203,7 +189,13 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_control=evaluation.hard_control or "no control",
         test=found.test,
         remarks=_remarks(experiment, output, found, results),
-    )
+    ).with_classes(kinds)
+    if evaluation.hard_baseline is None:
+        return study
+    return study.with_hard_queries(
+        evaluation.hard_systems, evaluation.hard_selectors, evaluation.hard_control,
+        thresholds=evaluation.hard_thresholds, quantiles=evaluation.hard_quantiles,
+    )  # fmt: skip
 
 
 def _remarks(
@@ -251,8 +243,7 @@ def better_alone(config: ExperimentConfig, found: Findings) -> Iterator[str]:
     if best is not None and means[best] > max(means[system], means[baseline]):
         yield (
             f"{best}, a column without a ranker, has a higher mean {found.measure} "
-            f"({value(means[best])}) than both systems of the verdict: a gain over a weak ranker "
-            "may not be one over a good one; judge more queries, or tune the rankers"
+            f"({value(means[best])}) than both systems of the verdict: {WEAK}"
         )
 
 
@@ -302,7 +293,7 @@ def first_verdict(experiment: RankingStages) -> str:
                 name=system.name,
                 label=system.label,
                 description=system.description,
-                per_query=values_of(experiment.done(experiment.system_stage(split, system))),
+                per_query=experiment.done(experiment.system_stage(split, system)).per_query(),
             )
             for system in systems
         ],

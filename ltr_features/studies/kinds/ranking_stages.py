@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -184,24 +183,6 @@ class RankingStages(Preparation):
             provenance[model.name] = {**facts[name], **origin}
         return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
-    def learned(self, split: SplitConfig, model: ModelConfig, folder: Path) -> Iterator[FoldTable]:
-        """The split's folds with a model's column; the models are saved in the folder."""
-        folds = self.folds(split)
-        made = learned_columns(
-            self.context,
-            self.base,
-            [self.learned_column(split, model)],
-            folds,
-            folder=folder,
-            by_group=split.by == "group",
-            n_parts=split.inner_parts,
-            memory=self.memory,
-            on_progress=self.reporter.epoch,
-        )
-        for done in range(len(folds)):
-            self.reporter.part(done, len(folds))
-            yield next(made)
-
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
         """The recipe of a model's column in a split. Models that learn from documents alone are the
         same in every fit."""
@@ -265,10 +246,23 @@ class RankingStages(Preparation):
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
         def make(path: Path) -> None:
             folder = self.done(self.models_stage(split, model)).path
-            facts = {}
-            for fold in self.learned(split, model, folder):
-                save_array(path / f"{fold.fold.name}.npy", fold.values[:, 0])
-                facts[fold.fold.name] = fold.provenance[model.name]
+            folds, facts = self.folds(split), {}
+            made = learned_columns(
+                self.context,
+                self.base,
+                [self.learned_column(split, model)],
+                folds,
+                folder=folder,
+                by_group=split.by == "group",
+                n_parts=split.inner_parts,
+                memory=self.memory,
+                on_progress=self.reporter.epoch,
+            )
+            for number, fold in enumerate(folds):
+                self.reporter.part(number, len(folds))
+                scored = next(made)
+                save_array(path / f"{fold.name}.npy", scored.values[:, 0])
+                facts[fold.name] = scored.provenance[model.name]
             write_json(path / "facts.json", facts)
 
         inputs = {

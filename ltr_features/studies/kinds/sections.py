@@ -81,10 +81,12 @@ class FamilyConfig(Section):
     family: str
     options: dict[str, Any] = Field({})
 
-    def made(self, data: Path) -> ColumnFamily:
-        """The family; paths are relative to the data folder."""
+    def made(self, data: Path, **usual: Any) -> ColumnFamily:
+        """The family; paths are relative to the data folder. ``usual``: values of options that it
+        may have, if they are not given."""
         kind = family_class(self.family)
-        return get_family(self.family, **with_paths(kind, self.options, data))
+        known = {k: v for k, v in usual.items() if k in inspect.signature(kind).parameters}
+        return get_family(self.family, **known | with_paths(kind, self.options, data))
 
     def content(self, data: Path, digests: Digests) -> dict[str, Any]:
         """The options by name of the family, see :func:`with_content`."""

@@ -241,8 +241,9 @@ def compare_rows(
     *,
     groups: Mapping[str, Hashable] | None,
 ) -> pd.DataFrame:
-    """Test pairs of rows, by label, without intervals; see :func:`significance.compare`."""
-    return compare(
+    """Test pairs of rows, by label, without intervals; see :func:`significance.compare`. ``p`` is
+    the larger of the p-values over queries and, with several fits, over these."""
+    table = compare(
         {label: row.per_query for label, row in rows.items()},
         pairs,
         measures,
@@ -254,6 +255,7 @@ def compare_rows(
             if len(row.fits) > 1
         },
     )
+    return table.assign(p=table[["p", "p_refits"]].max(axis=1))
 
 
 def too_few_queries(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from ltr_features.studies.page.charts.queries import BARS
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.script_data import RANKINGS_SIZE, map_data, study_data
 from ltr_features.studies.page.study_figures import (
+    GAIN,
     Importance,
     ReportFigures,
     StudyFigures,
@@ -54,6 +55,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         all_definitions=_definitions(report),
         anchors=anchors,
         correlation_definition=CORRELATION,
+        gain_definition=GAIN,
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from ltr_features.studies.page import html, pages
+from ltr_features.studies.config import NAME_BYTES
+from ltr_features.studies.page import html
+from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.ending import ENDING, report_ending
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_figures import report_figures
@@ -30,9 +33,13 @@ def write_outputs(report: Report, path: Path) -> None:
     The same report gives the same files, byte for byte.
     """
     figures = report_figures(report)
-    pages.write(html.render(report, figures), path / "report.html")
-    pages.write(report_text(report), path / "summary.txt")
-    pages.write(report_ending(report), path / ENDING)
+    texts = {
+        "report.html": html.render(report, figures),
+        "summary.txt": report_text(report),
+        ENDING: report_ending(report),
+        "tables.tex": latex_tables(report),
+    }
+    write_files(path, texts, figures.named())
     frames = tables_of(report)
     write_csv(frames["comparisons"], path / "comparisons.csv")
     (path / "tables").mkdir()
@@ -42,8 +49,23 @@ def write_outputs(report: Report, path: Path) -> None:
             path / "tables" / f"{name}.json", orient="records", indent=1, double_precision=15
         )
         frame.to_parquet(path / "tables" / f"{name}.parquet", index=False)
-    pages.write(latex_tables(report), path / "tables.tex")
-    figures.write(path / "figures")
+
+
+def write_files(
+    path: Path, texts: Mapping[str, str], drawings: Iterable[tuple[str, Drawing]]
+) -> None:
+    """Write texts by file name into an existing folder, and drawings as ``figures/*.{svg,pdf}``.
+    Long names of drawings are cut. Where names are then the same but for case or characters that
+    file names cannot have, later ones get a number."""
+    for name, text in texts.items():
+        (path / name).write_text(text, encoding="utf-8", newline="\n")
+    (path / "figures").mkdir()
+    times: Counter[str] = Counter()
+    for whole, drawing in drawings:
+        name = whole.encode()[:NAME_BYTES].decode(errors="ignore")
+        times[name.casefold()] += 1
+        number = times[name.casefold()]
+        drawing.write(path / "figures" / (name if number == 1 else f"{name}--{number}"))
 
 
 def tables_of(report: Report) -> dict[str, pd.DataFrame]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from letor.files import atomic_path
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, PALETTE, Drawing
 from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
@@ -147,12 +145,6 @@ def render(template: str, **values: Any) -> str:
         "script": Markup("\n").join(map(_source, ("rankings.js", "embedding_map.js", "script.js"))),
     }
     return environment.get_template(template).render(**values)
-
-
-def write(content: str, path: Path) -> None:
-    """Write a text file atomically."""
-    with atomic_path(path) as partial:
-        partial.write_text(content, encoding="utf-8", newline="\n")
 
 
 def _colours() -> Markup:

@@ -107,10 +107,8 @@ def class_table(study: Study) -> Table | None:
     if table.empty:
         return None
     found = table.to_dict("records")
-    several = table["comparison"].nunique() > 1
     parts: list[Part] = [
         ("Queries with", lambda r: f"{r['property']}: {r['class']}"),
-        *([(Column("Comparison", number=False), lambda r: r["comparison"])] if several else []),
         difference("gain", "Difference"),
         interval(study, found, "gain"),
         number("p", "p", p_value),

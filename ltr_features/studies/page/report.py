@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,8 @@ import pandas as pd
 from letor.errors import InputError
 from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
-from ltr_features.studies.statistics.hard_queries import BOTH
+from ltr_features.studies.statistics.hard_queries import BOTH, hard_query_table
+from ltr_features.studies.statistics.query_classes import query_class_table
 from ltr_features.studies.statistics.significance import TestSettings, compare
 
 #: Maximum number of a study's systems on the first screen, not counting the baseline.
@@ -116,11 +117,11 @@ class Study:
             queries are then tested by group.
         query_texts: text of each query id; queries without one show their id.
         facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
-        hard_queries: table of ``hard_queries.hard_query_table``, or None.
+        hard_queries: see :meth:`with_hard_queries`, or None.
         hard_measure: the measure of ``hard_queries``.
         hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
         hard_control: name of its control, for the text.
-        query_classes: table of ``query_classes.query_class_table``, or None.
+        query_classes: see :meth:`with_classes`, or None.
         query_kinds: ordered categories, a row per query and a column per property: the class of
             each query (missing queries have none), by which the page's table of queries can be
             filtered; or None.
@@ -222,6 +223,51 @@ class Study:
         """float64: system minus baseline, index = ``queries``."""
         system, baseline = (self.values(name, measure) for name in pair)
         return pd.Series(system - baseline, self.queries)
+
+    def by_fit(self, system: str, measure: str) -> pd.DataFrame | pd.Series:
+        """Per-query values of a system, with a column per fit if its fits are known."""
+        one = self.system(system)
+        if not one.fits:
+            return one.per_query[measure]
+        return pd.concat([fit[measure] for fit in one.fits], axis=1)
+
+    def with_hard_queries(
+        self,
+        systems: Sequence[str],
+        selectors: Sequence[str],
+        control: str | None = None,
+        **rules: Sequence[float],
+    ) -> Study:
+        """The study with the gains of systems over ``hard_baseline`` on queries that are hard by
+        ``hard_measure``, see :func:`hard_queries.hard_query_table`.
+
+        Args:
+            selectors: systems that choose these queries. control: the baseline refitted.
+            rules: ``thresholds`` and ``quantiles``.
+        """
+        named = {
+            name: self.by_fit(name, self.hard_measure) for name in (s.name for s in self.systems)
+        }
+        table = hard_query_table(
+            named[self.hard_baseline],
+            {name: named[name] for name in systems},
+            selectors={name: named[name] for name in selectors},
+            control=None if control is None else named[control],
+            settings=self.test,
+            groups=self.groups,
+            **rules,
+        )
+        return replace(self, hard_queries=table)
+
+    def with_classes(self, kinds: pd.DataFrame) -> Study:
+        """The study with its ``query_kinds`` and the headline pair's gains by them, see
+        :func:`query_classes.query_class_table`."""
+        pair, measure = self.pairs[0], self.measures[0]
+        values = self.by_fit(pair[0], measure), self.by_fit(pair[1], measure)
+        table = query_class_table(
+            kinds, " - ".join(pair), values, settings=self.test, groups=self.groups
+        )
+        return replace(self, query_kinds=kinds, query_classes=table)
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:

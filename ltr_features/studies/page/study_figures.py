@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ltr_features.studies.config import NAME_BYTES, slug
+from ltr_features.studies.config import slug
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
 from ltr_features.studies.page.charts.drawing import Drawing
@@ -27,6 +25,11 @@ IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
 NEAREST_OF = 8
 SCATTERED = 2000
+GAIN = (
+    "Gain is the loss reduction of all splits on a column for trees, and the weights that the "
+    "column carries for other rankers. A column may be used a lot without being needed: correlated "
+    "columns share their gain."
+)
 
 
 @dataclass(frozen=True)
@@ -101,18 +104,6 @@ class ReportFigures:
             yield f"curve-{slug(curve.name)}", drawing
         for found, drawing in self.maps:
             yield f"{found.of.removesuffix('s')}-map", drawing
-
-    def write(self, folder: Path) -> None:
-        """Write every figure into a new folder, as SVG and as PDF. Long names are cut. Where names
-        are then the same but for case or characters that file names cannot have, later ones get a
-        number."""
-        folder.mkdir()
-        times: Counter[str] = Counter()
-        for whole, drawing in self.named():
-            name = whole.encode()[:NAME_BYTES].decode(errors="ignore")
-            times[name.casefold()] += 1
-            number = times[name.casefold()]
-            drawing.write(folder / (name if number == 1 else f"{name}--{number}"))
 
 
 def report_figures(report: Report) -> ReportFigures:

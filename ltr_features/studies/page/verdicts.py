@@ -25,6 +25,11 @@ FEW_GROUPS = 20
 """With fewer groups, or queries without groups, bootstrap intervals may be too narrow."""
 TIED = 0.01
 """A larger difference between the best and the worst order of equal scores is worth a remark."""
+WEAK = (
+    "a gain over a weak ranker may not be one over a good one; judge more queries, or tune the "
+    "rankers"
+)
+"""The end of a remark on a simple ranking that is better than those of a verdict."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ def query_classes(properties: pd.DataFrame) -> pd.DataFrame:
 
 def query_class_table(
     classes: pd.DataFrame,
-    systems: Mapping[str, tuple[pd.Series | pd.DataFrame, pd.Series | pd.DataFrame]],
+    comparison: str,
+    values: tuple[pd.Series | pd.DataFrame, pd.Series | pd.DataFrame],
     *,
     settings: TestSettings | None = None,
     groups: Mapping[str, Hashable] | None = None,
@@ -119,33 +120,28 @@ def query_class_table(
 
     Args:
         classes: as made by :func:`query_classes`, of the queries to be counted.
-        systems: per-query values of system and baseline, by the name of the comparison; of
-            systems that were fitted several times a frame with a column per fit.
+        comparison: its name. values: per query, of system and baseline; of systems that were
+            fitted several times a frame with a column per fit.
         groups: group of each query; queries are tested by group.
 
     Returns:
-        One row per (comparison, property, class): ``comparison``, ``property``, ``class``
-        (name of the class), and the columns of :func:`significance.gain_row`; p is not corrected.
+        One row per (property, class): ``comparison``, ``property``, ``class`` (name of the class),
+        and the columns of :func:`significance.gain_row`; p is not corrected.
 
     Raises:
         InputError: a system has no value for some query, or a query has no group.
     """
     settings = settings or TestSettings()
+    if not all(classes.index.isin(v.index).all() for v in values):
+        raise InputError(f"{comparison}: system or baseline has no value for some query")
+    s, b = (v.loc[classes.index].to_numpy(dtype=np.float64) for v in values)
     rows = []
-    for comparison, values in systems.items():
-        if not all(classes.index.isin(v.index).all() for v in values):
-            raise InputError(f"{comparison}: system or baseline has no value for some query")
-        s, b = (v.loc[classes.index].to_numpy(dtype=np.float64) for v in values)
-        for name in classes.columns:
-            for label in classes[name].cat.categories:
-                chosen = (classes[name] == label).to_numpy()
-                row: dict[str, object] = {
-                    "comparison": comparison,
-                    "property": name,
-                    "class": label,
-                }
-                labels = group_labels(classes.index[chosen], groups)
-                rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
+    for name in classes.columns:
+        for label in classes[name].cat.categories:
+            chosen = (classes[name] == label).to_numpy()
+            row: dict[str, object] = {"comparison": comparison, "property": name, "class": label}
+            labels = group_labels(classes.index[chosen], groups)
+            rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
     return pd.DataFrame(rows)
 
 

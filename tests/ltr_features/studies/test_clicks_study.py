@@ -21,7 +21,6 @@ from ltr_features.studies.kinds.clicks_config import ClicksConfig
 from ltr_features.studies.kinds.clicks_learners import (
     Learned,
     Learner,
-    MatchingLearner,
     MatchingLearners,
 )
 from ltr_features.studies.kinds.clicks_report import Results, checks
@@ -229,16 +228,11 @@ def test_too_few_clicks_are_told(tmp_path, texts, learns):
 
 @pytest.mark.parametrize(("reason", "told"), [("what for?", "what for?"), ("none", "none.")])
 def test_the_reason_why_nothing_was_trained_is_a_sentence(reason, told):
-    class Fails(Learner):
-        def production(self):
-            return Learned(len)
+    def fails(judgements):
+        raise InputError(reason)
 
-        of_labels = production
-
-        def _of_clicks(self, judgements):
-            raise InputError(reason)
-
-    assert list(Fails().of_clicks(None).remarks) == [f"Not trained, ranks as before: {told}"]
+    learner = Learner(None, None, Learned(len), None, fails)
+    assert list(learner.of_clicks(None).remarks) == [f"Not trained, ranks as before: {told}"]
 
 
 def test_queries_that_belong_together_are_tested_together():
@@ -280,9 +274,9 @@ def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
     learners = MatchingLearners(config, config.matching, data, Digests())
     learner = learners.learner("ssi", learners.folds[0], 0)
     seen = []
-    monkeypatch.setattr(MatchingLearner, "_fitted", lambda self, pairs: seen.append(pairs))
+    monkeypatch.setattr(learners, "_fitted", lambda recipe, pairs: seen.append(pairs))
     users = config.users.behaviour
-    scores = learner.production().scores(learner.shown)
+    scores = learner.production.scores(learner.shown)
     log = Simulation(learner.shown, scores, users, 6, 1.0).log(20_000)
     learner.of_clicks(ClickJudgements(PositionBased().fit(log), min_evidence=1.0))
     learner.of_labels()

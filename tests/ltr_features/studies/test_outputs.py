@@ -11,7 +11,7 @@ import pytest
 from folders import different
 
 from ltr_features.studies.page.charts.drawing import Drawing
-from ltr_features.studies.page.outputs import write_outputs
+from ltr_features.studies.page.outputs import write_files, write_outputs
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.study_figures import ReportFigures
 from ltr_features.studies.page.study_tables import significance_marks, systems_table
@@ -93,7 +93,7 @@ def test_figures_of_names_alike_as_file_names_are_all_kept(tmp_path):
         (Curve(name, "epoch", "loss", {}, None, "", ""), drawing)
         for name, drawing in zip(("a b", "a_b", "A%B"), drawings, strict=True)
     ]
-    ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
+    write_files(tmp_path, {}, ReportFigures(drawings[0], [], curves, []).named())
     kept = [f"curve-{name}.svg" for name in ("a_b", "a_b--2", "A_B--3")]
     for name, title in zip(kept, ("one", "two", "three"), strict=True):
         assert title in (tmp_path / "figures" / name).read_text(encoding="utf-8")
@@ -111,5 +111,5 @@ def test_figures_of_very_long_names_are_all_kept(tmp_path):
         (Curve("система " * 60 + end, "epoch", "loss", {}, None, "", ""), drawing)
         for end, drawing in zip("ab", drawings, strict=True)
     ]
-    ReportFigures(drawings[0], [], curves, []).write(tmp_path / "figures")
+    write_files(tmp_path, {}, ReportFigures(drawings[0], [], curves, []).named())
     assert len(list((tmp_path / "figures").glob("curve-система_система*.pdf"))) == 2

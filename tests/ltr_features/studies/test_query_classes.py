@@ -54,18 +54,20 @@ def test_classes_are_of_about_equal_size_and_equal_values_stay_together():
     properties = pd.DataFrame({"words": np.repeat([1, 2, 3, 4, 5, 6], 15)}, index=queries)
     baseline = pd.Series(0.5, index=queries)
     system = baseline + 0.1 * (properties["words"] >= 5)
-    pair = {"a - b": (system, baseline)}
-    table = query_class_table(query_classes(properties), pair, settings=TEST)
+    pair = (system, baseline)
+    table = query_class_table(query_classes(properties), "a - b", pair, settings=TEST)
     assert table["class"].tolist() == ["1 to 2", "3 to 4", "5 to 6"]
     assert table["n_queries"].tolist() == [30, 30, 30]
     assert table["gain"].tolist() == pytest.approx([0, 0, 0.1])
     assert (table["p"] < 0.01).tolist() == [False, False, True]
-    constant = query_class_table(query_classes(properties.assign(words=7)), pair, settings=TEST)
+    constant = query_class_table(
+        query_classes(properties.assign(words=7)), "a - b", pair, settings=TEST
+    )
     assert constant["class"].tolist() == ["7"]
     assert constant["n_queries"].tolist() == [90]
     with pytest.raises(InputError, match="no value for some query"):
         query_class_table(
-            query_classes(properties), {"a - b": (system[:-1], baseline)}, settings=TEST
+            query_classes(properties), "a - b", (system[:-1], baseline), settings=TEST
         )
 
 
@@ -124,4 +126,4 @@ def test_kinds_of_judged_queries_without_their_collection():
     none = judged_properties(qrels[qrels["label"] == 0], {})
     assert query_classes(none).empty
     one = pd.Series(0.5, index=["a"])
-    assert query_class_table(query_classes(none), {"x - y": (one, one)}).empty
+    assert query_class_table(query_classes(none), "x - y", (one, one)).empty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,16 @@ def test_lost_or_cut_files_are_made_again(tmp_path, damage):
     assert again.reason == "its files have changed"
     assert (tmp_path / "x" / "x.txt").read_text() == "whole"
     assert run(tmp_path, "x", {}, writer("whole", calls)).reused
+
+
+def test_ids_of_queries_are_read_as_they_were_written(tmp_path):
+    def make(path):
+        (path / "per_query.csv").write_text("qid,MAP\n01,0.5\nNA,\n")
+
+    values = run(tmp_path, "x", {}, make).per_query()["MAP"]
+    assert list(values.index) == ["01", "NA"]
+    assert values["01"] == 0.5
+    assert math.isnan(values["NA"])
 
 
 def test_a_failed_stage_leaves_nothing(tmp_path):
