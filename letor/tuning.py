@@ -6,7 +6,7 @@ that, and is evaluated by one measure on the validation rows; of equal trials, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -83,15 +83,73 @@ def tune(
     empty = [parameter for parameter, values in grid.items() if len(values) == 0]
     if empty:
         raise InputError(f"grid of {name!r}: {empty[0]} has no values")
-    kind, evaluator = get_ranker(name), Evaluator(parse_measure(measure), valid)
-    trials: list[dict[str, Any]] = []
-    best: tuple[float, Ranker, dict[str, Any]] | None = None
+    search = _Search(name, train, valid, measure, fixed)
     for values in product(*grid.values()):
-        parameters = dict(zip(grid, values, strict=True))
-        ranker = kind().set_params(**{**(fixed or {}), **parameters})
-        value = evaluator.mean(ranker.fit(train, valid).predict(valid))
-        trials.append({**parameters, "value": value})
-        if best is None or value > best[0]:
-            best = (value, ranker, parameters)
-    assert best is not None  # even an empty grid gives one trial
-    return Tuned(*best[1:], pd.DataFrame(trials))
+        search.attempt(dict(zip(grid, values, strict=True)))
+    return search.result()
+
+
+def tune_by_optuna(
+    name: str,
+    train: RankingData,
+    valid: RankingData,
+    suggest: Callable[[Any], dict[str, Any]],
+    *,
+    n_trials: int,
+    measure: str = "ndcg@10",
+    seed: int = 0,
+    fixed: Mapping[str, Any] | None = None,
+) -> Tuned:
+    """Let Optuna's TPE sampler propose parameters (``pip install 'ltr-features[tune]'``).
+
+    Args:
+        suggest: returns the parameters for an ``optuna.Trial``, by its ``suggest_...`` methods.
+        n_trials: number of trials. seed: seed of the sampler. fixed: further ranker arguments.
+
+    Raises:
+        InputError: Optuna is not installed, or as in :func:`tune`.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise InputError(
+            "Optuna is not installed: pip install 'ltr-features[tune]', or use tune with a grid"
+        ) from None
+    search = _Search(name, train, valid, measure, fixed)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    for _ in range(n_trials):
+        trial = study.ask()
+        study.tell(trial, search.attempt(suggest(trial)))
+    return search.result()
+
+
+class _Search:
+    """Fits and evaluates parameter settings, and keeps the best."""
+
+    def __init__(
+        self,
+        name: str,
+        train: RankingData,
+        valid: RankingData,
+        measure: str,
+        fixed: Mapping[str, Any] | None,
+    ) -> None:
+        self._kind, self._fixed = get_ranker(name), dict(fixed or {})
+        self._train, self._valid = train, valid
+        self._evaluator = Evaluator(parse_measure(measure), valid)
+        self._trials: list[dict[str, Any]] = []
+        self._best: tuple[float, Ranker, dict[str, Any]] | None = None
+
+    def attempt(self, parameters: dict[str, Any]) -> float:
+        ranker = self._kind().set_params(**{**self._fixed, **parameters})
+        value = self._evaluator.mean(ranker.fit(self._train, self._valid).predict(self._valid))
+        self._trials.append({**parameters, "value": value})
+        if self._best is None or value > self._best[0]:
+            self._best = (value, ranker, parameters)
+        return value
+
+    def result(self) -> Tuned:
+        if self._best is None:
+            raise InputError("nothing was tried: give at least one trial")
+        _, ranker, parameters = self._best
+        return Tuned(ranker, parameters, pd.DataFrame(self._trials))

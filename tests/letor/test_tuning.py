@@ -1,5 +1,7 @@
 """Choice of parameters by validation rows."""
 
+import sys
+
 import numpy as np
 import pytest
 from learnable import rows
@@ -8,7 +10,7 @@ from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
-from letor.tuning import GRIDS, tune
+from letor.tuning import GRIDS, tune, tune_by_optuna
 
 
 def test_best_trial_by_validation_is_kept():
@@ -54,3 +56,22 @@ def test_bad_searches_are_refused():
         tune("adarank", rows(0), rows(1), grid={"trees": [1]})
     with pytest.raises(InputError, match="'svm' has no default grid"):
         tune("svm", rows(0), rows(1))
+
+
+def test_optuna_is_asked_for_by_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"ltr-features\[tune\]"):
+        tune_by_optuna("adarank", rows(0), rows(1), lambda trial: {}, n_trials=2)
+
+
+def test_optuna_proposes_parameters():
+    pytest.importorskip("optuna")
+    values = [
+        tune_by_optuna(
+            "rankboost", rows(0), rows(1),
+            lambda trial: {"n_rounds": trial.suggest_int("n_rounds", 1, 30)}, n_trials=4, seed=3,
+        ).trials.to_numpy()
+        for _ in range(2)
+    ]  # fmt: skip
+    assert values[0].shape == (4, 2)
+    np.testing.assert_array_equal(values[0], values[1])
