@@ -362,6 +362,9 @@ def test_settings_are_toml_or_text():
     assert settings(given, "option") == {
         "rank": 50, "splits": ["a", "b"], "folder": "data/x", "c": {"id": "sku", "title": True},
     }  # fmt: skip
+    for written in ("{Exact = 2}", '{"Exact": 2}'):
+        assert settings([f"grades={written}"], "option") == {"grades": {"Exact": 2}}
+    assert settings(["a={b"], "option") == {"a": "{b"}
     with pytest.raises(InputError, match="option 'a' is given twice"):
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
