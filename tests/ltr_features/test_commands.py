@@ -534,9 +534,11 @@ def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
     parts = tmp_path / "parts.tsv"
     parts.write_text("".join(f"{q}\t{'test' if n < 5 else 'train'}\n"
                              for n, q in enumerate(twins.query_ids)))  # fmt: skip
-    told = run("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
-               "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
-    assert "1 test query has the same text as a training query" in told.stderr
+    build = ("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
+             "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
+    for columns in ((), ("--model", "lsa")):
+        told = run(*build, *columns).stderr
+        assert told.count("1 test query has the same text as a training query") == 1
 
 
 def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
