@@ -294,6 +294,7 @@ def rank_score(
 
     Example: ltr-features rank score ranker test.txt --out scores.txt"""
     from letor.column_names import read_rows
+    from letor.column_settings import zero_for_missing
     from letor.files import atomic_path
     from letor.rankers.registry import load_ranker
     from letor.rankers.rows import filled
@@ -316,6 +317,10 @@ def rank_score(
             f"rows, which are left out: {listed(unused, 10)}",
             err=True,
         )
+    if data.suffix != ".parquet":
+        remark = zero_for_missing(model.column_settings_, rows, str(data))
+        if remark is not None:
+            typer.echo(remark, err=True)
     if run is not None and rows.document_ids is None:
         raise InputError(
             f"{data}: rows have no document ids, which a TREC run needs; end each line with a "

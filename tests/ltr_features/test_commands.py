@@ -371,6 +371,33 @@ def test_settings_are_toml_or_text():
         settings(["a=1", "a.b.c=2"], "option")
 
 
+def test_text_has_zeros_where_a_ranker_learned_from_missing_values(tmp_path):
+    """Its scores of the same rows differ, which is told."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(40), 10),
+            "docno": np.arange(400),
+            "label": 0,
+            "a": 1.0,
+            "b": 1.0,
+        }
+    )
+    rows["label"], rows["a"] = rng.integers(0, 3, 400), rng.random(400)
+    rows["a"] = rows["a"].where(rows["label"] > 0)
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    parquet, text, ranker = (tmp_path / name for name in ("a.parquet", "a.txt", "ranker"))
+    done("convert", tmp_path / "a.csv", parquet)
+    done("convert", tmp_path / "a.csv", text)
+    done("rank", "train", parquet, "--param", "n_estimators=5", "--out", ranker)
+    exact, other = (run("rank", "score", ranker, path) for path in (parquet, text))
+    assert exact.stdout != other.stdout
+    assert exact.stderr == ""
+    assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in other.stderr
+    done("rank", "train", text, "--param", "n_estimators=5", "--out", ranker)
+    assert run("rank", "score", ranker, text).stderr == ""
+
+
 def test_last_columns_that_no_row_has_are_zero(workspace, tmp_path):
     """The sister file of a LETOR file has a value in the last column of each row."""
     full, short, ranker = (tmp_path / name for name in ("full.txt", "short.txt", "ranker"))
