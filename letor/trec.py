@@ -356,8 +356,9 @@ def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
 def _check_words(words: list[str], what: str) -> None:
     for word in dict.fromkeys(words):
         if len(word.split()) != 1 or word != word.strip():
-            raise InputError(f"{what} {word!r} is empty or contains blanks: TREC files cannot "
-                             "hold it")  # fmt: skip
+            raise InputError(
+                f"{what} {word!r} is empty or contains blanks: TREC files cannot hold it; rename it"
+            )
 
 
 def _write(path: str | os.PathLike[str], lines: Iterator[str]) -> None:

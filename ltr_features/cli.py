@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import warnings
 from typing import Annotated
@@ -80,8 +81,9 @@ def _options(
 
 
 def main() -> None:
-    """Entry point: bad input prints one line and exits with 2, Ctrl-C exits with 130."""
+    """Entry point: bad input prints one line and exits with 2, Ctrl-C and SIGTERM exit with 130."""
     debug = "--debug" in sys.argv[1:]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # remove temporary files, too
     if address_space() < LEAST_ADDRESS_SPACE:
         _fail(
             f"the limit of the address space (ulimit -v) is {address_space() / 2**30:.2f} GiB; "
@@ -92,6 +94,11 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # work that is done must not fail by its message
             ascii_only = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968")
             stream.reconfigure(encoding="utf-8" if ascii_only else None, errors="replace")
+    for argument in sys.argv[1:]:
+        if not _is_text(argument):
+            _fail(
+                f"{argument!a} is not UTF-8, as names of files must be; rename it", EXIT_BAD_INPUT
+            )
     status, message = None, None
     warnings.formatwarning = _warning_text
     try:
@@ -118,6 +125,15 @@ def main() -> None:
             EXIT_INTERRUPTED,
         )
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument is text: Arrow, which reads most files, takes no other names."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _message(error: Exception) -> str | None:

@@ -36,8 +36,9 @@ _OUTSIDE = (
 )
 _NO_MODEL = "the engine has no query for this language model"
 _LACKING = (
-    "unless it has features of its own with these names, it cannot evaluate a ranker that uses "
-    "them: train one without, or score the engine's candidates outside, by ScoringPipeline"
+    "unless the engine has features of its own with these names, as it has if it logged them, it "
+    "cannot evaluate a ranker that uses them: train one without, or score the engine's candidates "
+    "outside, by ScoringPipeline"
 )
 _SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go through the query's"
 
@@ -127,7 +128,7 @@ class FeatureSet:
                 "formula: train it on the features that the engine logs (ltr-features convert)."
             )
         if CANNOT in found:
-            advice.append(f"The engine cannot compute some columns; {_LACKING}.")
+            advice.append(f"Some columns have no feature here; {_LACKING}.")
         return ["", *advice] if advice else []
 
 
@@ -164,19 +165,20 @@ def featureset(
     features = tuple(_feature(name, target, named) for name in columns)
     if all(f.definition is None for f in features):
         raise InputError(
-            f"{target} can compute none of the columns {listed(list(columns), 5)}; it can compute "
-            "some of the family letor46"
+            f"we define no {target} feature for any of the columns {listed(list(columns), 5)}, "
+            "only for some of the family letor46; if the engine logged them, it has their features "
+            "and needs the ranker alone (rank export)"
         )
     return FeatureSet(target, features, index)
 
 
 def remark_on(columns: Sequence[str], target: str) -> str | None:
-    """A remark on the columns of a ranker that an engine cannot compute, or None if it computes all
-    of them; for targets see :func:`featureset`."""
+    """A remark on the columns of a ranker for which :func:`featureset` defines no features of an
+    engine, or None if there are none."""
     lacking = [name for name in columns if _feature(name, target, {}).definition is None]
     if not lacking:
         return None
-    return f"{target} cannot compute the columns {listed(lacking, 50)}; {_LACKING}"
+    return f"we define no {target} features for the columns {listed(lacking, 50)}; {_LACKING}"
 
 
 def _feature(name: str, target: str, fields: Mapping[str, str]) -> EngineFeature:

@@ -22,6 +22,7 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
+from ltr_features.remarks import warn_of
 
 
 class FittedBuilder:
@@ -106,11 +107,16 @@ class FittedBuilder:
             ids: distinct ids of documents.
             fields: their texts by field, as in a collection; fields not given are empty.
 
+        Warns:
+            ColumnWarning: a family's sources lack something of these documents.
+
         Raises:
             NotFittedError: before ``fit`` or ``load``.
             InputError: a family cannot compute added documents, or the documents are invalid.
         """
-        return self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
+        other = self._having(AddedDocuments.of(self._fitted_context(), ids, fields, self.added_))
+        warn_of(remark for family in self.families for remark in family.remarks_on_added(ids))
+        return other
 
     def without_documents(self, ids: Sequence[str]) -> Self:
         """A new builder without some documents, of the build or added. Everything learned from

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from letor.column_settings import settings_of, warn_of_changed_settings
+from letor.column_settings import training_settings, warn_of_changed_settings
 from letor.dataset import RankingData
 from letor.digests import check_files, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
@@ -56,8 +56,8 @@ class Ranker(BaseEstimator, ABC):
             values in memory.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
-        column_settings_: for columns of training rows that recorded it, what decided their values
-            (:data:`letor.dataset.SETTINGS`).
+        column_settings_: for columns of training rows that recorded it, what decided their values,
+            see :func:`letor.column_settings.training_settings`.
     """
 
     name: ClassVar[str]
@@ -121,7 +121,7 @@ class Ranker(BaseEstimator, ABC):
         """
         self.check()
         train, valid = training_rows(X, y, qid, eval_set, eval_qid)
-        settings = settings_of(train)
+        settings = training_settings(train)
         if valid is not None:
             warn_of_changed_settings(settings, valid, "validation rows")
         normaliser = get_normaliser(self.normalise).fit(train)

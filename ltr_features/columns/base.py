@@ -94,6 +94,11 @@ class ColumnFamily(ABC):
         none."""
         return ()
 
+    def remarks_on_added(self, ids: Sequence[str]) -> Sequence[str]:
+        """Remarks for the user on what the family's sources lack of documents that are added under
+        these ids. By default none."""
+        return ()
+
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> Sequence[int]:
         """For each column the number of pairs that the family's sources do not know, and that get a
         substitute. Tables are made in blocks, so these numbers are added up before

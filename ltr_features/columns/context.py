@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,7 @@ from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json, write_json
 from ltr_base.former import FormerName
+from ltr_base.names import counted, listed
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -33,8 +34,11 @@ T = TypeVar("T")
 
 #: From this share on, query words that occur in no document are worth a remark.
 MANY_UNKNOWN = 0.1
-#: From this share on, queries with numbers that are no words are.
+#: From this share on, queries with letters or numbers that are too short for words are.
 _MANY_SHORT = 0.05
+#: Letters that are words of their own in English, but name nothing.
+_NO_NAMES = frozenset("ai")
+_WITHOUT_APOSTROPHES = str.maketrans("", "", "'\u2019")
 _UNKNOWN_ADVICE = (
     "add them to documents as synonyms, or take letter trigrams if they are other spellings"
 )
@@ -130,24 +134,51 @@ class ColumnContext:
     @property
     def remarks(self) -> list[str]:
         """Remarks that concern every column, sentences without a full stop: those of the
-        collection, :attr:`unknown_words` and :attr:`short_numbers`."""
-        return [*self.collection.remarks, *self.unknown_words, *self.short_numbers]
+        collection, :attr:`unknown_words`, :attr:`without_words` and :attr:`short_words`."""
+        return [
+            *self.collection.remarks, *self.unknown_words, *self.without_words, *self.short_words,
+        ]  # fmt: skip
 
     @property
-    def short_numbers(self) -> list[str]:
-        """A remark, without a full stop, if many queries have numbers that are too short for words,
-        such as those of the size 1/2."""
+    def without_words(self) -> list[str]:
+        """A remark, without a full stop, if queries have no word at all, such as C++ or ???."""
+        texts, analyzer = self.collection.query_texts, self.index.analyzer
+        none = np.flatnonzero(np.diff(self.query_words[1].indptr) == 0)
+        if not len(none):
+            return []
+        shown = listed([repr(texts[row]) for row in none[:3].tolist()], 3)
+        told = (
+            f"{len(none):,} of {counted(len(texts), 'query')} have no word (such as {shown}), so "
+            "that BM25 finds no candidate and no column of words knows them"
+        )
+        shorter = replace(analyzer, min_length=1)
+        if any(shorter.tokens(texts[row]) for row in none.tolist()):
+            told += "; keep single letters and digits by index --min-length 1"
+        return [told]
+
+    @property
+    def short_words(self) -> list[str]:
+        """A remark, without a full stop, if many queries have letters or digits that are too short
+        for words, such as the size S or 1/2. Articles, and what an apostrophe parts, do not
+        count."""
         analyzer, texts = self.index.analyzer, self.collection.query_texts
-        if analyzer.min_length == 1 or analyzer.drop_numbers:
+        if analyzer.min_length == 1:
             return []
-        short = re.compile(rf"(?<![^\W_])\d{{1,{analyzer.min_length - 1}}}(?![^\W_])")
-        having = [text for text in texts if short.search(text)]
-        if len(having) < _MANY_SHORT * len(texts) or not having:
+        short = re.compile(rf"(?<![^\W_])[^\W_]{{1,{analyzer.min_length - 1}}}(?![^\W_])")
+        shorter = replace(analyzer, min_length=1)
+        whole = (text.translate(_WITHOUT_APOSTROPHES) for text in texts if short.search(text))
+        lost = [{*shorter.tokens(t)} - {*analyzer.tokens(t)} - _NO_NAMES for t in whole]
+        n, frequent = (
+            sum(map(bool, lost)),
+            Counter(word for words in lost for word in sorted(words)),
+        )
+        if not n or n < _MANY_SHORT * len(texts):
             return []
+        shown = ", ".join(word for word, _ in frequent.most_common(3))
         return [
-            f"{100 * len(having) / len(texts):.0f} % of the queries have numbers of fewer than "
-            f"{analyzer.min_length} digits (such as {having[0]!r}), which are no words, so that "
-            "sizes like 1/2 and 3/4 do not differ: keep them by index --min-length 1"
+            f"{100 * n / len(texts):.0f} % of the queries have letters or digits that are too "
+            f"short for words (most often {shown}), so that sizes like S and L or 1/2 and 3/4 do "
+            "not differ: if they matter, keep them by index --min-length 1"
         ]
 
     @property

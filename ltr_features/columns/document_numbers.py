@@ -16,7 +16,7 @@ from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
-from ltr_features.text.id_rows import known_rows
+from ltr_features.text.id_rows import known_rows, rows_of
 
 if TYPE_CHECKING:
     from ltr_features.sources.table_rows import Numbers
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DocumentNumbers(ColumnFamily):
-    """A column for each number that a table has of documents, the same for every query.
+    """A column for each number that a table has of documents, the same for every query. Documents
+    that are added later have the numbers that the table has of them.
 
     Attributes:
         file: a table with a row per document, see :func:`~.table_rows.read_document_numbers`.
@@ -40,6 +41,7 @@ class DocumentNumbers(ColumnFamily):
     description: ClassVar[str] = "Numbers of documents, such as prices, from a table"
     reference: ClassVar[str] = "given"
     reads_texts: ClassVar[bool] = False
+    knows_added: ClassVar[bool] = True
 
     file: str | os.PathLike[str] | None = None
     document: str | None = None
@@ -86,6 +88,17 @@ class DocumentNumbers(ColumnFamily):
         missing: list[int] = np.isnan(self._of_documents(context)[pairs.document]).sum(0).tolist()
         return missing
 
+    def remarks_on_added(self, ids: Sequence[str]) -> list[str]:
+        found = self._found
+        assert found is not None  # check has refused it
+        lacking = np.isnan(self._values(found, ids)).sum(axis=0).tolist()
+        return [
+            f"{name}: {n:,} of {len(ids):,} added documents have no number in "
+            f"{os.fspath(self.file or '')} and get {self.missing:g}; a new build reads a new table"
+            for name, n in zip(self.column_names, lacking, strict=True)
+            if n
+        ]
+
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         return f"{column}: {rows_without('number', n_missing, n)} and get {self.missing:g}"
 
@@ -100,16 +113,23 @@ class DocumentNumbers(ColumnFamily):
 
     def _of_documents(self, context: ColumnContext) -> NDArray[np.float32]:
         """float32 [n_documents, n_columns], NaN where a document has no number."""
-        found, collection = self._found, context.collection
+        found, ids = self._found, context.collection.document_ids
         assert found is not None  # check refuses it
 
         def find() -> NDArray[np.float32]:
-            rows = known_rows(found.documents, collection.document_ids, self.file or "", "document")
-            values = np.full((collection.n_documents, len(found.columns)), np.nan, np.float32)
-            values[rows[rows >= 0]] = found.values[rows >= 0]
-            return values
+            if context.base is None:  # else none of a few added documents may be known
+                known_rows(found.documents, ids, self.file or "", "document")
+            return self._values(found, ids)
 
         values: NDArray[np.float32] = context.cached((self, "numbers"), find)
+        return values
+
+    @staticmethod
+    def _values(found: Numbers, ids: Sequence[str]) -> NDArray[np.float32]:
+        """float32 [len(ids), n_columns], NaN where a document has no number."""
+        rows = rows_of(found.documents, ids)
+        values = np.full((len(ids), len(found.columns)), np.nan, np.float32)
+        values[rows[rows >= 0]] = found.values[rows >= 0]
         return values
 
     def __hash__(self) -> int:

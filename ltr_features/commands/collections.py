@@ -77,7 +77,7 @@ def index(
     """Read a collection, index it, and keep both in a workspace for the other commands.
 
     The options of a source are the parameters of its function; the error for an unknown one lists
-    them. Values are TOML or text: splits=["test"], document_columns.id=sku.
+    them. Values are TOML, objects of JSON, or text: splits=["test"], document_columns.id=sku.
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from ltr_features.columns.context import check_target, make_workspace, open_workspace

@@ -191,7 +191,6 @@ def columns_build(
     from ltr_features.column_workers import blocks_on, fits_on
     from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.out_of_fold import separated
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
     from ltr_features.sources.query_files import read_query_parts
@@ -234,8 +233,6 @@ def columns_build(
             files.write_table(build, fit=fit)
         if made:
             files.write_settings(build, workspace, rules)
-    for remark in separated(context.collection, made) if split and not recipes else ():
-        typer.echo(remark, err=True)  # models tell it themselves
     tell_replaced(replaced)
 
 

@@ -234,7 +234,7 @@ def write_table(
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, list(provenance), out)
-    _tell(context, found, data, provenance)
+    _tell(build, found, data, provenance)
 
 
 def write_blocks(
@@ -265,7 +265,7 @@ def write_blocks(
             with reporter.stage(name):
                 provenance[name] = next(made).provenance
     _tell_size(written.n_rows, written.width + len(recipes), names, out)
-    _tell(context, written.candidates, written, provenance)
+    _tell(build, written.candidates, written, provenance)
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:
@@ -283,16 +283,17 @@ def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None
 
 
 def _tell(
-    context: ColumnContext,
+    build: Build,
     found: Candidates | None,
     data: RankingData | Written,
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.candidates import recall_remarks
+    from ltr_features.columns.out_of_fold import separated
     from ltr_features.remarks import family_remarks, grouped_remarks
 
-    collection = context.collection
+    collection = build.context.collection
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
@@ -306,5 +307,6 @@ def _tell(
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
-    for sentence in [*context.remarks, *of_candidates, *of_columns]:
+    of_queries = [*build.context.remarks, *separated(collection, build.split)]
+    for sentence in [*of_queries, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)

@@ -122,8 +122,14 @@ def explain(
     for remark in model.remarks:
         typer.echo(f"{model.name}: {remark}")
     if words:
+        refused: list[str] = []  # told at the end, so that they stop no other word
         for word in words:
-            _explain_word(model, model.vocabulary_, word, count)
+            try:
+                _explain_word(model, model.vocabulary_, word, count)
+            except InputError as error:
+                refused.append(str(error))
+        if refused:
+            raise InputError("\n".join(dict.fromkeys(refused)))
     elif hasattr(model, "explain"):
         for title, near in _entries(model.explain(count)):
             _show(title, near)
@@ -158,11 +164,14 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
         _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
         return
-    parts = [(part, rows_of_word(vocabulary, part)) for part in folded.split()]
-    unknown = next((part for part, rows in parts if not len(rows)), None if parts else word)
-    if unknown is not None:
+    parts = {part: rows_of_word(vocabulary, part) for part in folded.split()}
+    lacking = [part for part, rows in parts.items() if not len(rows)]
+    if len(lacking) == len(parts):
+        unknown = lacking[0] if lacking else word
         raise InputError(f"{unknown!r} is not a word of the model{_near(unknown, vocabulary)}")
-    rows = np.concatenate([rows for _, rows in parts])
+    if lacking:
+        typer.echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
+    rows = np.concatenate([parts[part] for part in folded.split()])
     if model.inputs == "counts":
         raise InputError(f"{model.name!r} explains single words; {word!r} is several")
     if model.only_same_words:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -107,7 +109,8 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:
-    """Parse ``KEY=VALUE`` arguments into a dictionary; a value is TOML, or else text.
+    """Parse ``KEY=VALUE`` arguments into a dictionary; a value is TOML, or an object of JSON, or
+    else text.
 
     ``rank=50`` is a number, ``splits=["test"]`` a list, ``folder=data/x`` text; ``a.b=1`` sets the
     key b of the table a.
@@ -120,10 +123,7 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
         key, equals, text = argument.partition("=")
         if not equals or not key:
             raise InputError(f"{what} {argument!r} is not of the form KEY=VALUE")
-        try:
-            value: Any = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text
+        value = _value(text)
         *tables, name = key.split(".")
         place: Any = found
         for table in tables:
@@ -132,6 +132,16 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
             raise InputError(f"{what} {key!r} is given twice")
         place[name] = value
     return found
+
+
+def _value(text: str) -> Any:
+    """A value of an option as TOML, whose tables JSON writes in another way, or as text."""
+    with suppress(tomllib.TOMLDecodeError):
+        return tomllib.loads(f"value = {text}")["value"]
+    if text.startswith("{"):
+        with suppress(json.JSONDecodeError):
+            return json.loads(text)
+    return text
 
 
 def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]:

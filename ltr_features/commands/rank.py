@@ -253,7 +253,7 @@ def rank_export(
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",
 ) -> None:
     """Write a ranker as the model file of a search engine, or as an ONNX model; features keep the
-    columns' names. Columns that trees test and that the engine cannot compute are named.
+    columns' names. Columns that trees test and that `columns export` does not define are named.
 
     Example: ltr-features rank export ranker --target opensearch --out model.json"""
     from letor.files import atomic_path
@@ -294,6 +294,7 @@ def rank_score(
 
     Example: ltr-features rank score ranker test.txt --out scores.txt"""
     from letor.column_names import read_rows
+    from letor.column_settings import zero_for_missing
     from letor.files import atomic_path
     from letor.rankers.registry import load_ranker
     from letor.rankers.rows import filled
@@ -316,8 +317,15 @@ def rank_score(
             f"rows, which are left out: {listed(unused, 10)}",
             err=True,
         )
+    if data.suffix != ".parquet":
+        remark = zero_for_missing(model.column_settings_, rows, str(data))
+        if remark is not None:
+            typer.echo(remark, err=True)
     if run is not None and rows.document_ids is None:
-        raise InputError(f"{data}: rows have no document ids, which a TREC run needs")
+        raise InputError(
+            f"{data}: rows have no document ids, which a TREC run needs; end each line with a "
+            "comment '#docid = ID'"
+        )
     scores = model.predict(rows)
     if run is not None:
         write_run(run_of(rows, scores), run)

@@ -161,7 +161,8 @@ def read_queries(
         encoding: encoding of files that are not UTF-8.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or an id is empty or not unique.
+        InputError: the file cannot be read, a column is missing, or an id is empty or has two
+            texts.
     """
     path = table_of(path)
     found = named_rows(path, columns, QUERY_COLUMNS, "query_columns", encoding)
@@ -170,10 +171,12 @@ def read_queries(
     texts: dict[str, str] = {}
     for number, row in found:
         query = row["id"]
-        if not query or query in texts:
-            what = f"{query!r} occurs twice" if query else "is empty"
-            raise InputError(f"{path}, line {number}: query id {what}")
-        texts[query] = row["text"]
+        if not query:
+            raise InputError(f"{path}, line {number}: the query id is empty")
+        if texts.setdefault(query, row["text"]) != row["text"]:  # a table of judgements repeats it
+            raise InputError(
+                f"{path}, line {number}: query {query!r} has another text here than before"
+            )
     return texts
 
 

@@ -21,6 +21,8 @@ from letor.rankers import LambdaMART
 from ltr_base.machine import temporary_paths
 from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import Letor46
+from ltr_features.columns.document_numbers import DocumentNumbers
+from ltr_features.remarks import ColumnWarning
 from ssi_models.registry import MODELS
 
 N = 60
@@ -377,6 +379,26 @@ def test_a_family_that_does_not_say_so_is_refused(collection):
     builder = FeatureBuilder([Mine()]).fit(collection)
     with pytest.raises(InputError, match="column family mine: it does not say that it can compute"):
         builder.with_documents(["a"], {"body": ["x"]})
+
+
+def test_added_documents_have_the_numbers_of_the_table(collection, tmp_path):
+    """As replacements have; what it lacks is told, and documents can be removed."""
+    path = tmp_path / "n.csv"
+    path.write_text("id,price\nd0,5\nd1,7\nlater,9\n")
+    builder = FeatureBuilder([DocumentNumbers(path, missing=-1)]).fit(collection)
+    told = "price: 1 of 3 added documents have no number in .*n.csv and get -1; a new build"
+    with pytest.warns(ColumnWarning, match=told):
+        more = builder.with_documents(["d1", "later", "new"], {"body": ["x", "y", "z"]})
+    fewer = more.without_documents(["d0", "new"])
+    ids = ["d1", "later", "d2"]
+    for one, names in ((more, ["d0", *ids, "new"]), (fewer, ids)):
+        found = one.compute(["x"], np.zeros(len(names), np.int64), names)
+        price = {"d0": 5, "d1": 7, "later": 9}
+        assert found[:, 0].tolist() == [price.get(name, -1) for name in names]
+    more = builder.with_documents(["later"], {"body": ["y"]})  # alone, and nothing to tell
+    assert more.compute(["x"], np.zeros(1, np.int64), ["later"]).tolist() == [[9]]
+    with pytest.warns(ColumnWarning, match="1 of 1 added documents"):  # none of them is known
+        builder.with_documents(["zz"], {"body": ["y"]})
 
 
 @pytest.mark.parametrize("name", MODELS)

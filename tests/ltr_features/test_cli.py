@@ -102,21 +102,24 @@ def test_an_option_that_takes_one_value_is_refused_twice():
     assert "there is no file a" in listed.stderr
 
 
-def test_ctrl_c_ends_with_130_and_leaves_no_half_output(tmp_path):
-    dump, out = tmp_path / "dump.xml", tmp_path / "out"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_130_and_leaves_no_half_output(tmp_path, number):
+    dump, out, scratch = tmp_path / "dump.xml", tmp_path / "out", tmp_path / "scratch"
     dump.write_bytes(topical_dump(60, 8))
+    scratch.mkdir()
     process = subprocess.Popen(
         [*COMMAND, "demo", "--dump", str(dump), "--out", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
         # A shell that runs the tests in the background has Ctrl-C ignored; children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not (out / "index").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     try:
         stdout, stderr = process.communicate(timeout=60)
     finally:
@@ -127,7 +130,16 @@ def test_ctrl_c_ends_with_130_and_leaves_no_half_output(tmp_path):
     assert len(stderr.splitlines()) == 1
     partial = [p for p in out.rglob("*") if p.name.endswith((".partial", ".old"))]
     assert partial == []
+    assert list(scratch.iterdir()) == []
     assert not (out / "report").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no names of bytes")
+def test_names_that_are_not_utf8_are_told():
+    """Arrow reads no such file; it is neither damaged nor absent."""
+    result = run("validate", os.fsdecode(b"tr\xe4in.txt"))
+    assert result.returncode == 2
+    assert "'tr\\udce4in.txt' is not UTF-8, as names of files must be; rename it" in result.stderr
 
 
 def test_ctrl_c_within_compiled_code_is_ctrl_c_too(monkeypatch, capsys):

@@ -362,10 +362,40 @@ def test_settings_are_toml_or_text():
     assert settings(given, "option") == {
         "rank": 50, "splits": ["a", "b"], "folder": "data/x", "c": {"id": "sku", "title": True},
     }  # fmt: skip
+    for written in ("{Exact = 2}", '{"Exact": 2}'):
+        assert settings([f"grades={written}"], "option") == {"grades": {"Exact": 2}}
+    assert settings(["a={b"], "option") == {"a": "{b"}
     with pytest.raises(InputError, match="option 'a' is given twice"):
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
         settings(["a=1", "a.b.c=2"], "option")
+
+
+def test_text_has_zeros_where_a_ranker_learned_from_missing_values(tmp_path):
+    """Its scores of the same rows differ, which is told."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(40), 10),
+            "docno": np.arange(400),
+            "label": 0,
+            "a": 1.0,
+            "b": 1.0,
+        }
+    )
+    rows["label"], rows["a"] = rng.integers(0, 3, 400), rng.random(400)
+    rows["a"] = rows["a"].where(rows["label"] > 0)
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    parquet, text, ranker = (tmp_path / name for name in ("a.parquet", "a.txt", "ranker"))
+    done("convert", tmp_path / "a.csv", parquet)
+    done("convert", tmp_path / "a.csv", text)
+    done("rank", "train", parquet, "--param", "n_estimators=5", "--out", ranker)
+    exact, other = (run("rank", "score", ranker, path) for path in (parquet, text))
+    assert exact.stdout != other.stdout
+    assert exact.stderr == ""
+    assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in other.stderr
+    done("rank", "train", text, "--param", "n_estimators=5", "--out", ranker)
+    assert run("rank", "score", ranker, text).stderr == ""
 
 
 def test_last_columns_that_no_row_has_are_zero(workspace, tmp_path):
@@ -531,9 +561,11 @@ def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
     parts = tmp_path / "parts.tsv"
     parts.write_text("".join(f"{q}\t{'test' if n < 5 else 'train'}\n"
                              for n, q in enumerate(twins.query_ids)))  # fmt: skip
-    told = run("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
-               "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
-    assert "1 test query has the same text as a training query" in told.stderr
+    build = ("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
+             "--split", parts, "--out", tmp_path / "folds")  # fmt: skip
+    for columns in ((), ("--model", "lsa")):
+        told = run(*build, *columns).stderr
+        assert told.count("1 test query has the same text as a training query") == 1
 
 
 def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):

@@ -220,7 +220,7 @@ def test_the_plug_in_tries_the_features_on_an_index():
     ("columns", "target", "options", "message"),
     [
         (["bm25_body"], "vespa", {}, "target 'vespa' is unknown; use one of opensearch, elastic"),
-        (["tf_body"], "solr", {}, "solr can compute none of the columns tf_body"),
+        (["tf_body"], "solr", {}, "no solr feature for any of the columns tf_body"),
         (["bm25_body", "bm25_body"], "solr", {}, "column bm25_body is named twice"),
         (["bm25_body"], "solr", {"fields": {"boddy": "x"}}, "did you mean 'body'"),
         (["bm25_body"], "solr", {"fields": {"body": "a b}"}}, "field body='a b}': use letters"),
@@ -279,7 +279,7 @@ def test_exporting_a_ranker_names_what_the_engine_cannot_compute(
     if lacking is None:
         assert told == ""
     else:
-        assert told.startswith(f"{target} cannot compute the columns {lacking}; unless it has")
+        assert told.startswith(f"we define no {target} features for the columns {lacking}; unless")
 
 
 @pytest.mark.parametrize("target", ["opensearch", "solr"])

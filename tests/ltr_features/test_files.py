@@ -167,6 +167,12 @@ def test_queries_in_every_form(tmp_path, name):
     assert read_queries(tmp_path / name) == texts
 
 
+def test_queries_may_be_those_of_judgements(tmp_path):
+    """A row per judgement repeats the query's text."""
+    table(tmp_path / "a.csv", query_id=["q1", "q1", "q2"], query=["x", "x", "y"], label=[1, 0, 1])
+    assert read_queries(tmp_path / "a.csv") == {"q1": "x", "q2": "y"}
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_titles_in_every_form(tmp_path, name):
     save_documents(tmp_path / name)

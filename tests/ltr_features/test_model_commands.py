@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from toys import done, refused, run
+from typer.testing import CliRunner
 
+from letor.errors import InputError
+from ltr_features.cli import app
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.projections.baselines import Popularity
 from ssi_models.projections.lsa import LSA
@@ -188,6 +191,18 @@ def popularity(rank, **options):
 def test_what_cannot_be_explained_is_said(tmp_path, model, vocabulary, words, message):
     path = saved(tmp_path, model(2, **QUICK), vocabulary=vocabulary)
     assert re.search(message, refused("explain", path, *words))
+
+
+def test_unknown_words_stop_no_other_and_are_left_out_of_queries(tmp_path):
+    path = saved(tmp_path, LowRankSSI(2, **QUICK), vocabulary=WORDS)
+    query = run("explain", path, "apple pear", "apple xylophone pear")
+    assert "apple xylophone pear: left out, as the model lacks it: xylophone" in query.stderr
+    whole, known = (line.split(" matches: ")[1] for line in query.stdout.splitlines()[-2:])
+    assert whole == known
+    result = CliRunner().invoke(app, ["explain", str(path), "zither", "pear", "xylophone"])
+    assert "\npear matches: " in result.stdout
+    assert isinstance(result.exception, InputError)
+    assert re.search("'zither' is not a word .*\n'xylophone' is not a", str(result.exception))
 
 
 def test_queries_with_other_words_are_refused(tmp_path):

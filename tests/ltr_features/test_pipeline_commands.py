@@ -175,6 +175,18 @@ def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
     assert not (tmp_path / "service").exists()
 
 
+def test_files_that_a_pipeline_reads_from_their_place_are_named(workspace, tmp_path):
+    numbers, rows = tmp_path / "n.csv", tmp_path / "folds" / "Fold1" / "train.txt"
+    ids = open_workspace(workspace).collection.document_ids
+    numbers.write_text("id,price\n" + "".join(f"{name},{n}\n" for n, name in enumerate(ids)))
+    run("columns", "build", "--workspace", workspace, *VSM, "--family", "numbers", "--option",
+        f"numbers.file={numbers}", "--folds", 3, "--out", tmp_path / "folds")  # fmt: skip
+    run("rank", "train", rows, "--ranker", "coordinate-ascent", "--out", tmp_path / "r")
+    built = run("pipeline", "build", tmp_path / "folds", "--ranker", tmp_path / "r", "--out",
+                tmp_path / "service")  # fmt: skip
+    assert built.stderr == f"note: it reads {numbers}: keep this there as it is\n"
+
+
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()

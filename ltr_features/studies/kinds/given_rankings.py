@@ -11,7 +11,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import as_frame, other_spellings, score_remarks, unjudged_queries
 from letor.measures import run_measure
-from ltr_base.names import counted, listed, written_otherwise
+from ltr_base.names import counted, folded, listed, written_otherwise
 from ltr_features.studies.kinds.given_files import same_text
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
@@ -119,18 +119,26 @@ def _lacking_queries(given: Given, judged: pd.Index) -> Iterator[str]:
     """Remarks on each run that lacks some of the judged queries, those that lack half or more
     first."""
     lacking = {
-        name: len(judged.difference(pd.Index(run["qid"].unique())))
+        name: judged.difference(pd.Index(run["qid"].unique()))
         for name, run in given.rankings.items()
     }
-    for name, n in sorted(lacking.items(), key=lambda item: 2 * item[1] < len(judged)):
-        if n:
-            most = (
+    for name, lost in sorted(lacking.items(), key=lambda item: 2 * len(item[1]) < len(judged)):
+        if not len(lost):
+            continue
+        told = f"{name} lacks {len(lost):,} of {len(judged):,} judged queries, which count 0"
+        by_form = {folded(query): query for query in lost}
+        unjudged = unjudged_queries(given.qrels, given.rankings[name])
+        if other := [query for query in unjudged if folded(query) in by_form]:
+            told += (
+                f"; it has {len(other):,} of them under another id, {other[0]!r} for "
+                f"{by_form[folded(other[0])]!r}: write ids alike in all files"
+            )
+        elif 2 * len(lost) >= len(judged):
+            told += (
                 ": the verdict says more about these than about rankings; to compare rankings, "
                 "leave these out of the judgements"
-                if 2 * n >= len(judged)
-                else ""
             )
-            yield f"{name} lacks {n:,} of {len(judged):,} judged queries, which count 0{most}"
+        yield told
 
 
 def _unjudged(given: Given) -> Iterator[str]:

@@ -328,7 +328,8 @@ def _groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> li
     of = sum(len(fold.test) for fold in folds)
     return [
         f"official folds: {again:,} of {of:,} test queries belong to a group that was also trained "
-        "on; random folds (k = 5 in [[schemes]]) keep groups together"
+        "on; unless they follow time, take random folds (k = 5 in [[schemes]]), which keep groups "
+        "together"
     ]
 
 

@@ -140,8 +140,8 @@ def test_unknown_ids_are_refused_or_counted(tmp_path):
         ("corpus.jsonl", b"", "no documents"),
         (
             "queries.jsonl",
-            b'{"_id": "q1", "text": "a"}\n' * 2,
-            "line 2: query id 'q1' occurs twice",
+            b'{"_id": "q1", "text": "a"}\n{"_id": "q1", "text": "b"}\n',
+            "line 2: query 'q1' has another text here than before",
         ),
         ("queries.jsonl", b'{"_id": "q1"}\n', r"queries\.jsonl: no column text; it has '_id'"),
         ("qrels/test.tsv", b"q1\td1\n", ":1: 2 fields instead of 4"),

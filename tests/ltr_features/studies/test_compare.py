@@ -32,7 +32,7 @@ from ltr_features.studies.kinds.compare import (
     compare_files,
     comparison_report,
 )
-from ltr_features.studies.kinds.given_rankings import Given
+from ltr_features.studies.kinds.given_rankings import Given, run_remarks
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
 from ltr_features.studies.statistics.significance import TestSettings
@@ -445,6 +445,18 @@ def test_runs_on_different_queries_are_refused_or_the_verdict_says_so(files, tmp
     first = "! two lacks 12 of 20 judged queries, which count 0: the verdict says more about these"
     assert f"{first} than about rankings; to compare rankings, leave" in verdict
     assert "one lacks 8 of 20 judged queries, which count 0 " in verdict + " "
+
+
+def test_queries_under_ids_that_are_written_otherwise_are_told():
+    """Two of three queries have leading zeros in the runs alone: nothing is to be left out."""
+    qrels = pd.DataFrame({"qid": ["1", "2", "3"], "docno": "d", "label": 1.0})
+    run = pd.DataFrame({"qid": ["001", "002", "3"], "docno": "d", "score": 1.0})
+    given = Given({"one": run, "two": run}, qrels, {}, {}, None, {})
+    remark = next(iter(run_remarks(given, pd.Index(["1", "2", "3"]), ["NDCG@10"])))
+    assert remark == (
+        "one lacks 2 of 3 judged queries, which count 0; it has 2 of them under another id, '001' "
+        "for '1': write ids alike in all files"
+    )
 
 
 def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_path):

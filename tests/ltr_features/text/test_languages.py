@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,22 +65,39 @@ def test_the_advice_is_for_the_script_of_most_unknown_words(query: str, advice: 
     assert advice in remark
 
 
-def test_numbers_of_queries_that_are_no_words_are_told() -> None:
-    """A size of 1/2 would be that of 3/4, in silence."""
+def asked(texts: list[str]) -> Collection:
     nothing = np.zeros(0, dtype=np.int64)
-    texts = ["pipe 1/2 in", *(f"2x4 size 10 m{n} word3" for n in range(19))]
-    collection = Collection(
+    return Collection(
         name="c", document_ids=["d"], fields={"body": ["pipe 2x4 size 10"]},
-        query_ids=[str(n) for n in range(20)], query_texts=texts,
+        query_ids=[str(n) for n in range(len(texts))], query_texts=texts,
         judgements=Judgements(nothing, nothing, nothing),
     )  # fmt: skip
-    (remark,) = ColumnContext.of(collection).short_numbers
+
+
+@pytest.mark.parametrize(("text", "lost"), [("pipe 1/2 in", "1, 2"), ("coat S (H&M)", "h, m, s")])
+def test_letters_and_digits_of_queries_that_are_no_words_are_told(text: str, lost: str) -> None:
+    """A size of 1/2 would be that of 3/4, in silence."""
+    texts = [text, *(f"a 2x4 I'd size 10 m{n} word3 東" for n in range(19))]
+    (remark,) = ColumnContext.of(asked(texts)).short_words
     assert remark.startswith(
-        "5 % of the queries have numbers of fewer than 2 digits (such as 'pipe"
+        "5 % of the queries have letters or digits that are too short for words (most often "
+        f"{lost}), so that"
     )
-    assert ColumnContext.of(collection, Analyzer(min_length=1)).short_numbers == []
-    fewer = replace(collection, query_ids=collection.query_ids[1:], query_texts=texts[1:])
-    assert ColumnContext.of(fewer).short_numbers == []
+    assert ColumnContext.of(asked(texts), Analyzer(min_length=1)).short_words == []
+    assert ColumnContext.of(asked(texts[1:])).short_words == []
+
+
+def test_queries_without_a_word_are_told() -> None:
+    texts = ["C++", "???", *(f"size 10 m{n}" for n in range(98))]
+    (remark,) = ColumnContext.of(asked(texts)).without_words
+    assert remark.startswith("2 of 100 queries have no word (such as 'C++', '???'), so that")
+    assert remark.endswith("; keep single letters and digits by index --min-length 1")
+    context = ColumnContext.of(asked(texts), Analyzer(min_length=1))
+    assert context.without_words == [
+        "1 of 100 queries have no word (such as '???'), so that BM25 finds no candidate and no "
+        "column of words knows them"
+    ]
+    assert context.without_words[0] in context.remarks
 
 
 def test_stop_words_come_from_a_file(japanese: Path) -> None:
