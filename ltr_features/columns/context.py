@@ -38,7 +38,8 @@ MANY_UNKNOWN = 0.1
 _MANY_SHORT = 0.05
 #: Letters that are words of their own in English, but name nothing.
 _NO_NAMES = frozenset("ai")
-_WITHOUT_APOSTROPHES = str.maketrans("", "", "'\u2019")
+#: What parts letters that are one word: apostrophes, and the points of abbreviations.
+_WITHIN_WORDS = re.compile(r"['\u2019]|(?<=[^\W\d_])\.")
 _UNKNOWN_ADVICE = (
     "add them to documents as synonyms, or take letter trigrams if they are other spellings"
 )
@@ -159,21 +160,19 @@ class ColumnContext:
     @property
     def short_words(self) -> list[str]:
         """A remark, without a full stop, if many queries have letters or digits that are too short
-        for words, such as the size S or 1/2. Articles, and what an apostrophe parts, do not
-        count."""
+        for words, such as the size S or 1/2. Articles, and letters parted by an apostrophe or by
+        the points of an abbreviation, do not count."""
         analyzer, texts = self.index.analyzer, self.collection.query_texts
         if analyzer.min_length == 1:
             return []
         short = re.compile(rf"(?<![^\W_])[^\W_]{{1,{analyzer.min_length - 1}}}(?![^\W_])")
         shorter = replace(analyzer, min_length=1)
-        whole = (text.translate(_WITHOUT_APOSTROPHES) for text in texts if short.search(text))
+        whole = (_WITHIN_WORDS.sub("", text) for text in texts if short.search(text))
         lost = [{*shorter.tokens(t)} - {*analyzer.tokens(t)} - _NO_NAMES for t in whole]
-        n, frequent = (
-            sum(map(bool, lost)),
-            Counter(word for words in lost for word in sorted(words)),
-        )
+        n = sum(map(bool, lost))
         if not n or n < _MANY_SHORT * len(texts):
             return []
+        frequent = Counter(word for words in lost for word in sorted(words))
         shown = ", ".join(word for word, _ in frequent.most_common(3))
         return [
             f"{100 * n / len(texts):.0f} % of the queries have letters or digits that are too "

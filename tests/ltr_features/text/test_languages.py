@@ -77,7 +77,7 @@ def asked(texts: list[str]) -> Collection:
 @pytest.mark.parametrize(("text", "lost"), [("pipe 1/2 in", "1, 2"), ("coat S (H&M)", "h, m, s")])
 def test_letters_and_digits_of_queries_that_are_no_words_are_told(text: str, lost: str) -> None:
     """A size of 1/2 would be that of 3/4, in silence."""
-    texts = [text, *(f"a 2x4 I'd size 10 m{n} word3 東" for n in range(19))]
+    texts = [text, *(f"a 2x4 I'd size 10 m{n} word3 東 (e.g. U.S.)" for n in range(19))]
     (remark,) = ColumnContext.of(asked(texts)).short_words
     assert remark.startswith(
         "5 % of the queries have letters or digits that are too short for words (most often "
