@@ -2,15 +2,17 @@
 
 The engines compute the features themselves, under the names of the ranker's columns.
 
-Trees compare single-precision features with thresholds. LightGBM goes left if x <= t, with t in
-double precision; that is, if x is at most the largest single-precision number not above t. Engines
-test differently, and thresholds are written so that each takes the same branches as the ranker:
-OpenSearch and Elasticsearch test x < t in single precision, Vespa x < t in double, Solr x <= t +
-1e-6 in single. (Exceptions: LightGBM treats values between -1e-35 and 1e-35 as 0; if t is below
-1e-6, Solr's sum may be too low by up to 1.2e-13.)
+Trees compare single-precision features with thresholds. They go left if x <= t, with t in double
+precision (XGBoost's too, in the form of :meth:`~letor.rankers.base.TreeRanker.dump`); that is, if x
+is at most the largest single-precision number not above t. Engines test differently, and thresholds
+are written so that each takes the same branches as the ranker: OpenSearch and Elasticsearch test x
+< t in single precision, Vespa x < t in double, Solr x <= t + 1e-6 in single. (Exceptions: LightGBM
+treats values between -1e-35 and 1e-35 as 0; if t is below 1e-6, Solr's sum may be too low by up to
+1.2e-13.)
 
-A feature that the engine does not have for a document goes where LightGBM sends a missing value:
-in the direction that was learned, if training rows had missing values in that column, else as 0.
+A feature that the engine does not have for a document goes where the ranker sends a missing value:
+LightGBM in the direction that was learned, if training rows had missing values in that column, else
+as 0; XGBoost in a direction of each node.
 """
 
 from __future__ import annotations
@@ -23,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from letor.errors import InputError
-from letor.rankers.base import Ranker
-from letor.rankers.lambdamart import LambdaMART
+from letor.rankers.base import Ranker, TreeRanker
 from ltr_base.names import listed
 
 Node = dict[str, Any]
@@ -40,8 +41,9 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     """Export a ranker as JSON for a search engine.
 
     Args:
-        ranker: a fitted LambdaMART with ``normalise="none"``, as engines score each document by
-            itself and cannot normalise by query.
+        ranker: a fitted :class:`TreeRanker` (``lambdamart``, ``xgboost``) with
+            ``normalise="none"``, as engines score each document by itself and cannot normalise by
+            query.
         target: "opensearch" or "elasticsearch" (both for the learning-to-rank plug-in: the request
             body that creates a model from a feature set, ``model/xgboost+json``), "solr"
             (MultipleAdditiveTreesModel) or "vespa" (LightGBM's own JSON, read by the rank feature
@@ -57,12 +59,12 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     return json.dumps(_TARGETS[target](of_plain_trees(ranker), name), indent=1)
 
 
-def of_plain_trees(ranker: Ranker) -> LambdaMART:
+def of_plain_trees(ranker: Ranker) -> TreeRanker:
     """Return the ranker if it has trees over plain columns; raise InputError for any other."""
-    if not isinstance(ranker, LambdaMART):
+    if not isinstance(ranker, TreeRanker):
         raise InputError(
-            f"a ranker {ranker.name!r} cannot be exported; train 'lambdamart', whose trees engines "
-            "can evaluate"
+            f"a ranker {ranker.name!r} cannot be exported; train 'lambdamart' or 'xgboost', whose "
+            "trees engines can evaluate"
         )
     if ranker.normalise != "none":
         raise InputError(
@@ -73,12 +75,12 @@ def of_plain_trees(ranker: Ranker) -> LambdaMART:
     return ranker
 
 
-def trees_of(ranker: LambdaMART) -> list[Node]:
-    """The roots of the ranker's trees, as LightGBM dumps them."""
+def trees_of(ranker: TreeRanker) -> list[Node]:
+    """The roots of the ranker's trees, see :meth:`TreeRanker.dump`."""
     return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
 
 
-def used_columns(ranker: LambdaMART) -> list[str]:
+def used_columns(ranker: TreeRanker) -> list[str]:
     """The names of the columns that trees test, which an engine must compute."""
     used = {tree["split_feature"] for tree in _splits(trees_of(ranker))}
     return [name for number, name in enumerate(ranker.feature_names_) if number in used]
@@ -103,7 +105,7 @@ def absent_goes_left(tree: Node) -> bool:
     return bool(tree["threshold"] >= 0)
 
 
-def _plug_in(ranker: LambdaMART, name: str) -> Node:
+def _plug_in(ranker: TreeRanker, name: str) -> Node:
     """XGBoost's format, for the plug-in of OpenSearch and Elasticsearch; the test is x <
     split_condition."""
     names = ranker.feature_names_
@@ -136,7 +138,7 @@ def _plug_in(ranker: LambdaMART, name: str) -> Node:
     return {"model": {"name": name, "model": definition}}
 
 
-def _solr(ranker: LambdaMART, name: str) -> Node:
+def _solr(ranker: TreeRanker, name: str) -> Node:
     """Solr's format, whose test is x <= threshold + 1e-6. It refuses a model that names a feature
     which its store lacks, so only those that trees test are named. If missing values are not
     treated as 0, the model needs Solr 9.2: older versions have no direction for them."""
@@ -172,8 +174,8 @@ def _before_slack(limit: np.float32) -> np.float32:
     return next(t for t in around if t + _SOLR_SLACK <= limit)
 
 
-def _vespa(ranker: LambdaMART, name: str) -> Node:
-    """LightGBM's dump, with the columns' own names. Vespa tests x < threshold in double precision,
+def _vespa(ranker: TreeRanker, name: str) -> Node:
+    """The dump, with the columns' own names. Vespa tests x < threshold in double precision,
     and sends a missing value by ``default_left`` alone. It evaluates names as expressions: a column
     "1" would be read as the number."""
     odd = [column for column in ranker.feature_names_ if not _VESPA_NAME.fullmatch(column)]
@@ -200,7 +202,7 @@ def _splits(trees: Iterable[Node]) -> Iterator[Node]:
             yield from _splits([tree["left_child"], tree["right_child"]])
 
 
-_TARGETS: dict[str, Callable[[LambdaMART, str], Node]] = {
+_TARGETS: dict[str, Callable[[TreeRanker, str], Node]] = {
     "opensearch": _plug_in,
     "elasticsearch": _plug_in,
     "solr": _solr,

@@ -17,7 +17,7 @@ from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.mapped import take_rows
 from letor.measures import parse_measure
-from letor.rankers.base import Choices, Ranges, Ranker
+from letor.rankers.base import Choices, Ranges, TreeRanker
 from letor.rankers.rows import check_whole_labels, shown_positions
 
 # Maximum number of rows per query in LightGBM's ranking objectives.
@@ -26,7 +26,7 @@ MODEL_FILE = "model.txt"
 
 
 @dataclass(eq=False, repr=False)
-class LambdaMART(Ranker):
+class LambdaMART(TreeRanker):
     """LightGBM's ``lambdarank`` with reproducible settings: the same rows, parameters and seed give
     the same model for any number of threads.
 
@@ -110,11 +110,6 @@ class LambdaMART(Ranker):
     position_bias_regularization: float = 0.0
 
     def dump(self) -> dict[str, Any]:
-        """LightGBM's own description of the trees (``Booster.dump_model``).
-
-        Raises:
-            NotFittedError: the ranker is not fitted.
-        """
         self._check_fitted()
         described: dict[str, Any] = self._booster.dump_model()
         return described

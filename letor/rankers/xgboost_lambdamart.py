@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
-from letor.rankers.base import Choices, Ranges, Ranker
+from letor.rankers.base import Choices, Ranges, TreeRanker
 from letor.rankers.rows import check_whole_labels, shown_positions
 from ltr_base.machine import temporary_folder_named
 
@@ -31,7 +32,7 @@ _BLOCK_BYTES = 2**26  # size of a block of memory-mapped values
 
 
 @dataclass(eq=False, repr=False)
-class XGBoostLambdaMART(Ranker):
+class XGBoostLambdaMART(TreeRanker):
     """XGBoost's ranking objectives, on one thread so that the same rows give the same model.
 
     With validation rows, training stops when ``measure`` (our own, not XGBoost's) has not improved
@@ -100,6 +101,17 @@ class XGBoostLambdaMART(Ranker):
     seed: int = 0
     lambdarank_unbiased: bool = False
     lambdarank_bias_norm: float = 1.0
+
+    def dump(self) -> dict[str, Any]:
+        self._check_fitted()
+        learner = json.loads(self._model_json)["learner"]
+        base = float(learner["learner_model_param"]["base_score"].strip("[]"))
+        trees = learner["gradient_booster"]["model"]["trees"]
+        nodes = [_node(tree, 0, 0.0 if i else base) for i, tree in enumerate(trees)]
+        return {
+            "name": "tree", "version": "v4", "objective": self.objective, "pandas_categorical": [],
+            "tree_info": [{"tree_index": i, "tree_structure": n} for i, n in enumerate(nodes)],
+        }  # fmt: skip
 
     def check(self) -> None:
         super().check()
@@ -270,6 +282,24 @@ class _Blocks(xgboost.DataIter):
         input_data(data=values, label=self.y[block], qid=self.qid[block])
         self.n_read += 1
         return True
+
+
+def _node(tree: Mapping[str, Any], at: int, base: float) -> dict[str, Any]:
+    """A node of a tree of XGBoost's JSON model and those below it, in LightGBM's form; ``base`` is
+    added to leaves. XGBoost goes left if x < t in single precision, that is x <= the number before
+    t, and sends a missing value in a direction of its own at every node."""
+    condition = tree["split_conditions"][at]
+    if tree["left_children"][at] < 0:
+        return {"leaf_value": condition + base}
+    return {
+        "split_feature": tree["split_indices"][at],
+        "threshold": float(np.nextafter(np.float32(condition), np.float32(-np.inf))),
+        "decision_type": "<=",
+        "missing_type": "NaN",
+        "default_left": bool(tree["default_left"][at]),
+        "left_child": _node(tree, tree["left_children"][at], base),
+        "right_child": _node(tree, tree["right_children"][at], base),
+    }
 
 
 def _finite(X: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -247,7 +247,7 @@ def _train_on_workers(
 
 @app.command("export")
 def rank_export(
-    ranker: Annotated[Path, typer.Argument(help="Folder of a trained LambdaMART.")],
+    ranker: Annotated[Path, typer.Argument(help="Folder of a trained lambdamart or xgboost.")],
     target: Annotated[str, typer.Option(help="opensearch, elasticsearch, solr, vespa or onnx.")],
     out: Annotated[Path, typer.Option(help="The model file for the engine.")],
     name: Annotated[str, typer.Option(help="The model's name there.")] = "ltr-features",

@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import load_from_string
 from onnx.reference import ReferenceEvaluator
+from sklearn.base import clone
 
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.rankers.export import TARGETS, _before_slack, export, floor32, used_columns
 from letor.rankers.lambdamart import LambdaMART
 from letor.rankers.onnx_model import to_onnx
+from letor.rankers.rankboost import RankBoost
+from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
 
 
 def rows(seed=0, n_queries=30, size=12, p=5):
@@ -28,9 +31,15 @@ def rows(seed=0, n_queries=30, size=12, p=5):
     return RankingData.from_rows(X, y, np.repeat(np.arange(n_queries), size), column_names=names)
 
 
-@pytest.fixture(scope="module")
-def ranker():
-    return LambdaMART(n_estimators=25, min_data_in_leaf=5, normalise="none").fit(rows())
+KINDS = {
+    "lambdamart": LambdaMART(n_estimators=25, min_data_in_leaf=5, normalise="none"),
+    "xgboost": XGBoostLambdaMART(n_estimators=25, learning_rate=0.3, normalise="none"),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def ranker(request):
+    return clone(KINDS[request.param]).fit(rows())
 
 
 def opensearch(text):
@@ -72,7 +81,7 @@ def solr(text):
 
 
 def vespa(text):
-    """LightGBM's dump: left where x < threshold, in double precision, or, by default_left, where
+    """LightGBM's form: left where x < threshold, in double precision, or, by default_left, where
     not x >= threshold, which holds for a missing feature too."""
     model = json.loads(text)
     assert {"objective", "pandas_categorical"} <= set(model)
@@ -132,8 +141,9 @@ def test_every_engine_scores_as_the_ranker(ranker, target):
 
 
 @pytest.mark.parametrize("target", READERS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trained", ["whole rows", "rows with gaps", "a gap in one column"])
-def test_absent_features_are_scored_as_by_the_ranker(target, trained):
+def test_absent_features_are_scored_as_by_the_ranker(target, kind, trained):
     """Also where thresholds lie about 0, as those of counts and of tiny numbers do."""
     data = rows(seed=3)
     data.X[:, 1] = np.maximum(data.X[:, 1], 0)
@@ -143,11 +153,12 @@ def test_absent_features_are_scored_as_by_the_ranker(target, trained):
     gaps[:40, 2] |= trained == "a gap in one column"
     kept = np.where(gaps, np.nan, data.X).astype(np.float32)
     train = replace(data, X=kept)
-    ranker = LambdaMART(n_estimators=25, min_data_in_leaf=5, normalise="none").fit(train)
+    ranker = clone(KINDS[kind]).fit(train)
     kinds = {node["missing_type"] for node in splits(ranker)}
-    assert kinds == {
+    ours = {
         "whole rows": {"None"}, "rows with gaps": {"NaN"}, "a gap in one column": {"None", "NaN"},
     }[trained]  # fmt: skip
+    assert kinds == ({"NaN"} if kind == "xgboost" else ours)
     score = READERS[target](exported(ranker, target))
     for absent in ([0], [1], [2], [3], [4], range(5)):
         X = data.X.copy()
@@ -215,6 +226,8 @@ def test_solr_needs_only_the_columns_that_trees_test():
 def test_what_an_engine_cannot_do_is_refused(ranker):
     with pytest.raises(InputError, match="target 'lucene' is unknown; use one of opensearch"):
         export(ranker, "lucene")
+    with pytest.raises(InputError, match="'rankboost' cannot be exported; train 'lambdamart' or"):
+        export(RankBoost(n_rounds=2, normalise="none").fit(rows()), "solr")
     normalised = LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="minmax").fit(rows())
     with pytest.raises(InputError, match="trained with normalise='minmax'"):
         export(normalised, "solr")
