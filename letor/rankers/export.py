@@ -178,7 +178,7 @@ def _vespa(ranker: TreeRanker, name: str) -> Node:
     """The dump, with the columns' own names. Vespa tests x < threshold in double precision,
     and sends a missing value by ``default_left`` alone. It evaluates names as expressions: a column
     "1" would be read as the number."""
-    odd = [column for column in ranker.feature_names_ if not _VESPA_NAME.fullmatch(column)]
+    odd = [column for column in used_columns(ranker) if not _VESPA_NAME.fullmatch(column)]
     if odd:
         raise InputError(
             f"Vespa cannot use the names {listed([repr(column) for column in odd], 3)}: name "

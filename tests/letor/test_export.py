@@ -221,6 +221,8 @@ def test_solr_needs_only_the_columns_that_trees_test():
     assert found == used_columns(ranker) == [n for n in names if n in found]
     assert names[1] not in found
     assert names[0] in found
+    odd = replace(data, X=X, column_names=[names[0], "of no use", *names[2:]])
+    assert "of no use" in json.loads(export(clone(ranker).fit(odd), "vespa"))["feature_names"]
 
 
 def test_what_an_engine_cannot_do_is_refused(ranker):
