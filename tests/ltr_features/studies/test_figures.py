@@ -12,7 +12,7 @@ import pytest
 
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
-from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped
+from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped, clipped_apart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
@@ -186,6 +186,8 @@ def test_ids_are_unique_by_key() -> None:
 
 def test_clipped() -> None:
     assert clipped("abcdef", 4) == "abc…"
+    labels = ["Hash kernel, H = 1M", "Hash kernel, H = 6M", "TFIDF", "U'V with a long name"]
+    assert clipped_apart(labels, 9) == ["Hash…= 1M", "Hash…= 6M", "TFIDF", "U'V with…"]
 
 
 def test_labels_in_scripts_without_glyphs_are_text_in_the_svg_and_no_warning() -> None:

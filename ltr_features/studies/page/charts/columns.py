@@ -16,6 +16,7 @@ from ltr_features.studies.page.charts.drawing import (
     Drawing,
     axes_in,
     clipped,
+    clipped_apart,
 )
 from ltr_features.studies.page.verdicts import minus
 
@@ -47,7 +48,8 @@ def importance(
         values = [100 * share for _, share, _ in shares]
         axes.barh(places, values, 0.72, color=[colour(family) for _, _, family in shares])
         axes.set(ylim=(len(shares) - 0.4, -0.6), xticks=[])
-        axes.set_yticks(places, [clipped(name, 25) for name, _, _ in shares], color=HEX["ink"])
+        labels = clipped_apart([name for name, _, _ in shares], 25)
+        axes.set_yticks(places, labels, color=HEX["ink"])
         axes.grid(False)
         axes.spines[["bottom", "left"]].set_visible(False)
         for y, x in enumerate(values):
@@ -79,7 +81,7 @@ def correlation(names: Sequence[str], values: NDArray[np.float64]) -> Drawing:
         axes.grid(False)
         axes.spines[["bottom", "left"]].set_visible(False)
         middle = np.arange(m) + 0.5
-        rows = [f"{clipped(name, 23)}  {i + 1}" for i, name in enumerate(names)]
+        rows = [f"{name}  {i}" for i, name in enumerate(clipped_apart(names, 23), start=1)]
         axes.set_yticks(middle, rows, color=HEX["ink"])
         axes.set_xticks(middle[:-1], [str(i) for i in range(1, m)])
         for i in range(m):

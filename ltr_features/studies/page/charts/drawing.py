@@ -10,7 +10,7 @@ import io
 import re
 import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,6 +164,17 @@ def _hundredths(number: re.Match[str]) -> str:
 def clipped(content: str, length: int) -> str:
     """The text, cut with an ellipsis if longer than ``length`` characters."""
     return content if len(content) <= length else content[: length - 1] + "…"
+
+
+def clipped_apart(contents: Sequence[str], length: int) -> list[str]:
+    """The texts as :func:`clipped`; those that would become equal are cut in the middle instead."""
+    half, cut = length // 2, [clipped(content, length) for content in contents]
+    return [
+        f"{content[: length - half - 1]}…{content[-half:]}"
+        if short != content and cut.count(short) > 1
+        else short
+        for content, short in zip(contents, cut, strict=True)
+    ]
 
 
 def axes_in(figure: Figure, left: float, right: float, top: float, bottom: float) -> Axes:

@@ -15,6 +15,7 @@ from ltr_features.studies.page.charts.drawing import (
     Drawing,
     axes_in,
     clipped,
+    clipped_apart,
     nice_ticks,
 )
 
@@ -60,10 +61,10 @@ def forest(
             axes = axes_in(figure, left, right, top, height - top - size)
             top += size + gap
             axes.set(xlim=(low - room, high + room), ylim=(len(estimates) - 0.4, -0.6))
-            axes.text(-left / (WIDTH - left - right), 1 + 7 / size, name, fontweight="bold",
-                      transform=axes.transAxes)  # fmt: skip
-            axes.set_yticks(range(len(estimates)), [clipped(e.label, 22) for e in estimates],
-                            color=HEX["ink"])  # fmt: skip
+            axes.text(-left / (WIDTH - left - right), 1 + 7 / size, clipped(name, 64),
+                      fontweight="bold", transform=axes.transAxes)  # fmt: skip
+            labels = clipped_apart([e.label for e in estimates], 22)
+            axes.set_yticks(range(len(estimates)), labels, color=HEX["ink"])
             axes.grid(False, axis="y")
             axes.spines["left"].set_visible(False)
             axes.tick_params(labelbottom=top > height - bottom)
