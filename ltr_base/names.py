@@ -28,6 +28,16 @@ def listed(names: Sequence[str], most: int) -> str:
     return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has a UTF-8 encoding. Parts of surrogate pairs have none, and stand in names
+    of files for bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that occur more than once, each once, sorted."""
     return sorted(name for name, n in Counter(names).items() if n > 1)

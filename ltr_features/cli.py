@@ -13,6 +13,7 @@ import typer
 from letor.errors import InputError, described
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
+from ltr_base.names import is_unicode
 from ltr_base.source_code import is_ours
 from ltr_features.commands import (
     clicks,
@@ -95,7 +96,7 @@ def main() -> None:
             ascii_only = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968")
             stream.reconfigure(encoding="utf-8" if ascii_only else None, errors="replace")
     for argument in sys.argv[1:]:
-        if not _is_text(argument):
+        if not is_unicode(argument):  # Arrow, which reads most files, takes no other names
             _fail(
                 f"{argument!a} is not UTF-8, as names of files must be; rename it", EXIT_BAD_INPUT
             )
@@ -125,15 +126,6 @@ def main() -> None:
             EXIT_INTERRUPTED,
         )
     sys.exit(status if isinstance(status, int) else 0)
-
-
-def _is_text(argument: str) -> bool:
-    """Whether an argument is text: Arrow, which reads most files, takes no other names."""
-    try:
-        argument.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _message(error: Exception) -> str | None:

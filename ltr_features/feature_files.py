@@ -22,7 +22,7 @@ from letor.digests import (
     written_digests,
 )
 from letor.errors import InputError, naming
-from letor.files import atomic_path, check_replaced, parse_json, write_json
+from letor.files import atomic_path, check_replaced, parse_json, read_json, write_json
 from ltr_base.names import repeated
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
@@ -89,6 +89,13 @@ class SavedFeatures(NamedTuple):
     settings: dict[str, Any]
     context: ColumnContext
     has_added: bool
+
+
+def given_files(folder: Path) -> list[str]:
+    """Absolute paths of the files that the families of a saved builder were given; they stay where
+    they are."""
+    families = read_json(folder / FEATURES)["families"]
+    return [path for notes in families for path in notes.get("files", ())]
 
 
 def save_features(

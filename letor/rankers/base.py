@@ -394,16 +394,3 @@ def read_description(folder: Path) -> dict[str, Any]:
             "update it"
         )
     return description
-
-
-class TreeRanker(Ranker):
-    """A ranker that sums regression trees, which :mod:`letor.rankers.export` writes for engines."""
-
-    @abstractmethod
-    def dump(self) -> dict[str, Any]:
-        """The trees in the form of LightGBM's ``Booster.dump_model``: a row goes left if x <=
-        threshold.
-
-        Raises:
-            NotFittedError: the ranker is not fitted.
-        """

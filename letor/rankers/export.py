@@ -3,12 +3,12 @@
 The engines compute the features themselves, under the names of the ranker's columns.
 
 Trees compare single-precision features with thresholds. They go left if x <= t, with t in double
-precision (XGBoost's too, in the form of :meth:`~letor.rankers.base.TreeRanker.dump`); that is, if x
-is at most the largest single-precision number not above t. Engines test differently, and thresholds
-are written so that each takes the same branches as the ranker: OpenSearch and Elasticsearch test x
-< t in single precision, Vespa x < t in double, Solr x <= t + 1e-6 in single. (Exceptions: LightGBM
-treats values between -1e-35 and 1e-35 as 0; if t is below 1e-6, Solr's sum may be too low by up to
-1.2e-13.)
+precision (XGBoost's too, in the form of :class:`~letor.rankers.trees.TreeRanker`); that is, if x is
+at most the largest single-precision number not above t. Engines test differently, and thresholds
+are written so that each takes the same branches as the ranker: OpenSearch and Elasticsearch test
+x < t in single precision, Vespa x < t in double, Solr x <= t + 1e-6 in single. (Exceptions:
+LightGBM treats values between -1e-35 and 1e-35 as 0; if t is below 1e-6, Solr's sum may be too low
+by up to 1.2e-13.)
 
 A feature that the engine does not have for a document goes where the ranker sends a missing value:
 LightGBM in the direction that was learned, if training rows had missing values in that column, else
@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from letor.errors import InputError
-from letor.rankers.base import Ranker, TreeRanker
+from letor.rankers.base import Ranker
+from letor.rankers.trees import TreeRanker
 from ltr_base.names import listed
 
 Node = dict[str, Any]
@@ -41,7 +42,7 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     """Export a ranker as JSON for a search engine.
 
     Args:
-        ranker: a fitted :class:`TreeRanker` (``lambdamart``, ``xgboost``) with
+        ranker: a fitted :class:`~letor.rankers.trees.TreeRanker` (``lambdamart``, ``xgboost``) with
             ``normalise="none"``, as engines score each document by itself and cannot normalise by
             query.
         target: "opensearch" or "elasticsearch" (both for the learning-to-rank plug-in: the request
@@ -76,7 +77,7 @@ def of_plain_trees(ranker: Ranker) -> TreeRanker:
 
 
 def trees_of(ranker: TreeRanker) -> list[Node]:
-    """The roots of the ranker's trees, see :meth:`TreeRanker.dump`."""
+    """The roots of the ranker's trees, see :meth:`~letor.rankers.trees.TreeRanker.dump`."""
     return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
 
 

@@ -17,8 +17,9 @@ from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.mapped import take_rows
 from letor.measures import parse_measure
-from letor.rankers.base import Choices, Ranges, TreeRanker
+from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, shown_positions
+from letor.rankers.trees import TreeRanker
 
 # Maximum number of rows per query in LightGBM's ranking objectives.
 MAX_ROWS_PER_QUERY = 10_000

@@ -23,8 +23,9 @@ from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
-from letor.rankers.base import Choices, Ranges, TreeRanker
+from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, shown_positions
+from letor.rankers.trees import TreeRanker
 from ltr_base.machine import temporary_folder_named
 
 MODEL_FILE = "model.json"

@@ -47,12 +47,11 @@ def pipeline_build(
     Models that `columns build` kept in the folder are not trained again.
 
     Example: ltr-features pipeline build folds --ranker ranker --out service"""
-    from letor.files import read_json
     from letor.rankers.registry import load_ranker
     from ltr_base.names import nearest
-    from ltr_features.added_documents import FEATURES
     from ltr_features.commands.columns_files import read_settings
     from ltr_features.feature_builder import FeatureBuilder
+    from ltr_features.feature_files import given_files
     from ltr_features.remarks import ColumnWarning
     from ltr_features.scoring import ScoringPipeline
 
@@ -82,8 +81,7 @@ def pipeline_build(
         builder.fit(build.context, by_name[fold].train, folds=build.split)
     ScoringPipeline(builder, trained).save(out)
     tell_replaced(replaced)
-    families = read_json(out / "features" / FEATURES)["families"]
-    if files := [path for notes in families for path in notes.get("files", ())]:
+    if files := given_files(out / "features"):
         typer.echo(f"note: it reads {listed(files, 5)}: keep this there as it is", err=True)
     columns = counted(len(builder.column_names), "column")
     typer.echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")

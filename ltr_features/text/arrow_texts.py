@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.names import is_unicode
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -60,7 +62,7 @@ class StoredTexts(Sequence[str]):
         import pyarrow.compute as pc
 
         # A column cannot contain texts that have no UTF-8 encoding.
-        asked = pa.array([text if _is_text(text) else None for text in texts], pa.large_string())
+        asked = pa.array([text if is_unicode(text) else None for text in texts], pa.large_string())
         with _table_released():
             found = pc.index_in(asked, value_set=self._column, skip_nulls=True)
         return np.asarray(found.fill_null(-1), dtype=np.int64)
@@ -88,11 +90,3 @@ def _table_released() -> Iterator[None]:
 
     yield
     pa.default_memory_pool().release_unused()
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

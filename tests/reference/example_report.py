@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
 from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
     NearestWords,
-    QueryRankings,
-    RankedDocument,
     Report,
     Study,
     SystemResult,

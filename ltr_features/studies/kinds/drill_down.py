@@ -19,7 +19,7 @@ from letor.trec import read_run
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.report import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
 from ltr_features.studies.statistics.contributions import column_contributions, is_exact
 
 QUERIES = 2000

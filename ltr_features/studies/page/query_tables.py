@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ltr_features.studies.page.report import QueryRankings, Study
+from ltr_features.studies.page.query_rankings import QueryRankings
+from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.table_parts import (
     MEANS,
     QUERIES,

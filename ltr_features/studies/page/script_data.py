@@ -12,7 +12,8 @@ import numpy as np
 from markupsafe import Markup
 
 from ltr_features.studies.page.charts.embedding_map import places
-from ltr_features.studies.page.report import QueryRankings, Study
+from ltr_features.studies.page.query_rankings import QueryRankings
+from ltr_features.studies.page.report import Study
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 
 RANKINGS_SIZE = 400_000

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ltr_features.studies.kinds.drill_down import TOP, _in_spreads, _movers, query_rankings
-from ltr_features.studies.page.report import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
 
 
 def run_of(**queries: str) -> pd.DataFrame:

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from ltr_features.studies.page.html import render
+from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
 from ltr_features.studies.page.query_tables import extreme_queries
-from ltr_features.studies.page.report import QueryRankings, RankedDocument, Report
+from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.script_data import packed_rankings
 from ltr_features.studies.page.verdicts import p_equals, signed, verdict
 
