@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -18,8 +19,26 @@ _TEMPORARY = re.compile(
 
 
 def available_cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Number of cores that this process may use, by its affinity and its container's quota."""
+    some = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(min(some, core_quota()))
+
+
+def core_quota(groups: Path = Path("/sys/fs/cgroup")) -> float:
+    """Cores' worth of time that a container may use (``docker run --cpus``, limits of Kubernetes),
+    rounded up; infinity without a limit. Such a container still sees all cores of its machine.
+
+    Args:
+        groups: where the system shows the container's control group, of version 2 or 1.
+    """
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((groups / name).read_text() for name in names).split()
+            # Without a limit, the quota is "max" or -1.
+            return math.ceil(int(quota) / int(period)) if int(quota) > 0 else math.inf
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return math.inf
 
 
 def address_space() -> float:

@@ -11,7 +11,6 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ssi_models.persistence import count, load_tensors, numbers, save_tensors
 from ssi_models.training.options import TrainingOptions
@@ -144,14 +143,13 @@ def train(model: Trainable, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
     The initial parameters are validated too, and an epoch replaces them only if it is better by
-    more than chance would explain, so a model that training cannot improve stays as it began. BLAS
-    is limited to one thread: next to worker threads, more would slow a step 4-15 times.
+    more than chance would explain, so a model that training cannot improve stays as it began.
     """
     state = model.state()
     history, checkpoint = History(), Checkpoint(settings)
     best: dict[str, NDArray[Any]] = {}
-    quiet = np.errstate(over="ignore", invalid="ignore")  # divergence has a warning of its own
-    with threadpool_limits(limits=1, user_api="blas"), quiet:
+    # Divergence has a warning of its own.
+    with np.errstate(over="ignore", invalid="ignore"):
         if not _resume(settings, state, best, history):
             history.epochs.append(Epoch(0, float("nan"), float("nan"), model.validate()))
             model.begin()

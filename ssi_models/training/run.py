@@ -14,7 +14,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
@@ -145,8 +144,7 @@ class TrainingRun:
     def training_loss(self, epochs: int) -> float:
         """Train for some epochs: the mean loss per tuple in the last, or infinity on divergence."""
         mean = float("inf")
-        quiet = np.errstate(over="ignore", invalid="ignore")
-        with threadpool_limits(limits=1, user_api="blas"), quiet:
+        with np.errstate(over="ignore", invalid="ignore"):
             for number in range(epochs):
                 loss, tuples = 0.0, 0
                 for batch in self.batches(number):

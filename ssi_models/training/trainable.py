@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from ssi_models import remarks
 from ssi_models.base import MatchingModel
@@ -163,7 +164,11 @@ class TrainableModel(MatchingModel):
         callback: Callable[[Epoch], None] | None = None,
     ) -> list[Self]:
         """Fit the model on all preferences and, for each part, a copy on those of the other
-        queries. Returns the copies, which have the same epoch and factor as the model."""
+        queries. Returns the copies, which have the same epoch and factor as the model.
+
+        BLAS is limited to one thread: its own would slow the steps of the worker threads 4 to 15
+        times, and wait busily between them.
+        """
         every = self._prepared(
             Q, D, preferences, groups=groups, in_parts=bool(parts), excluded=excluded,
             candidates=candidates, lists=candidate_lists,
@@ -173,6 +178,7 @@ class TrainableModel(MatchingModel):
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
+            stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
             choices = self.choices(few=holds_out_parts(preferences, groups))
             if self.training.learning_rate == AUTO:
                 choices["learning_rate"] = (best_rate(self, every, workers),)

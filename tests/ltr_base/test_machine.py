@@ -1,0 +1,40 @@
+"""Cores that a container may use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ltr_base import machine
+from ltr_base.parallel import thread_count
+
+
+def control_group(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "200000 100000\n"}, 2),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, math.inf),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, math.inf),
+        ({"cpu.max": "something else\n"}, math.inf),
+        ({}, math.inf),
+    ],
+)
+def test_quotas_of_containers(tmp_path, files, cores):
+    assert machine.core_quota(control_group(tmp_path, files)) == cores
+
+
+def test_no_more_threads_than_the_quota(monkeypatch):
+    monkeypatch.setattr(machine, "core_quota", lambda: 1)
+    assert thread_count(None) == 1
+    assert thread_count(3) == 3
