@@ -8,6 +8,8 @@ tuned them for (``bench_defaults.py --own FOLDER/manuals``):
 - packages: names and one-line descriptions of programs; links are their recommended and suggested
   packages.
 - tags: the same documents; a query is a tag, relevant are the 3 to 200 packages that have it.
+- descriptions: the descriptions of all packages without their first lines, which are the queries,
+  1,000 of them to test (needs ``apt-get -o Acquire::Languages=en update``).
 - ratings.csv: the same queries as a shop has them, a table of up to 8 packages of each tag and up
   to 12 others that share a word with it, or another tag with its packages. What columns are worth
   there, ``ltr-features run tests/benchmarks/rated_packages.toml --data FOLDER --out OUT`` says.
@@ -35,7 +37,7 @@ import random
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 DICTIONARIES = ("foldoc", "jargon")
@@ -49,6 +51,8 @@ _PARTS = re.compile(
 _TAGGED = range(3, 201)
 LANGUAGES = {"german": "de", "french": "fr", "japanese": "ja"}
 _N_TEST_PAIRS = 500
+#: Words of a description, descriptions with the same first line, and lines that are tested.
+_LEAST_WORDS, _MOST_ALIKE, _N_TEST_LINES = 12, 3, 1000
 _MOST_RELEVANT, _MOST_OTHERS = 8, 12
 _RFC_DOCUMENTS, _N_RFC_QUERIES, _LEAST_CITED = range(3000, 7000), 900, 2
 #: RFCs that nearly all others cite, for the words that they use.
@@ -60,10 +64,14 @@ Grades = Mapping[tuple[str, str], int]
 
 
 def write(
-    folder: Path, documents: Documents, links: Pairs | Grades, queries: Mapping[str, str]
+    folder: Path,
+    documents: Documents,
+    links: Pairs | Grades,
+    queries: Mapping[str, str],
+    trains: Collection[str] = (),
 ) -> None:
     """A BEIR folder; ``links`` are of documents, or judgements where there are queries (of grade 1
-    if they have none)."""
+    if they have none). Those of the queries in ``trains`` have a file of their own."""
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     # The layout wants a query, also where links are all that is used.
     asked, judged = (queries, links) if queries else ({"q": "none"}, {("q", next(iter(documents)))})
@@ -76,9 +84,11 @@ def write(
         folder / "queries.jsonl",
         (json.dumps({"_id": name, "text": text}) for name, text in asked.items()),
     )
-    header = "query-id\tcorpus-id\tscore"
-    rows = (f"{query}\t{document}\t{grade}" for (query, document), grade in sorted(grades.items()))
-    _write(folder / "qrels/test.tsv", [header, *rows])
+    files = defaultdict(lambda: ["query-id\tcorpus-id\tscore"])
+    for (query, document), grade in sorted(grades.items()):
+        files["train" if query in trains else "test"].append(f"{query}\t{document}\t{grade}")
+    for name, rows in files.items():
+        _write(folder / f"qrels/{name}.tsv", rows)
     if not queries:
         _write(folder / "links.tsv", ("\t".join(link) for link in sorted(links)))
     print(f"{folder}: {len(documents):,} documents, {len(links):,} links or judged pairs")
@@ -251,17 +261,41 @@ def _citations(text: str, number: int) -> dict[int, int]:
 def translations(language: str) -> dict[str, str]:
     """The lines of programs in a language, by the digests of their English descriptions."""
     lines = {}
+    for name, digest, line, _ in _translated(language):
+        if not _PARTS.search(name):
+            lines.setdefault(digest, line)
+    return lines
+
+
+def _translated(language: str) -> Iterator[tuple[str, str, str, str]]:
+    """The names of all packages, digests of their English descriptions, and in a language the first
+    line and the rest of the description."""
     for path in sorted(Path("/var/lib/apt/lists").glob(f"*_i18n_Translation-{language}*")):
         text = subprocess.run(
             ["/usr/lib/apt/apt-helper", "cat-file", path],
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
-        for name, digest, line in re.findall(
-            r"^Package: (\S+)\nDescription-md5: (\S+)\nDescription-\S+: (.*)$", text, re.M
-        ):
-            if not _PARTS.search(name):
-                lines.setdefault(digest, line)
-    return lines
+        yield from re.findall(
+            r"^Package: (\S+)\nDescription-md5: (\S+)\nDescription-\S+: (.*)\n((?: .*\n)*)",
+            text,
+            re.M,
+        )
+
+
+def descriptions() -> tuple[Documents, Pairs, dict[str, str], set[str]]:
+    """Long descriptions, each different; the queries, first lines that at most three of them have,
+    under the name of one; and which of these are for training."""
+    documents, of_text, of_line = {}, {}, defaultdict(list)
+    for name, _, line, rest in _translated("en"):
+        text = " ".join(re.sub(r"^ \.?", "", rest, flags=re.M).split())
+        if name not in documents and text not in of_text and len(text.split()) >= _LEAST_WORDS:
+            documents[name], of_text[text] = ("", text), name
+            of_line[line.strip()].append(name)
+    relevant = {names[0]: names for names in of_line.values() if len(names) <= _MOST_ALIKE}
+    queries = {names[0]: line for line, names in of_line.items() if names[0] in relevant}
+    judged = {(query, name) for query, names in relevant.items() for name in names}
+    tested = random.Random(0).sample(sorted(queries), min(_N_TEST_LINES, len(queries)))
+    return documents, judged, queries, queries.keys() - set(tested)
 
 
 def write_mates(folder: Path, language: str) -> None:
@@ -298,6 +332,7 @@ def main() -> None:
     queries = {tag: re.sub(r"[:-]+", " ", tag.split("::")[1]) for tag in tags}
     judged = {(tag, name) for tag, names in tags.items() for name in names}
     write(arguments.out / "tags", documents, judged, queries)
+    write(arguments.out / "descriptions", *descriptions())
     for name, code in LANGUAGES.items():
         write_mates(arguments.out / name, code)
     if (arguments.root / "usr/share/doc/RFC/links").is_dir():

@@ -113,9 +113,8 @@ def in_parts(
     ]
 
 
-def nfcorpus() -> Task:
-    """NFCorpus with its official training and test queries."""
-    path = folder_of("nfcorpus")
+def of_official(path: Path) -> Task:
+    """A collection in BEIR's layout with its own training and test queries."""
     collection = read_collection("beir", folder=path, splits=["train", "test"])
     judged = collection.judgements
     rows, counts = of_collection(collection)
@@ -123,7 +122,7 @@ def nfcorpus() -> Task:
     official = set(read_collection("beir", folder=path, splits=["train"]).query_ids)
     trains = np.array([query in official for query in collection.query_ids])[preferences.queries]
     split = Split("1", preferences.queries[trains], preferences.queries[~trains])
-    return Task("nfcorpus", rows, counts, preferences, [split])
+    return Task(path.name, rows, counts, preferences, [split])
 
 
 def citations() -> Task:
@@ -191,11 +190,14 @@ def of_folder(path: Path) -> Task:
     its text, where there is a ``links.tsv``; or else those judged relevant to a query. Or texts in
     English and another language, XX: lines of ``train.XX``, ``train.en``, ``test.XX``, ``test.en``.
 
-    Of more queries than are trained on and tested here, random ones are taken.
+    Judgements in ``train`` and ``test`` are kept apart. Otherwise, of more queries than are trained
+    on and tested here, random ones are taken.
     """
     if (path / "train.en").is_file():
         (other,) = {file.suffix[1:] for file in path.glob("train.*")} - {"en"}
         return sentences(path.name, path, (other, "en"))
+    if list(path.glob("qrels/train.*")):
+        return of_official(path)
     linked = "links.tsv" if (path / "links.tsv").is_file() else None
     collection = read_collection("beir", folder=path, links=linked)
     if linked:
@@ -234,7 +236,7 @@ COLLECTIONS: dict[str, Callable[[], Task]] = {
     "npl": lambda: of_folder(folder_of("npl")),
     "demo": sections,
     "wikispeedia": articles,
-    "nfcorpus": nfcorpus,
+    "nfcorpus": lambda: of_official(folder_of("nfcorpus")),
 }
 
 
