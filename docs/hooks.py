@@ -19,12 +19,13 @@ _REFERENCE = re.compile(r":(?:class|func|meth|attr|mod|data):<code>(?:[\w.~]*\.)
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Fill in what a page has from the program; called by the documentation's builder."""
+    """Fill in what a page has from the program, and keep marks of significance beside numbers;
+    called by the documentation's builder."""
     for name, make in TABLES.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, make())
-    return markdown
+    return re.sub(r"(?<=\d) (?=[▲▼])", "\N{NO-BREAK SPACE}", markdown)
 
 
 def on_page_content(content: str, **_: object) -> str:
