@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from letor import rank_sums
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.frames import check_row_order
 from letor.judged_runs import judged_rows
-from letor.kernels import measures as kernels
 from letor.measures import (
     Discount,
     Gain,
@@ -84,9 +84,9 @@ class Evaluator:
         sizes = judged.sizes[:m]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rows = np.argsort(judged.query, kind="stable")[: offsets[-1]]
-        ideal = value[kernels.rank_rows(value, rows, offsets)]
+        ideal = value[rank_sums.rank_rows(value, rows, offsets)]
         self._discounts = _discounts(self.definition.discount, int(sizes.max(initial=0)))
-        self._best = kernels.dcg(ideal, offsets, self._discounts, self._cutoff)
+        self._best = rank_sums.dcg(ideal, offsets, self._discounts, self._cutoff)
         rank = np.arange(len(ideal)) - np.repeat(offsets[:-1], sizes)
         self._ideal = ideal[rank < np.repeat(self._sizes, sizes)]
 
@@ -112,7 +112,7 @@ class Evaluator:
         check_row_order("scores", scores, len(self._rows))
         if np.ma.is_masked(scores):
             raise InputError("scores have masked values: each row needs a score")
-        scores = np.array(scores, dtype=np.float64)  # writable: kernels are compiled for one type
+        scores = np.asarray(scores, dtype=np.float64)
         if self.definition.ties == "docid":
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32).astype(np.float64)
@@ -121,7 +121,7 @@ class Evaluator:
         if np.isnan(scores).any():
             raise InputError(f"NaN scores: {int(np.isnan(scores).sum())}, the first in row "
                              f"{int(np.argmax(np.isnan(scores)))}")  # fmt: skip
-        return kernels.rank_rows(scores, self._rows, self._offsets)
+        return rank_sums.rank_rows(scores, self._rows, self._offsets)
 
     def of_ranking(self, ranked: NDArray[np.int64]) -> NDArray[np.float64]:
         """Like ``per_query``, for a ranking returned by ``rank``."""
@@ -136,18 +136,18 @@ class Evaluator:
         definition, offsets, cutoff = self.definition, self._offsets, self._cutoff
         kind, relevant = definition.kind, np.maximum(self._relevant, 1)
         if kind == "ndcg":
-            result = kernels.dcg(value, offsets, self._discounts, cutoff)
+            result = rank_sums.dcg(value, offsets, self._discounts, cutoff)
             result /= np.where(self._relevant == 0, 1.0, self._best)
             if definition.short == "zero":
                 result[self._sizes < (definition.cutoff or 0)] = 0.0
             return result
         if kind == "mean_ndcg":
-            return kernels.mean_ndcg(value, self._ideal, offsets, self._discounts)
+            return rank_sums.mean_ndcg(value, self._ideal, offsets, self._discounts)
         if kind == "ap":
-            return kernels.average_precision(value > 0, offsets, relevant, cutoff)
+            return rank_sums.average_precision(value > 0, offsets, relevant, cutoff)
         if kind == "err":
-            return kernels.expected_reciprocal_rank(value, offsets, cutoff)
-        count, first = kernels.hits(value > 0, offsets, cutoff)
+            return rank_sums.expected_reciprocal_rank(value, offsets, cutoff)
+        count, first = rank_sums.hits(value > 0, offsets, cutoff)
         if kind == "rr":
             return np.where(first > 0, 1.0 / np.maximum(first, 1), 0.0)
         return count / (cutoff if kind == "precision" else relevant)

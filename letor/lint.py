@@ -20,19 +20,18 @@ from letor.kernels import layout
 from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
 from letor.lint_labels import (
+    BLOCK,
     descending_queries,
     labels_are_ranks,
     ordered_as_labels,
-    query_blocks,
 )
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble
 from ltr_base.names import counted
-from ltr_base.slices import slices
+from ltr_base.slices import group_ranges, slices
 
-_BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
 _LISTED = 20  # lines, columns or labels that a message lists
 
 
@@ -135,7 +134,7 @@ def _inspected_text(path: Path, max_columns: int, threads: int | None) -> Inspec
 def _inspected_parquet(path: Path, threads: int | None) -> Inspected:
     data = read_parquet(path, threads=threads)
     kinds = np.zeros((len(MARK_BITS), data.X.shape[1]), np.int64)
-    for rows in slices(len(data), _BLOCK):
+    for rows in slices(len(data), BLOCK):
         kinds[0] += np.isnan(data.X[rows]).sum(axis=0)
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
     return Inspected(data, kinds, *_ranges(data), columns)
@@ -172,7 +171,7 @@ def _histogram(labels: dict[float, int]) -> str:
 def _count_kinds(rows: Rows, good: NDArray[np.bool_]) -> NDArray[np.int64]:
     """int64 [5, p]: how many values of each column are absent, NULL, nan, infinite, huge."""
     kinds = np.zeros((len(MARK_BITS), rows.X.shape[1]), dtype=np.int64)
-    for block in slices(len(rows.y), _BLOCK):
+    for block in slices(len(rows.y), BLOCK):
         X = rows.X[block][good[block]]
         if np.isnan(X).any():
             bits = X.view(np.uint32)
@@ -184,7 +183,7 @@ def _ranges(data: RankingData) -> tuple[NDArray[np.float32], NDArray[np.float32]
     """float32 [m, p] twice: least and greatest value of each column within each query."""
     shape = (data.n_queries, data.X.shape[1])
     low, high = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-    for first, last in query_blocks(data):
+    for first, last in group_ranges(data.offsets, BLOCK):
         X = data.X[data.order[data.offsets[first] : data.offsets[last]]]
         starts = data.offsets[first:last] - data.offsets[first]
         low[first:last] = np.fmin.reduceat(X, starts, axis=0)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from ltr_base.slices import group_ranges
 
-_BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
+BLOCK = 1 << 12  # rows checked at a time, so that no copy of X is made
 #: A column may order fewer queries than this as their labels do by chance.
 _MIXED_QUERIES = 20
-
-
-def query_blocks(data: RankingData) -> Iterator[tuple[int, int]]:
-    """First query of each block of about 4,096 rows, and the one behind its last."""
-    first = 0
-    while first < data.n_queries:
-        limit = data.offsets[first] + _BLOCK
-        last = max(first + 1, int(np.searchsorted(data.offsets, limit, side="right")) - 1)
-        yield first, last
-        first = last
 
 
 def labels_are_ranks(data: RankingData) -> bool:
@@ -54,7 +43,7 @@ def ordered_as_labels(data: RankingData) -> NDArray[np.bool_]:
     in every query; no column if few queries have different labels."""
     rising, falling = np.ones((2, data.X.shape[1]), dtype=bool)
     mixed: set[int] = set()
-    for first, last in query_blocks(data):
+    for first, last in group_ranges(data.offsets, BLOCK):
         rows = data.order[data.offsets[first] : data.offsets[last]]
         rows = rows[np.lexsort((data.y[rows], data.query_index[rows]))]
         y, query = data.y[rows], data.query_index[rows]

@@ -118,13 +118,13 @@ class ColumnContext:
                 f"collection must be a Collection, got {type(given).__name__}; read one with "
                 "read_collection, from tables too: read_collection('table', documents=..., ...)"
             )
-        return cls(given, TermIndex.build(given, analyzer, threads=threads), threads=threads)
+        return cls(given, TermIndex.build(given, analyzer), threads=threads)
 
     @cached_property
     def query_words(self) -> tuple[list[str], csr_matrix]:
         """The words of the queries in code point order, including words that occur in no document,
         and their counts, int32 [n_queries, n words], columns sorted."""
-        return count_terms(self.collection.query_texts, self.index.analyzer, threads=self.threads)
+        return count_terms(self.collection.query_texts, self.index.analyzer)
 
     @cached_property
     def query_counts(self) -> csr_matrix:
@@ -224,7 +224,7 @@ class ColumnContext:
         Raises:
             InputError: see :meth:`TermIndex.of_added`.
         """
-        index = self.index.of_added(collection, threads=self.threads)
+        index = self.index.of_added(collection)
         return ColumnContext(collection, index, self.threads, base=self)
 
     def check(self, pairs: Pairs) -> None:
@@ -273,7 +273,6 @@ def make_workspace(
     *,
     analyzer: Analyzer | None = None,
     index: TermIndex | None = None,
-    threads: int | None = None,
     workers: DocumentWorkers | None = None,
 ) -> Path:
     """Write ``collection/`` (BEIR's layout, and its documents as Arrow) and ``index/`` into a new
@@ -281,7 +280,6 @@ def make_workspace(
 
     Args:
         analyzer: how text is analysed; not used with ``index``, an existing index.
-        threads: number of worker threads; None for one per core.
         workers: processes that count and write the documents, from
             :func:`~ltr_features.text.document_workers.documents_on`; None for this process. The
             workspace does not depend on it.
@@ -303,7 +301,7 @@ def make_workspace(
         if index is None:
             analyzer = analyzer or Analyzer()
             counted = workers.counted(documents, analyzer) if workers else None
-            index = TermIndex.build(collection, analyzer, threads=threads, counted=counted)
+            index = TermIndex.build(collection, analyzer, counted=counted)
         index.save(partial / "index")
         write_json(partial / _MARK, {"version": _VERSION})
         write_digests(partial)

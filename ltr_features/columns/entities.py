@@ -91,7 +91,7 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
 
     def _abstracts(self, context: ColumnContext, entities: NDArray[np.int64]) -> _Abstracts:
         texts = list(self.base(context).abstracts[entities])
-        words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
+        words, counts = count_terms(texts, context.index.analyzer)
         return _Abstracts(csr_matrix(counts), Vocabulary(words), self.load(context, words))
 
 
@@ -130,7 +130,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
         self, context: ColumnContext, entities: NDArray[np.int64]
     ) -> NDArray[np.float32]:
         texts = list(self.base(context).abstracts[entities])
-        words, counts = count_terms(texts, context.index.analyzer, threads=context.threads)
+        words, counts = count_terms(texts, context.index.analyzer)
         return self.text_vectors(context, words, counts)
 
 

@@ -11,7 +11,6 @@ import typer
 from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
-    Threads,
     check_outputs,
     on_workers,
     print_facts,
@@ -72,7 +71,6 @@ def index(
     scheduler: Annotated[
         str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
-    threads: Threads = None,
 ) -> None:
     """Read a collection, index it, and keep both in a workspace for the other commands.
 
@@ -102,7 +100,7 @@ def index(
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))
         collection = with_groups_and_times(collection, groups, times, collection.query_ids)
-        make_workspace(collection, out, analyzer=analyzer, threads=threads, workers=workers)
+        make_workspace(collection, out, analyzer=analyzer, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)
     context = open_workspace(out)

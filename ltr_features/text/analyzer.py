@@ -124,13 +124,18 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, in order, including repetitions."""
-        return [term for term in self.terms(self._runs(text)) if term is not None]
+        return [term for term in self.terms(self.folded(text).split(" ")) if term is not None]
 
-    def prepared(self, text: str) -> str:
-        """The text before step 1: capitals of Turkish and, between spaces, pairs of characters."""
+    def folded(self, text: str) -> str:
+        """The runs of a text after step 4, with spaces between; before step 1 Turkish has its
+        capitals and, on request, ideographs and kana become pairs."""
         if self.stemmer == "turkish" and self.lowercase and self.version > 1:
             text = unicodedata.normalize("NFC", text).translate(_TURKISH)
-        return _CJK.sub(_pairs, text) if self.cjk_bigrams else text
+        if self.cjk_bigrams:
+            text = _CJK.sub(_pairs, text)
+        table = _FOLDING if self.lowercase else _KEEPING
+        parts = _ASCII.split(unicodedata.normalize("NFC", text))
+        return "".join([part.translate(table) for part in parts])
 
     def unsegmented(self, word: str) -> str:
         """What to do about a word that may be a whole sentence, as its script has no spaces between
@@ -221,11 +226,9 @@ class Analyzer:
             return english_stopwords()
         if self.version == 1:
             return frozenset(self.stopwords)
-        return frozenset(self._composed(run) for word in self.stopwords for run in self._runs(word))
-
-    def _runs(self, text: str) -> list[str]:
-        table = _FOLDING if self.lowercase else _KEEPING
-        return unicodedata.normalize("NFC", self.prepared(text)).translate(table).split(" ")
+        return frozenset(
+            self._composed(run) for word in self.stopwords for run in self.folded(word).split(" ")
+        )
 
     def _composed(self, word: str) -> str:
         """Step 5 of the module's rule."""
@@ -296,6 +299,9 @@ class _Translation(dict[int, str | None]):
         self[code_point] = value
         return value
 
+
+#: Parts that are ASCII throughout are translated in a tenth of the time.
+_ASCII = re.compile(r"([\x00-\x7f]{16,})")
 
 _FOLDING = _Translation(fold=True)
 _KEEPING = _Translation(fold=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ltr_features.cluster import Cluster, connected, digest, software
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection_files import write_documents
 from ltr_features.text.stored_texts import FILE, block_sizes, read_blocks
-from ltr_features.text.term_counts import CountedBlock, count_units, units_of
+from ltr_features.text.term_counts import CountedBlock, counted_blocks
 
 #: Bytes of documents in one piece of work, which takes about half a second.
 _RANGE_BYTES = 1 << 24
@@ -129,42 +130,36 @@ def _write_counts(part: _Range, analyzer: Analyzer) -> str:
     _, texts, made_of = part.read()
     path = part.file(f"{made_of}, {analyzer.fingerprint}", ".npz")
     if not path.is_file():
-        counted = count_units(units_of([texts], tuple(texts)), analyzer, threads=1)
-        arrays = {
-            f"{number}.{field}.{name}": array
-            for number, (field, block) in enumerate(counted)
-            for name, array in block._asdict().items()
-        }
+        arrays: dict[str, Any] = {}
+        for field, block in counted_blocks([texts], tuple(texts), analyzer):
+            # Runs have no spaces.
+            runs = np.frombuffer(" ".join(block.runs).encode("utf-8"), np.uint8)
+            found = block._asdict() | {"runs": runs}
+            arrays |= {f"{field}.{name}": array for name, array in found.items()}
         with atomic_path(path) as partial, partial.open("wb") as file:
             np.savez(file, **arrays)
     return str(path)
 
 
 def _read(path: Path) -> list[tuple[str, CountedBlock]]:
-    """Read the blocks of a file with their fields, and check them, since kernels trust them."""
+    """Read the blocks of a file with their fields, and check that their arrays fit each other."""
     with reading(path, "it is damaged: remove it and index the collection again"):
         blocks = []
         with np.load(path, allow_pickle=False) as arrays:
-            for block in dict.fromkeys(name.rpartition(".")[0] for name in arrays.files):
-                read = CountedBlock(*(arrays[f"{block}.{name}"] for name in CountedBlock._fields))
-                _check(f"{path}, {block}", read)
-                blocks.append((block.partition(".")[2], read))
+            for field in dict.fromkeys(name.partition(".")[0] for name in arrays.files):
+                found = {name: arrays[f"{field}.{name}"] for name in CountedBlock._fields}
+                runs = found.pop("runs").tobytes().decode("utf-8").split(" ")
+                block = CountedBlock(runs, **found)
+                _check(f"{path}, {field}", block)
+                blocks.append((field, block))
         return blocks
 
 
 def _check(name: str, block: CountedBlock) -> None:
     """Raise InputError for arrays that do not match each other."""
-    n_words, n_entries = len(block.keys), len(block.entry_words)
-    check_array(f"{name}.pool", block.pool, np.uint8, (None,))
-    check_array(f"{name}.keys", block.keys, np.uint64, (None,))
-    check_array(
-        f"{name}.entry_words", block.entry_words, np.int32, (None,), least=0, most=n_words - 1
-    )
-    check_array(f"{name}.entry_counts", block.entry_counts, np.int32, (n_entries,), least=1)
-    for array, shape, most, part in (
-        (block.ends, (n_words + 1,), len(block.pool), "ends"),
-        (block.row_ends, (None,), n_entries, "row_ends"),
-    ):
-        check_array(f"{name}.{part}", array, np.int64, shape, least=0, most=most, ascending=True)
-        if array[:1].tolist() != [0] or array[-1] != most:
-            raise InputError(f"{name}.{part}: must go from 0 to {most}; it is damaged")
+    n, most = len(block.numbers), len(block.runs) - 1
+    check_array(f"{name}.numbers", block.numbers, np.int32, (None,), least=0, most=most)
+    check_array(f"{name}.counts", block.counts, np.int32, (n,), least=1)
+    check_array(f"{name}.sizes", block.sizes, np.int64, (None,), least=0, most=n)
+    if block.sizes.sum() != n:
+        raise InputError(f"{name}.sizes: must add up to {n}; it is damaged")

@@ -33,7 +33,6 @@ from ltr_features.text.index_files import (
     read_words,
 )
 from ltr_features.text.term_counts import (
-    BLOCK_CHARACTERS,
     CountedBlock,
     count_fields,
     count_terms,
@@ -45,7 +44,8 @@ from ssi_models.vocabulary import Vocabulary
 #: The derived field: all fields of a document together.
 WHOLE = "whole"
 
-_ROWS = 2**14  # documents at a time
+#: Characters of a field, and documents, that are held at a time.
+BLOCK_CHARACTERS, _ROWS = 2**23, 2**14
 
 #: Increased whenever the files of a stored index change.
 INDEX_VERSION = 1
@@ -83,7 +83,6 @@ class TermIndex:
         collection: Collection,
         analyzer: Analyzer | None = None,
         *,
-        threads: int | None = None,
         counted: Iterable[tuple[str, CountedBlock]] | None = None,
     ) -> TermIndex:
         """Analyse and count all fields of a collection.
@@ -91,8 +90,6 @@ class TermIndex:
         Args:
             collection: the documents, row i of which is row i of every count matrix.
             analyzer: the recipe; None for the default one.
-            threads: number of worker threads; None for one per core. The index does not depend
-                on it.
             counted: the documents' counts by the recipe, if they have been made elsewhere, for
                 :func:`~ltr_features.text.term_counts.merge_counted`.
 
@@ -101,9 +98,9 @@ class TermIndex:
         """
         analyzer, fields = analyzer or Analyzer(), _fields(collection)
         if counted is None:
-            words, matrices = count_fields(_slices(collection), fields, analyzer, threads=threads)
+            words, matrices = count_fields(_slices(collection), fields, analyzer)
         else:
-            words, matrices = merge_counted(counted, fields, analyzer, threads=threads)
+            words, matrices = merge_counted(counted, fields, analyzer)
         named = _with_whole(fields, matrices)
         counts = {field: FieldCounts.from_matrix(matrix) for field, matrix in named.items()}
         counts.setdefault(WHOLE, counts[fields[0]])
@@ -121,7 +118,7 @@ class TermIndex:
         counts = FieldCounts.from_matrix(csr_matrix((n_documents, 0), dtype=np.int32))
         return cls(Analyzer(), Vocabulary([]), {WHOLE: counts})
 
-    def of_added(self, collection: Collection, *, threads: int | None = None) -> TermIndex:
+    def of_added(self, collection: Collection) -> TermIndex:
         """An index of added documents with the vocabulary and statistics of this one. Words that
         the vocabulary lacks only count towards the documents' lengths.
 
@@ -131,9 +128,7 @@ class TermIndex:
         Raises:
             InputError: a field is missing, or a text is not a string.
         """
-        words, matrices = count_fields(
-            _slices(collection), self.fields, self.analyzer, threads=threads
-        )
+        words, matrices = count_fields(_slices(collection), self.fields, self.analyzer)
         rows, counts = self.vocabulary.rows(words), {}
         for field, matrix in _with_whole(self.fields, matrices).items():
             known = renumbered(matrix, rows, len(self.vocabulary))
@@ -189,10 +184,10 @@ class TermIndex:
         """int64 [V]: occurrences of the word in the field."""
         return self.field(field).collection_frequency
 
-    def query_counts(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
+    def query_counts(self, texts: Sequence[str]) -> csr_matrix:
         """int32 [len(texts), V], columns sorted: word counts of texts, analysed by this index's
         recipe; words that occur in no document are left out."""
-        return self.known_counts(*count_terms(texts, self.analyzer, threads=threads))
+        return self.known_counts(*count_terms(texts, self.analyzer))
 
     def known_counts(self, words: Sequence[str], counts: csr_matrix) -> csr_matrix:
         """int32 [n, V], columns sorted: counts [n, len(words)] of words in code point order, with

@@ -1,4 +1,4 @@
-"""Per-query measures: our kernels against ranx and ir_measures (pytrec_eval), same run.
+"""Per-query measures: ours against ranx and ir_measures (pytrec_eval), same run.
 
     python tests/benchmarks/bench_measures.py [--queries 2000] [--documents 100]
 

@@ -20,7 +20,7 @@ QUERIES, PAIRS, PERMUTATIONS = 1000, 10, 10_000
 
 
 def seconds(work: Callable[..., object], *arguments: object, runs: int = 3, **options) -> float:
-    """The best of a few runs, after one that compiles."""
+    """The best of a few runs, after a first one."""
     _, *times = repeated(1 + runs, work, *arguments, **options)
     return min(times)
 

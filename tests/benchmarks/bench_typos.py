@@ -110,7 +110,7 @@ def losses(values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.f
 
 def measured(collection: Collection, arguments: argparse.Namespace) -> NDArray[np.float64]:
     """float64 [2, terms, n_queries]: average precision of clean and misspelled queries."""
-    index = TermIndex.build(collection, Analyzer(stemmer=arguments.stemmer), threads=1)
+    index = TermIndex.build(collection, Analyzer(stemmer=arguments.stemmer))
     context = ColumnContext(collection, index, threads=1)
     texts = list(collection.query_texts)
     draws = [np.random.default_rng([arguments.seed, i]) for i in range(arguments.draws)]

@@ -242,7 +242,7 @@ COLLECTIONS: dict[str, Callable[[], Task]] = {
 
 def of_collection(collection: Collection) -> tuple[Matrices, Matrices]:
     """Queries and documents as unit tf-idf rows, and as counts."""
-    index = TermIndex.build(collection, Analyzer(stopwords="english"), threads=1)
+    index = TermIndex.build(collection, Analyzer(stopwords="english"))
     context = ColumnContext(collection, index, threads=1)
     space = TermSpace.of(context)
     return (space.Q, space.D), (context.query_counts, index.counts(WHOLE))
@@ -250,7 +250,7 @@ def of_collection(collection: Collection) -> tuple[Matrices, Matrices]:
 
 def of_texts(texts: Sequence[str], analyzer: Analyzer, least: int) -> Matrices:
     """Texts as unit tf-idf rows, and as counts, of the words that ``least`` texts have."""
-    _, counts = count_terms(texts, analyzer, threads=1)
+    _, counts = count_terms(texts, analyzer)
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     counts = counts[:, np.flatnonzero(frequency >= least)]
     return TfIdf().fit(counts).transform(counts), counts

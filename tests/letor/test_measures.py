@@ -393,7 +393,7 @@ def test_no_query_counts():
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 33, 100, 257])
 def test_rows_are_ranked_as_by_a_stable_sort(size):
     """However many ties there are, and wherever runs of rows end."""
-    from letor.kernels.measures import rank_rows
+    from letor.rank_sums import rank_rows
 
     rng = np.random.default_rng(size)
     scores = rng.integers(0, max(2, size // 4), 3 * size).astype(np.float64)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from letor import normalise
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.mapped import empty_array
@@ -58,8 +57,7 @@ def test_raw_and_zscore_are_both():
 
 
 @pytest.mark.parametrize("name", ["minmax", "zscore", "raw+zscore"])
-def test_memory_mapped_rows_stay_mapped_with_the_same_values(name, monkeypatch):
-    monkeypatch.setattr(normalise, "ROWS_AT_ONCE", 7)
+def test_memory_mapped_rows_stay_mapped_with_the_same_values(name):
     rng = np.random.default_rng(0)
     X, query = rng.random((60, 3), np.float32), rng.integers(0, 9, 60).astype(str)
     mapped = empty_array(X.shape, memory=0)
@@ -76,16 +74,21 @@ def test_minmax_by_hand():
     assert found.tolist() == [[0, 0], [0, 0], [1, 0], [0.5, 0]]
 
 
+@pytest.mark.parametrize("name", sorted(NORMALISERS))
+def test_a_query_may_have_no_rows(name):
+    data = replace(data_of([[1.0], [2.0]], ["a", "a"]), query_ids=["a", "b"])
+    found = get_normaliser(name).fit(data).transform(data).X
+    assert found[1, 0] - found[0, 0] == (2 if name in ("zscore", "standard") else 1)
+
+
 def test_missing_and_infinite_values():
     nan, inf = np.nan, np.inf
-    data = data_of(np.zeros((5, 1)), ["a"] * 5)
+    data = data_of(np.zeros((5, 2)), ["a"] * 5)
     data.X[:, 0] = nan, 1, 3, inf, -inf
-    np.testing.assert_array_equal(
-        get_normaliser("minmax").transform(data).X[:, 0], [nan, 0, 1, 1, 0]
-    )
-    np.testing.assert_array_equal(
-        get_normaliser("zscore").transform(data).X[:, 0], [nan, -1, 1, nan, nan]
-    )
+    data.X[:, 1] = nan, 0.1, 0.1, inf, -inf
+    minmax, zscore = (get_normaliser(name).transform(data).X.T for name in ("minmax", "zscore"))
+    np.testing.assert_array_equal(minmax, [[nan, 0, 1, 1, 0], [nan, 0, 0, 1, 0]])
+    np.testing.assert_array_equal(zscore, [[nan, -1, 1, nan, nan], [nan, 0, 0, nan, nan]])
     standard = get_normaliser("standard").fit(data)
     np.testing.assert_array_equal(standard.transform(data).X[:, 0], [nan, -1, 1, nan, nan])
 

@@ -38,7 +38,6 @@ _TEXT_CODE = (
     "ltr_features.text.analyzer",
     "ltr_features.text.letter_ngrams",
     "ltr_features.text.term_counts",
-    "ltr_features.kernels.text",
 )
 
 

@@ -149,7 +149,7 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     return sorted(files) + ([] if config.groups is None else [data / config.groups])
 
 
-def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
+def make_task(config: TaskConfig, data: Path) -> Task:
     """Read a collection and make a task from it. Queries of one group, or of the same text, are on
     the same side of each random split: for training or testing, and for the half on which mixtures
     are tuned.
@@ -194,7 +194,7 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     titles = [test.fields[config.field][row] for row in order.tolist()]
     texts = [train.query_texts[row] for row in chosen.tolist()]
     asked_texts = [test.query_texts[row] for row in asked.tolist()]
-    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config, threads)
+    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config)
     taught = set(map(normalised, texts))
     query, document, _ = _judged(train, chosen, place)
     return Task(
@@ -216,11 +216,11 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
 
 
 def _counted(
-    texts: list[str], asked: list[str], config: TaskConfig, threads: int | None
+    texts: list[str], asked: list[str], config: TaskConfig
 ) -> tuple[Vocabulary, sp.csr_matrix, sp.csr_matrix]:
     """The terms of the texts, and float32 counts of them in the texts and in the asked ones."""
-    words, counts = count_terms(texts, config.analyzer, threads=threads)
-    asked_words, asked_counts = count_terms(asked, config.analyzer, threads=threads)
+    words, counts = count_terms(texts, config.analyzer)
+    asked_words, asked_counts = count_terms(asked, config.analyzer)
     if config.terms == "words":
         vocabulary = Vocabulary(words)
         asked_counts = renumbered(asked_counts, vocabulary.rows(asked_words), len(words))

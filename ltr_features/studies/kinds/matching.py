@@ -39,7 +39,6 @@ _CODE = (
     "ltr_features.text.analyzer",
     "ltr_features.text.letter_ngrams",
     "ltr_features.text.term_counts",
-    "ltr_features.kernels.text",
     *(f"{__name__}_{part}" for part in ("tasks", "rows")),
 )
 

@@ -145,7 +145,7 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
         ) from None
 
 
-def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> Task:
+def make_task(config: TaskConfig, data: Path) -> Task:
     """Read the texts and make a task from them.
 
     Raises:
@@ -153,11 +153,11 @@ def make_task(config: TaskConfig, data: Path, *, threads: int | None = None) -> 
     """
     paths = task_files(config, data)
     if config.source == "pairs":
-        return _pair_task(config, paths, threads)
-    return _link_task(config, paths, threads)
+        return _pair_task(config, paths)
+    return _link_task(config, paths)
 
 
-def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
+def _link_task(config: TaskConfig, paths: list[Path]) -> Task:
     row_of, fields, _ = read_documents(paths[0])
     lacking = [name for name in config.fields if name not in fields]
     if len(lacking) == len(config.fields) or (lacking and "fields" in config.model_fields_set):
@@ -166,7 +166,7 @@ def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
         )
     read = [fields[name] for name in config.fields if name in fields]
     texts = [" ".join(parts) for parts in zip(*read, strict=True)]
-    counts, document = _counted(texts, config, threads)
+    counts, document = _counted(texts, config)
     weighting = TfIdf().fit(counts)
     D = heaviest(weighting.transform(counts), config.heaviest)
     n = D.shape[0]
@@ -192,14 +192,14 @@ def _link_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Ta
     return replace(task, n_copies=len(document) - n)
 
 
-def _pair_task(config: TaskConfig, paths: list[Path], threads: int | None) -> Task:
+def _pair_task(config: TaskConfig, paths: list[Path]) -> Task:
     parts = [[line for _, line in text_lines(path)] for path in paths]
     sizes = [len(part) for part in parts]
     if sizes[::2] != sizes[1::2]:
         raise InputError(f"{paths[0].parent}: the languages have unequal numbers of lines: {sizes}")
     n_train, n_test = sizes[0], sizes[4]
     rng = np.random.default_rng([config.seed, 0])
-    sides = [_counted([*chain(*side)], config, threads) for side in (parts[::2], parts[1::2])]
+    sides = [_counted([*chain(*side)], config) for side in (parts[::2], parts[1::2])]
     Q, D = (heaviest(TfIdf().fit(X).transform(X), config.heaviest) for X, _ in sides)
     pairs = np.stack([row for _, row in sides], axis=1)
     taught, asked = pairs[:n_train], np.unique(pairs[len(pairs) - n_test :], axis=0)
@@ -338,9 +338,7 @@ def draw_words(
     return sp.csr_matrix((ones, indices, indptr), shape=(len(rows), counts.shape[1]))
 
 
-def _counted(
-    texts: Sequence[str], config: TaskConfig, threads: int | None
-) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
+def _counted(texts: Sequence[str], config: TaskConfig) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
     """Counts of the words in the task's dictionary, columns in code point order, and the row of
     each text.
 
@@ -353,7 +351,7 @@ def _counted(
     row = np.array([position.setdefault(key, len(position)) for key in keys], dtype=np.int64)
     first = np.unique(row, return_index=True)[1]
     analyzer = Analyzer(min_length=1, cjk_bigrams=config.cjk_bigrams)
-    words, counts = count_terms([texts[i] for i in first.tolist()], analyzer, threads=threads)
+    words, counts = count_terms([texts[i] for i in first.tolist()], analyzer)
     if config.terms != "words":
         trigrams = LetterTrigrams.of(words)
         counts = (counts @ trigrams.of_words(words)).tocsr()

@@ -130,7 +130,7 @@ class Preparation(Study):
         text = self.config.text.model_dump(mode="json")
 
         def make(path: Path) -> None:
-            TermIndex.build(self.collection, Analyzer(**text), threads=self.threads).save(path)
+            TermIndex.build(self.collection, Analyzer(**text)).save(path)
 
         inputs = {"collection": self.collection_stage.key, "text": text}
         return Planned("index", inputs, make, "all documents", "index", code=_CODE)

@@ -332,7 +332,7 @@ class TaskStudy(Study):
 
     def make_task(self, config: Any) -> Any:
         """Make a task from its files."""
-        return self.tasks.make_task(config, self.data, threads=self.threads)
+        return self.tasks.make_task(config, self.data)
 
     def task(self, name: str) -> Any:
         """The task, read back from its stage; the last one used is cached."""

@@ -17,7 +17,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
 
 TIE = 1e-9
 """Differences up to this size count as ties: they may be rounding errors, which are about 1e-16."""
@@ -113,6 +112,7 @@ def bootstrap_interval(
         InputError: no queries, NaN or infinite differences, a group missing, confidence outside
             (0, 1), or no resamples.
     """
+    from scipy.sparse import csr_matrix
     from scipy.stats import norm, t
 
     d = _columns(differences)
@@ -130,7 +130,8 @@ def bootstrap_interval(
     for start in range(0, n_resamples, RESAMPLES_AT_ONCE):
         stop = min(start + RESAMPLES_AT_ONCE, n_resamples)
         rows = rng.integers(0, n, size=(stop - start, n), dtype=np.int64)
-        drawn = resampled_sums(values, rows)
+        ends = np.arange(0, rows.size + 1, n)
+        drawn = csr_matrix((np.ones(rows.size), rows.ravel(), ends), (len(rows), n)) @ values
         means[start:stop] = drawn[:, :-1] / drawn[:, -1:]
     tail = norm.sf(np.sqrt(n / (n - 1)) * t.ppf((1 + confidence) / 2, n - 1))
     return np.quantile(means, [tail, 1 - tail], axis=0).T
@@ -247,6 +248,25 @@ def _columns(differences: ArrayLike) -> NDArray[np.float64]:
         bad = int(np.flatnonzero(~np.isfinite(d).all(axis=1))[0])
         raise InputError(f"the difference of query number {bad + 1} is not a finite number")
     return d
+
+
+def count_extreme(
+    values: NDArray[np.int64], words: NDArray[np.uint64], threshold: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """int64 [k]: for each column, how many sign patterns have a sum of at least ``threshold`` in
+    absolute value.
+
+    ``values`` int64 [64 w, k] (padded with zeros), ``words`` uint64 [m, w]: bit b of word j is set
+    where value 64 j + b keeps its sign, ``threshold`` int64 [k].
+    A pattern's sum is 2 * (sum of the values that keep their sign) - (sum of all). For every eight
+    values the 256 partial sums are tabulated once and looked up for every pattern.
+    """
+    keeps = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    kept = np.zeros((len(words), values.shape[1]), np.int64)
+    for byte, looked_up in enumerate(words.view(np.uint8).T):
+        kept += (keeps @ values[8 * byte : 8 * byte + 8])[looked_up]
+    count: NDArray[np.int64] = (np.abs(2 * kept - values.sum(axis=0)) >= threshold).sum(axis=0)
+    return count
 
 
 def _as_integers(d: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -15,9 +15,9 @@ from scipy.stats import permutation_test, ttest_rel
 from statsmodels.stats.multitest import multipletests
 
 from letor.errors import InputError
-from ltr_features.studies.statistics.kernels import count_extreme, resampled_sums
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
+    count_extreme,
     fisher_randomisation,
     group_error,
     paired_t,
@@ -121,12 +121,6 @@ def test_count_extreme_equals_its_slow_twin() -> None:
         count += np.abs(np.array(signs) @ values) >= threshold
     np.testing.assert_array_equal(count_extreme(values, words, threshold), count)
     assert 0 < count.min() < 40
-
-
-def test_resampled_sums_equals_its_slow_twin() -> None:
-    rng = np.random.default_rng(7)
-    values, rows = rng.normal(size=(20, 3)), rng.integers(0, 20, (15, 20))
-    np.testing.assert_allclose(resampled_sums(values, rows), values[rows].sum(axis=1))
 
 
 def test_paired_t_equals_scipy() -> None:

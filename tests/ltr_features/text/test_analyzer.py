@@ -1,5 +1,3 @@
-import unicodedata
-
 import pytest
 
 from letor.errors import InputError
@@ -167,22 +165,3 @@ def test_case_folding_reaches_no_code_point_beyond_the_kernel_table():
     folded = [p for p in range(0x110000) if chr(p).casefold() != chr(p)]
     assert max(folded) < 1 << 17
     assert max(len(chr(p).casefold().encode()) for p in folded) <= 6
-
-
-def test_composition_suspects_cover_whatever_nfc_changes():
-    from ltr_features.text.term_counts import _may_compose
-
-    surrogates = range(0xD800, 0xE000)
-    combining = {
-        int(part, 16)
-        for p in range(0x110000)
-        for part in unicodedata.decomposition(chr(p)).split()[1:]
-        if not unicodedata.decomposition(chr(p)).startswith("<")
-    }
-    changed = {
-        p
-        for p in range(0x110000)
-        if p not in surrogates and unicodedata.normalize("NFC", chr(p)) != chr(p)
-    }
-    ordered = {p for p in range(0x110000) if unicodedata.combining(chr(p))}
-    assert all(_may_compose(chr(p)) for p in combining | changed | ordered)

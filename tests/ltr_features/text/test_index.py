@@ -8,7 +8,7 @@ from toys import toy
 
 from letor.errors import InputError
 from letor.mapped import GrowingArray, empty_array
-from ltr_features.text import field_counts, term_counts
+from ltr_features.text import field_counts
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Collection, Judgements
@@ -118,7 +118,7 @@ def test_blocks_of_documents_do_not_matter(characters, monkeypatch):
     fields = {"title": ["red", "", "owl fox", "x"], "body": ["fox", "blue owl", "", "zebra red"]}
     index = TermIndex.build(collection(**fields))
     monkeypatch.setattr("ltr_features.text.index.BLOCK_CHARACTERS", characters)
-    blockwise = TermIndex.build(collection(**fields), threads=2)
+    blockwise = TermIndex.build(collection(**fields))
     assert blockwise.vocabulary == index.vocabulary
     for field in ("title", "body", "whole"):
         assert (blockwise.counts(field) != index.counts(field)).nnz == 0
@@ -222,8 +222,8 @@ def test_counts_on_the_disk_are_those_in_memory(monkeypatch):
     """With few bytes held, the arrays of the counts, their sum and their postings are mapped."""
     texts = [f"word{i % 7} is word{i % 11} of {i}" for i in range(500)]
     c = collection(title=texts[::-1], body=texts)
-    monkeypatch.setattr(term_counts, "KERNELS_FROM_CHARACTERS", 100)
-    monkeypatch.setattr(term_counts, "BLOCK_CHARACTERS", 900)
+    monkeypatch.setattr("ltr_features.text.index.BLOCK_CHARACTERS", 900)
+    monkeypatch.setattr("ltr_features.text.term_counts._ROWS", 90)
     in_memory = TermIndex.build(c)
     for made in (GrowingArray.__init__, empty_array):
         monkeypatch.setitem(made.__kwdefaults__, "memory", 64)

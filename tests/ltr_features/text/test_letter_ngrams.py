@@ -186,7 +186,7 @@ def test_rare_terms_are_left_out(context):
 
 def test_trigrams_are_of_stems():
     collection = collection_of(["bridges"], ["bridging"])
-    index = TermIndex.build(collection, Analyzer(stemmer="english"), threads=1)
+    index = TermIndex.build(collection, Analyzer(stemmer="english"))
     counts = TermSpace.counts(ColumnContext(collection, index), terms="letter-trigrams")
     assert list(counts.vocabulary) == ["#br", "bri", "dg#", "idg", "rid"]
     assert counts.Q.toarray().tolist() == [[1, 1, 1, 1, 1]]

@@ -24,13 +24,6 @@ TEXTS = st.lists(
 )
 
 
-@pytest.fixture(autouse=True, params=[0, term_counts.KERNELS_FROM_CHARACTERS], scope="module")
-def _both_ways(request):
-    """Every test, by the kernels and without them."""
-    with patch.object(term_counts, "KERNELS_FROM_CHARACTERS", request.param):
-        yield
-
-
 def slow_tokens(text, fold):
     """The rule of ltr_features.text.analyzer, step by step."""
     runs, run = [], ""
@@ -60,10 +53,10 @@ def as_counters(words, counts):
 @given(TEXTS, st.booleans())
 @example(["E\u0301 e\u0323\u0301", "", "Σς ΣΣ", "ab\u00adcd"], True)
 @settings(deadline=None, max_examples=300)
-def test_kernel_and_twins_agree_on_any_text(texts, fold):
+def test_counts_and_twin_agree_on_any_text(texts, fold):
     analyzer = Analyzer(lowercase=fold, min_length=1, max_length=10**6)
     expected = [Counter(slow_tokens(text, fold)) for text in texts]
-    words, counts = count_terms(texts, analyzer, threads=1)
+    words, counts = count_terms(texts, analyzer)
     assert as_counters(words, counts) == expected
     assert [Counter(analyzer.tokens(text)) for text in texts] == expected
     assert words == sorted(set().union(*expected))
@@ -71,32 +64,23 @@ def test_kernel_and_twins_agree_on_any_text(texts, fold):
 
 def test_pairs_of_ideographs_are_counted_like_words():
     texts = ["東京都庁へ行く", "USBメモリ 東京"]
-    words, counts = count_terms(texts, Analyzer(cjk_bigrams=True), threads=1)
+    words, counts = count_terms(texts, Analyzer(cjk_bigrams=True))
     assert as_counters(words, counts) == [
         Counter(["東京", "京都", "都庁", "庁へ", "へ行", "行く"]),
         Counter(["usb", "メモ", "モリ", "東京"]),
     ]
 
 
-@given(TEXTS, st.integers(1, 30))
+@given(TEXTS, st.integers(1, 3), st.integers(1, 3))
 @settings(deadline=None, max_examples=50)
-def test_blocks_and_threads_do_not_change_the_counts(texts, characters):
-    whole = count_terms(texts, threads=1)
-    with patch.object(term_counts, "BLOCK_CHARACTERS", characters):
-        for threads in (1, 3):
-            words, counts = count_terms(texts, threads=threads)
-            assert words == whole[0]
-            for name in ("data", "indices", "indptr"):
-                np.testing.assert_array_equal(getattr(counts, name), getattr(whole[1], name))
-
-
-def test_many_long_and_colliding_words():
-    # Grows the kernel's tables several times; words of 7, 8, 9 bytes and long common prefixes.
-    rng = np.random.default_rng(1)
-    stems = ["a" * n + str(i) for n in (1, 6, 7, 8, 60) for i in range(12_000)]
-    texts = [" ".join(rng.choice(stems, 3000)) for _ in range(40)]
-    words, counts = count_terms(texts, Analyzer(max_length=100), threads=2)
-    assert as_counters(words, counts) == [Counter(text.split()) for text in texts]
+def test_blocks_do_not_change_the_counts(texts, of_texts, of_rows):
+    whole = count_terms(texts)
+    blocks = [{"text": texts[i : i + of_texts]} for i in range(0, len(texts), of_texts)]
+    with patch.object(term_counts, "_ROWS", of_rows):
+        words, (counts,) = count_fields(blocks, ("text",))
+    assert words == whole[0]
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(counts, name), getattr(whole[1], name))
 
 
 def test_counts_are_int32_with_sorted_columns():
@@ -121,8 +105,8 @@ def test_dropping_and_stemming_over_many_rows(stemmer):
     forms = [a + b for a in ("run", "connect", "relat", "x") for b in ("", "s", "ed", "ing", "ion")]
     analyzer = Analyzer(stopwords=("runs", "relating"), stemmer=stemmer)
     texts = [" ".join(rng.choice(forms, rng.integers(0, 30))) for _ in range(50)]
-    with patch.object(term_counts, "BLOCK_CHARACTERS", 700):
-        words, counts = count_terms(texts, analyzer, threads=2)
+    with patch.object(term_counts, "_ROWS", 7):
+        words, counts = count_terms(texts, analyzer)
     assert as_counters(words, counts) == [Counter(analyzer.tokens(text)) for text in texts]
     columns_increase = [np.all(np.diff(row.indices) > 0) for row in counts]
     assert all(columns_increase)
@@ -155,8 +139,6 @@ def test_bad_texts_are_named():
         count_fields([{"title": ["a"], "body": []}], ("title", "body"))
     with pytest.raises(InputError, match="block 0 of documents lacks the fields body"):
         count_fields([{"title": ["a"]}], ("title", "body"))
-    with pytest.raises(ValueError, match="threads must be 1 or more, got 0"):
-        count_terms(["a"], threads=0)
 
 
 def test_columns_are_renumbered_left_out_and_put_together():

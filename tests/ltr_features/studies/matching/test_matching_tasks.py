@@ -244,7 +244,7 @@ def test_a_task_comes_back_from_its_folder(small_data, tmp_path):
 
 
 def test_a_task_is_the_same_again(small_data):
-    first, second = make_task(LINKS, small_data), make_task(LINKS, small_data, threads=1)
+    first, second = make_task(LINKS, small_data), make_task(LINKS, small_data)
     np.testing.assert_array_equal(first.triples, second.triples)
     assert (first.Q != second.Q).nnz == 0
 
