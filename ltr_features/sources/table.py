@@ -35,7 +35,8 @@ from ltr_features.sources.table_blocks import (
     tables_of,
 )
 from ltr_features.sources.usual_names import add_usual, columns_in_words, find_columns
-from ltr_features.text.collection import Collection, normalised
+from ltr_features.text.collection import Collection
+from ltr_features.text.query_texts import normalised
 
 
 def read_table(
