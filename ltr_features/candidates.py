@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.former import present_names
-from ltr_base.names import nearest
+from ltr_base.names import nearest, quoted
 from ltr_features.candidate_kinds import (
     BM25Candidates,
     CandidateSource,
@@ -185,7 +185,7 @@ def choose_candidates(
             f"none of the {collection.n_queries} queries has a candidate from "
             f"{', '.join(found.sources)} (for bm25: no document has one of their words, or every "
             f"document has); the first is {collection.query_ids[0]!r} "
-            f"({collection.query_texts[0]!r}). "
+            f"({quoted(collection.query_texts[0])}). "
             f"{'; '.join(context.unknown_words) or 'Add documents or sources'}"
         )
     return found
