@@ -529,5 +529,5 @@ def test_labels_of_rows_are_judgements(name, tmp_path):
     rows = zip(judged.query.tolist(), judged.document.tolist(), judged.grade.tolist(), strict=True)
     assert sorted(rows) == [(0, 0, 2), (0, 1, 0), (1, 1, 1)]
     (tmp_path / "b.txt").write_text("2 qid:1 1:0.5\n")
-    with pytest.raises(InputError, match="rows have no"):
+    with pytest.raises(InputError, match="no document ids, which TREC files need"):
         read_table(documents, tmp_path / "b.txt", queries=queries)
