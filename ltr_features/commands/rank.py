@@ -118,6 +118,7 @@ def rank_train(
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import chosen_columns, read_rows
+    from letor.column_settings import zero_for_missing
     from letor.errors import LetorWarning
     from letor.files import check_replaced
     from letor.rankers.registry import get_ranker
@@ -162,6 +163,8 @@ def rank_train(
     told: list[str | None] = [str(warning.message) for warning in caught]
     if stop is not None:
         told += [remark, _shared_queries(train, rows, vali, stop)]
+        if vali is not None and vali.suffix != ".parquet":
+            told.append(zero_for_missing(model.column_settings_, stop, str(vali)))
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         told.append(f"{measure}: {(rows if stop is None else stop).coverage}")

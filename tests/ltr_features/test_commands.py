@@ -401,6 +401,8 @@ def test_text_has_zeros_where_a_ranker_learned_from_missing_values(tmp_path):
     assert exact.stdout != other.stdout
     assert exact.stderr == ""
     assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in other.stderr
+    stopping = run("rank", "train", parquet, "--vali", text, "--out", ranker).stderr
+    assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in stopping
     done("rank", "train", text, "--param", "n_estimators=5", "--out", ranker)
     assert run("rank", "score", ranker, text).stderr == ""
 
