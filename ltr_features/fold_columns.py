@@ -170,7 +170,7 @@ class FoldRows:
         )
         for fold in made:
             values = np.hstack([same.values, self.join.spread(fold.values)])
-            twins = separated(self.context.collection, [fold.fold])
+            twins = separated(self.context, [fold.fold])
             own = {
                 name: {**notes, "remarks": [*notes.get("remarks", ()), *twins]} if twins else notes
                 for name, notes in fold.provenance.items()

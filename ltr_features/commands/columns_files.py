@@ -348,6 +348,6 @@ def _tell(
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
-    of_queries = [*build.context.remarks, *separated(collection, build.split)]
+    of_queries = [*build.context.remarks, *separated(build.context, build.split)]
     for sentence in [*of_queries, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)
