@@ -21,7 +21,8 @@ from letor.errors import InputError
 from letor.trec import is_run, read_run
 from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import present
-from ltr_features.sources.table_blocks import Block, Codes, blocks, is_table, table_columns
+from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns
 
 #: Usual names of columns of ids, in lower case without punctuation, in order of preference.
