@@ -16,9 +16,10 @@ from ssi_models.training.held_out import MANY_QUERIES, N_PARTS
 from ssi_models.training.trainable import TrainableModel
 
 #: Seconds on one core of a fit by pairs, for each word that an epoch reads and each number of its
-#: embedding; what was measured (Cranfield, CISI, and 2,400 documents of 83 kB) is a third to three
-#: times as much; fits of seconds take longer. Few training queries try more rates, margins and forms.
-_SECONDS, _SECONDS_FEW = 5e-8, 4e-7
+#: embedding; what was measured (Cranfield, CISI, NFCorpus, and 2,400 documents of 83 kB) is a third
+#: to three times as much, but for fits of seconds. Few training queries try more rates, margins and
+#: forms.
+_SECONDS, _SECONDS_FEW = 1e-7, 4e-7
 #: Epochs that most trainings end within.
 _EPOCHS = 25
 #: Seconds on one core, or where they are unknown words of an epoch, from which on a fit takes long.
