@@ -241,14 +241,33 @@ def read_rows(
 def check_format(path: str | os.PathLike[str]) -> None:
     """Raise InputError if the suffix of a path is that of another format than Parquet and LETOR
     text, whose files may have any unknown suffix."""
-    path = Path(path)
-    packed = path.suffix if path.suffix in COMPRESSED else ""
-    suffix = Path(path.stem).suffix if packed else path.suffix
+    suffix, packed = _suffixes(path)
     if suffix in _OTHER_FORMATS or (packed and suffix == ".parquet"):
         raise InputError(
             f"{path}: rows are written as .parquet, which other programs read, or as LETOR text "
             f"(.txt, .txt.gz, .txt.zst, ...), not as {suffix}{packed}; change the suffix"
         )
+
+
+def check_text(path: str | os.PathLike[str], what: str) -> None:
+    """Raise InputError if the suffix of a path is that of a format other than text.
+
+    Args:
+        what: what is written, "scores".
+    """
+    suffix, packed = _suffixes(path)
+    if suffix in _OTHER_FORMATS or suffix == ".parquet":
+        raise InputError(
+            f"{path}: {what} are written as text, a line each, not as {suffix}{packed}; change "
+            "the suffix to .txt, or .txt.gz"
+        )
+
+
+def _suffixes(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The suffixes of a path's format, and of its compression ("" if there is none)."""
+    path = Path(path)
+    packed = path.suffix if path.suffix in COMPRESSED else ""
+    return Path(path.stem).suffix if packed else path.suffix, packed
 
 
 def write_rows(

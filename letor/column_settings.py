@@ -47,7 +47,7 @@ def zero_for_missing(
     return (
         f"{what}: {counted(len(names), 'column')} ({listed(names, 5)}) had missing values in the "
         "training rows; LETOR text has 0 in place of these, so that scores may be others than "
-        "those of the same rows in Parquet: score .parquet, or train on text"
+        "those of the same rows in Parquet: take .parquet, or train on text"
     )
 
 

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from letor.compression import open_input, open_output
 from letor.dataset import RankingData, distinct
+from letor.document_ids import needed_ids
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.frames import check_row_order
@@ -231,10 +232,9 @@ def qrels_of(data: RankingData) -> pd.DataFrame:
 
 
 def _ids_of(data: RankingData) -> pd.DataFrame:
-    if data.document_ids is None:
-        raise InputError("TREC files need document ids, but the rows have none")
+    ids = needed_ids(data, "which TREC files need")
     qids = np.asarray(data.query_ids, dtype=object)[data.query_index]
-    docnos = list(data.document_ids)
+    docnos = list(ids)
     return pd.DataFrame(
         {"qid": pd.Series(qids, dtype=object), "docno": pd.Series(docnos, dtype=object)}
     )

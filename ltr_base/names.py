@@ -28,6 +28,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
 
 
+def quoted(text: str, most: int = 80) -> str:
+    """A text in quotation marks; of a longer one its first ``most`` characters."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text has a UTF-8 encoding. Parts of surrogate pairs have none, and stand in names
     of files for bytes that are not UTF-8."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.former import present_names
-from ltr_base.names import nearest
+from ltr_base.names import nearest, quoted
 from ltr_features.candidate_kinds import (
     BM25Candidates,
     CandidateSource,
@@ -94,9 +94,9 @@ def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
         return []
     return [
         f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are among "
-        "them, and no ranker can show the others: add a source that does not need the query's "
-        "words (lsi, or vsm with terms=letter-trigrams) or, if other documents are judged too, "
-        "judged"
+        "them, and no ranker can show the others: take more (depth), or add a source that does not "
+        "need the query's words (lsi, or vsm with terms=letter-trigrams) or, if other documents "
+        "are judged too, judged"
     ]
 
 
@@ -185,7 +185,7 @@ def choose_candidates(
             f"none of the {collection.n_queries} queries has a candidate from "
             f"{', '.join(found.sources)} (for bm25: no document has one of their words, or every "
             f"document has); the first is {collection.query_ids[0]!r} "
-            f"({collection.query_texts[0]!r}). "
+            f"({quoted(collection.query_texts[0])}). "
             f"{'; '.join(context.unknown_words) or 'Add documents or sources'}"
         )
     return found

@@ -132,8 +132,13 @@ def _message(error: Exception) -> str | None:
     """The message to print in place of a traceback; None for an unexpected error."""
     describe = getattr(error, "format_message", None)
     if describe is not None:  # wrong options or arguments; empty if help was printed instead
-        command = getattr(getattr(error, "ctx", None), "command_path", "ltr-features")
-        return f"{describe().rstrip('.')}; see {command} --help" if describe() else ""
+        context = getattr(error, "ctx", None)
+        command = getattr(context, "command_path", "ltr-features")
+        told = describe().rstrip(".")
+        takes_any = any(p.nargs == -1 for p in context.command.params) if context else False
+        if takes_any and getattr(error, "option_name", "").startswith("-"):
+            told += "; if it is a value, write -- before it"
+        return f"{told}; see {command} --help" if told else ""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):

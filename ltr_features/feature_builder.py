@@ -228,7 +228,7 @@ class FeatureBuilder(FittedBuilder):
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         of_candidates = found.remarks(context.collection)
-        of_queries = [*context.remarks, *separated(context.collection, folds)]
+        of_queries = [*context.remarks, *separated(context, folds)]
         of_families = family_remarks(table.provenance)
         warn_of([*of_queries, *of_candidates, *of_families, *grouped_remarks(notes)])
         return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from ltr_base.names import counted
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import check_folds, separated
+from ltr_features.columns.out_of_fold import check_folds, separated, train_parts
 from ltr_features.feature_table import learned_columns
 from ltr_features.row_columns import RowColumns, columns_of_rows, context_of_ids
 from ltr_features.sources.letor_join import LetorJoin, join_letor
@@ -121,6 +122,23 @@ class FoldRows:
     def _home(self, fold: Fold) -> Path:
         return self.path if self._layout == "fold" else self.path / fold.name
 
+    @cached_property
+    def _with_text(self) -> RankingData:
+        """The rows that have texts, without their columns."""
+        return replace(self.rows, missing=None).select_columns([]).select_rows(self.join.rows)
+
+    @cached_property
+    def _folds_with_text(self) -> list[Fold]:
+        """The folds of the queries that have texts, with the parts that models are trained on."""
+        folds = [fold.only(self._with_text.query_ids) for fold in self.folds]
+        return [self._with_parts(folds, fold) for fold in folds]
+
+    @property
+    def train_parts(self) -> list[list[NDArray[np.int64]]]:
+        """For each fold, the rows of the context's queries in each part that models train on."""
+        folds = self._folds_with_text
+        return [train_parts(self.context.collection, folds, fold) for fold in folds]
+
     def columns(
         self,
         models: Sequence[LearnedColumn],
@@ -141,20 +159,18 @@ class FoldRows:
         same = RowColumns(np.empty((len(self.rows), 0), np.float32), {}, self.join, [])
         if families:
             same = columns_of_rows(self.rows, families, self.context, on_missing="zero")
-        table = replace(self.rows, missing=None).select_columns([]).select_rows(self.join.rows)
-        folds = [fold.only(table.query_ids) for fold in self.folds]
         made = learned_columns(
             self.context,
-            table,
+            self._with_text,
             models,
-            [self._with_parts(folds, fold) for fold in folds],
+            self._folds_with_text,
             pairs=self.join.pairs,
             folder=models_folder,
             on_progress=on_progress,
         )
         for fold in made:
             values = np.hstack([same.values, self.join.spread(fold.values)])
-            twins = separated(self.context.collection, [fold.fold])
+            twins = separated(self.context, [fold.fold])
             own = {
                 name: {**notes, "remarks": [*notes.get("remarks", ()), *twins]} if twins else notes
                 for name, notes in fold.provenance.items()

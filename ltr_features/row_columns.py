@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.document_ids import needed_ids
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
 from ltr_features.columns.context import ColumnContext
@@ -85,12 +86,8 @@ def context_of_ids(rows: RankingData, families: Sequence[ColumnFamily]) -> Colum
             f"the columns of {', '.join(readers)} are computed from texts: name the workspace with "
             "the texts of the rows (--workspace), which `ltr-features index` makes"
         )
-    if rows.document_ids is None:
-        raise InputError(
-            "the rows have no document ids; each line needs a comment '#docid = ID', by which "
-            "scores and vectors are joined"
-        )
-    documents = list(dict.fromkeys(rows.document_ids))
+    ids = needed_ids(rows, "by which scores and vectors are joined")
+    documents = list(dict.fromkeys(ids))
     collection = Collection(
         name="the rows",
         document_ids=documents,

@@ -24,7 +24,7 @@ from ltr_base.names import nearest
 from ltr_features.scoring import ScoringPipeline
 
 #: Largest number of bytes in a request's body, characters in a query, documents in a request.
-MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 10_000, 10_000
+MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 100_000, 10_000
 _KEYS = ("query", "k", "documents", "on_unknown")
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from letor.dataset import RankingData
+from letor.document_ids import needed_ids
 from letor.errors import InputError
 from ltr_features.clicks.base import Array, ClickModel
 from ltr_features.clicks.log import ClickLog
@@ -228,10 +229,9 @@ def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
     Raises:
         InputError: the rows have no document ids.
     """
-    if data.document_ids is None:
-        raise InputError("rows have no document ids, which are needed to find their clicks")
+    ids = needed_ids(data, "by which their clicks are found")
     query = rows_of(data.query_ids, log.query_ids)[data.query_index]
-    document = rows_of(map(str, data.document_ids), log.document_ids)
+    document = rows_of(map(str, ids), log.document_ids)
     pair = log.rows_of_pairs(query, document)
     rows = np.full(log.n_pairs, -1)
     rows[pair[pair >= 0]] = np.flatnonzero(pair >= 0)

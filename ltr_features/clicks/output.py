@@ -21,7 +21,7 @@ from ltr_features.clicks.judging import (
     weighted_pairs,
 )
 from ltr_features.clicks.log import ClickLog
-from ltr_features.text.collection import ids_of_texts
+from ltr_features.text.query_texts import ids_of_texts
 
 _DESCRIPTION = "clicks.json"
 

@@ -17,7 +17,8 @@ from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
 from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, numbers, whole
 from ltr_features.clicks.times import TIMES, LogTimes
-from ltr_features.sources.table_blocks import Block, Codes, ColumnName
+from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.table_blocks import Block, ColumnName
 
 #: Maximum number of rows of one session and query, including duplicates.
 _MOST_ROWS = 1_000_000

@@ -12,7 +12,8 @@ from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
 from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, log_columns, path_list
 from ltr_features.clicks.tables import FILLED, BadRows, whole, whole_numbers
-from ltr_features.sources.table_blocks import Codes, ColumnName
+from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.table_blocks import ColumnName
 
 
 def read_click_rows(

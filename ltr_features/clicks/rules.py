@@ -24,7 +24,7 @@ from ltr_features.sources.files import QUERY_TEXT_NAMES
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
 from ltr_features.sources.table_blocks import Block, ColumnName, table_columns
 from ltr_features.sources.usual_names import add_usual, columns_in_words
-from ltr_features.text.collection import normalised
+from ltr_features.text.query_texts import normalised
 
 #: Usual names of columns, in lower case without punctuation; a time must be named explicitly.
 _USUAL: dict[str, tuple[str, ...]] = {

@@ -25,8 +25,9 @@ from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call, check_choice
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.table_blocks import ColumnName
-from ltr_features.text.collection import Collection, Judgements, ids_of_texts
+from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import rows_of
+from ltr_features.text.query_texts import ids_of_texts
 
 LAYOUTS = ("rows", "counts", "ubi")
 

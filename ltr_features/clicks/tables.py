@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_features.parameters import check_choice
-from ltr_features.sources.table_blocks import Block, ColumnName, blocks, refuse_empty, texts
+from ltr_features.sources.id_codes import refuse_empty
+from ltr_features.sources.table_blocks import Block, ColumnName, blocks, texts
 
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 _PLAIN = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}

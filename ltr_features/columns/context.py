@@ -21,7 +21,7 @@ from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json, write_json
 from ltr_base.former import FormerName
-from ltr_base.names import counted, listed
+from ltr_base.names import counted, listed, quoted
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -147,7 +147,7 @@ class ColumnContext:
         none = np.flatnonzero(np.diff(self.query_words[1].indptr) == 0)
         if not len(none):
             return []
-        shown = listed([repr(texts[row]) for row in none[:3].tolist()], 3)
+        shown = listed([quoted(texts[row]) for row in none[:3].tolist()], 3)
         told = (
             f"{len(none):,} of {counted(len(texts), 'query')} have no word (such as {shown}), so "
             "that BM25 finds no candidate and no column of words knows them"
@@ -160,15 +160,20 @@ class ColumnContext:
     @property
     def short_words(self) -> list[str]:
         """A remark, without a full stop, if many queries have letters or digits that are too short
-        for words, such as the size S or 1/2. Articles, and letters parted by an apostrophe or by
-        the points of an abbreviation, do not count."""
+        for words, such as the size S or 1/2, at least one in twenty words (a long text has some).
+        Articles, and letters parted by an apostrophe or by the points of an abbreviation, do not
+        count."""
         analyzer, texts = self.index.analyzer, self.collection.query_texts
         if analyzer.min_length == 1:
             return []
         short = re.compile(rf"(?<![^\W_])[^\W_]{{1,{analyzer.min_length - 1}}}(?![^\W_])")
         shorter = replace(analyzer, min_length=1)
         whole = (_WITHIN_WORDS.sub("", text) for text in texts if short.search(text))
-        lost = [{*shorter.tokens(t)} - {*analyzer.tokens(t)} - _NO_NAMES for t in whole]
+        lost: list[set[str]] = []
+        for text in whole:
+            words = {*shorter.tokens(text)}
+            short_ones = words - {*analyzer.tokens(text)} - _NO_NAMES
+            lost += [short_ones] if len(short_ones) >= _MANY_SHORT * len(words) else []
         n = sum(map(bool, lost))
         if not n or n < _MANY_SHORT * len(texts):
             return []

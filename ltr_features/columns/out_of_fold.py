@@ -14,8 +14,10 @@ from letor.errors import InputError
 from letor.folds import Fold, training_parts
 from letor.mapped import empty_array
 from ltr_base.slices import slices
+from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.trained import FoldColumn
 from ltr_features.text.collection import Collection, Pairs
+from ltr_features.text.query_texts import nearly_equal, normalised
 
 #: The key of :func:`training_distance` in a trained column's provenance.
 DISTANCE = "distance of training rows"
@@ -150,8 +152,39 @@ def keep_groups(collection: Collection, folds: Sequence[Fold]) -> bool:
     return kept and len(set(groups)) < len(groups)
 
 
-def separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
-    """A remark if folds test queries whose text they train on under another id."""
+def separated(context: ColumnContext, folds: Sequence[Fold]) -> list[str]:
+    """Remarks if folds test queries whose text, or nearly the same, they train on under another
+    id."""
+    return [*_same_separated(context.collection, folds), *_nearly_separated(context, folds)]
+
+
+def _nearly_separated(context: ColumnContext, folds: Sequence[Fold]) -> list[str]:
+    collection = context.collection
+    ids, texts = collection.query_ids, collection.query_texts
+    near: dict[str, list[str]] = {}
+    for a, b in nearly_equal(context.query_words[1]).tolist() if folds else ():
+        if normalised(texts[a]) != normalised(texts[b]):
+            near.setdefault(ids[a], []).append(ids[b])
+            near.setdefault(ids[b], []).append(ids[a])
+    told = []
+    for fold in folds:
+        trained = set(fold.train)
+        told += [
+            (query, twin)
+            for query in fold.test
+            if (twin := next((q for q in near.get(query, ()) if q in trained), None))
+        ]
+    if not told:
+        return []
+    return [
+        f"at least {len(told):,} test {'query has' if len(told) == 1 else 'queries have'} nearly "
+        f"the same words as a training query of their fold ({told[0][0]!r} as {told[0][1]!r}, "
+        "say): if they are versions of one text, such as a family of patents, give these groups "
+        "(index --groups) and keep them together (--by-group)"
+    ]
+
+
+def _same_separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
     labels = collection.kept_together()
     if labels is None:
         return []

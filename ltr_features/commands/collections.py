@@ -68,6 +68,14 @@ def index(
             "table with a column time."
         ),
     ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option(
+            help="Documents that queries were made from, which are not ranked for them: query id, "
+            "tab, document id; a table with a column source; or same-id, where each has the id of "
+            "its query."
+        ),
+    ] = None,
     scheduler: Annotated[
         str | None, on_workers("Count and write the documents", "The workspace is the same.")
     ] = None,
@@ -81,14 +89,15 @@ def index(
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
     from ltr_features.sources.arrow_tables import present
-    from ltr_features.sources.query_files import with_groups_and_times
+    from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
 
     check_target(out)
     replaced = check_outputs(out, kind="folder")
-    for file in filter(None, (groups, times)):  # reading the collection may take long
+    given = None if sources in (None, SAME_ID) else Path(sources)
+    for file in filter(None, (groups, times, given)):  # reading the collection may take long
         present(file)
     analyzer = Analyzer(
         stopwords=stopwords_named(stopwords) if stopwords else (),
@@ -100,6 +109,8 @@ def index(
     with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
         collection = read_collection(source, **settings(options or [], "option"))
         collection = with_groups_and_times(collection, groups, times, collection.query_ids)
+        if sources is not None:
+            collection = with_sources(collection, sources)
         make_workspace(collection, out, analyzer=analyzer, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts(collection.description)

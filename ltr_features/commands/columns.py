@@ -191,6 +191,7 @@ def columns_build(
     from ltr_features.column_workers import blocks_on, fits_on
     from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
+    from ltr_features.columns.out_of_fold import train_parts
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
     from ltr_features.sources.query_files import read_query_parts
@@ -219,6 +220,9 @@ def columns_build(
         rules["parts"] = read_query_parts(split, context.collection.query_ids)
     made = files.split_queries(context.collection, **rules)
     build = files.Build(context, chosen, families, recipes, made, out, Reporter(shown=progress))
+    if recipes:
+        parts_of = [train_parts(context.collection, made, fold) for fold in made]
+        files.tell_fits(context, recipes, parts_of, build.reporter)
     fit = None
     if scheduler and recipes:
         fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))

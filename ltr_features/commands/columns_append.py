@@ -164,7 +164,7 @@ def _append_to_folds(
     from letor.fold_files import layout
     from letor.lock import locked
     from ltr_features.columns.context import open_workspace
-    from ltr_features.commands.columns_files import check_target
+    from ltr_features.commands.columns_files import check_target, tell_fits
     from ltr_features.feature_files import BUILT, workspace_notes
     from ltr_features.fold_columns import FoldRows
     from ltr_features.remarks import family_remarks, grouped_remarks
@@ -181,6 +181,8 @@ def _append_to_folds(
     check_target(out, folds=len(data.folds), suffix=data.suffix)
     out.mkdir(parents=True, exist_ok=True)
     reporter, notes = Reporter(shown=progress), {}
+    if recipes:
+        tell_fits(data.context, recipes, data.train_parts, reporter)
     running = reporter.running([fold.name for fold in data.folds])
     # Folds belong together: none appears beside those of an earlier run, or without the others.
     with locked(out), staged_folder(out) as staged, running:

@@ -14,6 +14,9 @@ from letor.files import write_json
 from ltr_base.names import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from letor.dataset import RankingData
     from letor.folds import Fold
     from ltr_features.blocks import MakeBlocks, Written
@@ -196,6 +199,44 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
             raise
 
 
+def tell_fits(
+    context: ColumnContext,
+    recipes: Sequence[LearnedColumn],
+    folds: Sequence[Sequence[NDArray[np.int64]]],
+    reporter: Reporter,
+    *,
+    option: str = "--recipe {}.field=",
+) -> None:
+    """Print how much the models of the columns have to learn; if that is not much, only where
+    progress is shown.
+
+    Args:
+        folds: the parts of each fold's training queries. option: what chooses a column's field.
+    """
+    from ltr_base.parallel import thread_count
+    from ltr_features.columns.fit_size import FitSize
+    from ltr_features.studies.progress import duration_text
+
+    for recipe in recipes:
+        if not recipe.looks_at_labels:
+            continue
+        size = FitSize.of(context, recipe, folds)
+        reporter.message(f"{recipe.name}: {size}")
+        if not size.is_long:
+            continue
+        cores, told = thread_count(context.threads), "this may take long"
+        if size.seconds:
+            told = (
+                f"this may take about {duration_text(size.seconds / cores)} on "
+                f"{counted(cores, 'core')}, or a third or three times that"
+            )
+        typer.echo(
+            f"{recipe.name}: {'' if reporter.shown else f'{size}; '}{told}; "
+            f"{size.advice(option.format(recipe.name))}",
+            err=True,
+        )
+
+
 def write_table(
     build: Build,
     *,
@@ -307,6 +348,6 @@ def _tell(
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
-    of_queries = [*build.context.remarks, *separated(collection, build.split)]
+    of_queries = [*build.context.remarks, *separated(build.context, build.split)]
     for sentence in [*of_queries, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)

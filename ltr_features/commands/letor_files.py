@@ -296,6 +296,7 @@ def convert(
     import numpy as np
 
     from letor.column_names import check_format, write_rows
+    from letor.document_ids import needed_ids
     from letor.trec import qrels_of, run_of, write_qrels, write_run
     from ltr_features.sources.files import read_row_scores
 
@@ -307,10 +308,8 @@ def convert(
     if kind is None:
         check_format(target)
     rows = _rows_of_any(source, qrels, column or [], letor)
-    if kind is not None and rows.document_ids is None:
-        raise InputError(
-            f"{source}: rows have no document ids (#docid = ...), which TREC files need"
-        )
+    if kind is not None:
+        needed_ids(rows, "which TREC files need", source)
     if scores is not None:
         write_run(run_of(rows, read_row_scores(scores, rows)), target)
     elif kind == ".qrels":

@@ -280,6 +280,7 @@ def models_fit(
     from ltr_features.columns.fitted import save_fitted
     from ltr_features.columns.learned import LearnedColumn
     from ltr_features.columns.trained import TrainedColumn
+    from ltr_features.commands.columns_files import tell_fits
     from ltr_features.studies.progress import Reporter
     from ltr_features.text.id_rows import rows_of
 
@@ -300,6 +301,7 @@ def models_fit(
         ids = _query_ids(queries, set(ids))
     rows = np.sort(rows_of(ids, context.collection.query_ids))
     reporter = Reporter(shown=progress)
+    tell_fits(context, [recipe], [[rows]], reporter, option="--field ")
     parts = out.with_name(out.name + ".parts")  # kept if the command is killed
     with (
         nullcontext(parts) if scheduler else tempfile.TemporaryDirectory() as folder,

@@ -118,6 +118,7 @@ def rank_train(
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
     from letor.column_names import chosen_columns, read_rows
+    from letor.column_settings import zero_for_missing
     from letor.errors import LetorWarning
     from letor.files import check_replaced
     from letor.rankers.registry import get_ranker
@@ -162,6 +163,8 @@ def rank_train(
     told: list[str | None] = [str(warning.message) for warning in caught]
     if stop is not None:
         told += [remark, _shared_queries(train, rows, vali, stop)]
+        if vali is not None and vali.suffix != ".parquet":
+            told.append(zero_for_missing(model.column_settings_, stop, str(vali)))
     measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         told.append(f"{measure}: {(rows if stop is None else stop).coverage}")
@@ -293,8 +296,10 @@ def rank_score(
     """Score rows with a trained ranker.
 
     Example: ltr-features rank score ranker test.txt --out scores.txt"""
-    from letor.column_names import read_rows
+    from letor.column_names import check_text, read_rows
     from letor.column_settings import zero_for_missing
+    from letor.compression import open_output
+    from letor.document_ids import needed_ids
     from letor.files import atomic_path
     from letor.rankers.registry import load_ranker
     from letor.rankers.rows import filled
@@ -302,6 +307,9 @@ def rank_score(
     from ltr_features.blocks import MEMORY
 
     replaced = check_outputs(out, run, inputs=[data])
+    for path, what in ((out, "scores"), (run, "runs")):
+        if path is not None:
+            check_text(path, what)
     model = load_ranker(ranker)
     rows = read_rows(
         data, memory=MEMORY, max_columns=max_columns, non_finite=non_finite, threads=threads
@@ -321,11 +329,8 @@ def rank_score(
         remark = zero_for_missing(model.column_settings_, rows, str(data))
         if remark is not None:
             typer.echo(remark, err=True)
-    if run is not None and rows.document_ids is None:
-        raise InputError(
-            f"{data}: rows have no document ids, which a TREC run needs; end each line with a "
-            "comment '#docid = ID'"
-        )
+    if run is not None:
+        needed_ids(rows, "which a TREC run needs", data)
     scores = model.predict(rows)
     if run is not None:
         write_run(run_of(rows, scores), run)
@@ -333,8 +338,8 @@ def rank_score(
     if out is None:
         typer.echo(text, nl=False)
     else:
-        with atomic_path(out) as partial:
-            partial.write_text(text, encoding="utf-8")
+        with atomic_path(out) as partial, open_output(partial, out.suffix) as file:
+            file.write(text.encode())
     for path in (out, run):
         if path is not None:
             typer.echo(f"{counted(len(rows), 'row')}: {path}", err=out is None)

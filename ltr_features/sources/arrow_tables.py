@@ -32,6 +32,8 @@ _QUOTED_VALUE = '^"([^"]|"")*"$'
 _TO_CLOSING_QUOTE = re.compile('(?:[^"]+|"")*+"')
 _VALUE_BYTES = 32  # approximate size of a value in memory
 _MOST_SHOWN = 50  # columns in messages
+#: Rows of a batch of a Parquet file, and bytes after which it ends: documents may be long.
+_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 24
 _SHOWN = 40  # characters of a column's name in messages: without a header line it is a value
 
 
@@ -239,7 +241,9 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
         # Dictionaries, as one long text may be the value of many rows.
         texts = [field.name for field in schema if _is_text(field.type)]
         with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(columns=list(columns)):
+            n_bytes = sum(metadata.row_group(g).total_byte_size for g in range(file.num_row_groups))
+            n_rows = max(1, _BATCH_BYTES * metadata.num_rows // max(1, n_bytes))
+            for batch in file.iter_batches(min(n_rows, _BATCH_ROWS), columns=list(columns)):
                 arrays = [plain_texts(path, array) for array in batch.columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 

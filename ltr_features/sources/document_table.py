@@ -74,7 +74,11 @@ def read_documents(
     unknown = sorted(set(names) - {"id", *FIELDS})
     if unknown or "id" not in names or len(names) < 2 or len(names["id"]) != 1:
         problem = f"{', '.join(unknown)} unknown" if unknown else "id and a field are needed"
-        raise InputError(f"document_columns: {problem}; use id and {', '.join(FIELDS)}")
+        raise InputError(
+            f"document_columns: {problem}; use id and {', '.join(FIELDS)}, whatever the texts are "
+            "(description for an abstract, say, keywords for claims); a list of columns makes one "
+            "field"
+        )
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
     there = header if are_names(wanted) else range(1, max(map(len, headers)) + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from letor.dataset import GIVEN, RankingData
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
+from ltr_base.names import counted, listed
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.usual_names import find_columns
@@ -60,6 +62,9 @@ def read_feature_log(
         Rows ordered by query; columns are named as the features (``<log>_<name>`` if there are
         several logs), in order of first appearance.
 
+    Warns:
+        LetorWarning: responses without hits, if there are no judgements, by which they count.
+
     Raises:
         InputError: no such file, a line of another form, a value that is not a finite number, or a
             pair whose features differ between lines; file and line are named.
@@ -69,6 +74,14 @@ def read_feature_log(
         log.take(number, record)
     if not log.rows:
         raise InputError(f"{path}: no row; it must have logged features of (query, document) pairs")
+    if judgements is None and log.without_hits:
+        names = listed([repr(query) for query in log.without_hits], 3)
+        warnings.warn(
+            f"{path}: {counted(len(log.without_hits), 'query')} without hits ({names}): no row is "
+            "of them, and measures do not count them; with judgements they count",
+            LetorWarning,
+            stacklevel=2,
+        )
     data = log.data(missing)
     return data if judgements is None else labelled(data, judgements, log.path)
 
@@ -79,6 +92,13 @@ class _Log:
 
     path: Path
     rows: dict[tuple[str, str], _Features] = field(default_factory=dict)
+    queries: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def without_hits(self) -> list[str]:
+        """The queries without any row."""
+        found = {query for query, _ in self.rows}
+        return [query for query in self.queries if query not in found]
 
     def take(self, number: int, record: Mapping[str, Any]) -> None:
         where = f"{self.path}, line {number}"
@@ -89,6 +109,7 @@ class _Log:
                 "do not have it"
             )
         query = str(record[key[0]])
+        self.queries[query] = None
         for document, features in _documents(where, record):
             known = self.rows.setdefault((query, document), features)
             if known != features:

@@ -40,7 +40,8 @@ def whole_grade(where: str, grade: str) -> int:
     except ValueError:
         raise InputError(
             f"{where}: grade {grade!r} is not an integer; write 0, 1, 2, ..., or when indexing a "
-            "table, say what it means by the option grades or grade_thresholds"
+            "table, say what it means by the option grades or grade_thresholds; the workspace's "
+            "collection/qrels.tsv then has the numbers"
         ) from None
     if abs(value) > _LARGEST:
         raise InputError(f"{where}: grade {grade} is beyond {_LARGEST}")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
+from letor.document_ids import needed_ids
 from letor.errors import InputError, LetorWarning
 from letor.missing import Missing
 from ltr_features.sources.files import check_same_ids, read_judgements
@@ -29,10 +30,9 @@ def labelled(
         InputError: the rows have no document ids, none of them is judged, or as
             :func:`read_judgements`.
     """
-    if data.document_ids is None:
-        raise InputError(f"{path}: no document ids, by which rows and judgements are joined")
+    ids = needed_ids(data, "by which rows and judgements are joined", path)
     queries = np.array(data.query_ids, dtype=object)[data.query_index].tolist()
-    pairs = list(zip(queries, data.document_ids, strict=True))
+    pairs = list(zip(queries, ids, strict=True))
     label_of: dict[tuple[str, str], int | None] = dict.fromkeys(pairs)
     judged: dict[str, dict[int, int]] = {}
     qrels = read_judgements(judgements)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.document_ids import needed_ids
 from letor.errors import InputError
 from ltr_base.names import written_otherwise
 from ltr_features.parameters import check_choice
@@ -64,17 +65,13 @@ def join_letor(
         InputError: the rows have no document ids, no row has text, or one has none with "raise".
     """
     check_choice("on_missing", on_missing, ("raise", "zero"))
-    if data.document_ids is None:
-        raise InputError(
-            "the LETOR rows have no document ids; each line needs a comment '#docid = ID' to be "
-            "joined with texts"
-        )
+    documents = needed_ids(data, "by which rows are joined with texts")
     query = rows_of(data.query_ids, collection.query_ids)[data.query_index]
-    document = rows_of(data.document_ids, collection.document_ids)
+    document = rows_of(documents, collection.document_ids)
     found = (query >= 0) & (document >= 0)
     if not found.any() and len(data):
         side = "query" if (query < 0).all() else "document"
-        ids = data.query_ids if side == "query" else list(dict.fromkeys(data.document_ids))
+        ids = data.query_ids if side == "query" else list(dict.fromkeys(documents))
         wanted = collection.query_ids if side == "query" else collection.document_ids
         near = written_otherwise(ids[0], wanted)
         raise InputError(
@@ -88,7 +85,7 @@ def join_letor(
         side, id_, known = (
             ("query", data.query_ids[data.query_index[row]], collection.query_ids)
             if query[row] < 0
-            else ("document", data.document_ids[row], collection.document_ids)
+            else ("document", documents[row], collection.document_ids)
         )
         near = written_otherwise(id_, known)
         if side == "query" and not near:

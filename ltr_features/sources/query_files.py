@@ -1,4 +1,4 @@
-"""Read groups, times and parts of queries from files, and add them to a collection."""
+"""Read groups, times, sources and parts of queries from files, and add them to a collection."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ltr_features.clicks.times import time_of
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
 from ltr_features.text.collection import Collection
+from ltr_features.text.id_rows import examples, rows_of
 
 
 def with_groups_and_times(
@@ -40,6 +41,39 @@ def with_groups_and_times(
         by_query = np.array([asked.get(query, np.nan) for query in ids])
         collection = replace(collection, query_times=by_query)
     return collection
+
+
+#: In place of a file of sources: each query was made from the document with its id.
+SAME_ID = "same-id"
+
+
+def with_sources(collection: Collection, given: str) -> Collection:
+    """The collection with the documents that its queries were made from.
+
+    Args:
+        given: a file of query id, tab, document id, or a table with a column ``source``, whose
+            other queries were made from no document; or :data:`SAME_ID`.
+
+    Raises:
+        InputError: as :func:`read_query_groups`; a source is no document, or no query has one.
+    """
+    ids = collection.query_ids
+    of_query = {query: query for query in ids}
+    if given != SAME_ID:
+        of_query = {query: source for _, query, source in _of_queries(Path(given), "source")}
+    sources = np.full(len(ids), -1, np.int64)
+    made = [row for row, query in enumerate(ids) if query in of_query]
+    sources[made] = rows_of([of_query[ids[row]] for row in made], collection.document_ids)
+    unknown = [ids[row] for row in made if sources[row] < 0]
+    if (sources < 0).all():
+        expected = f"query ids {examples(ids)}, document ids {examples(collection.document_ids)}"
+        raise InputError(f"--sources {given}: no query has a document there; {expected}")
+    if unknown and given != SAME_ID:
+        raise InputError(
+            f"{given}: query {unknown[0]!r} has the source {of_query[unknown[0]]!r}, which is no "
+            "document's id; leave out queries that were made from no document"
+        )
+    return replace(collection, query_sources=sources)
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from letor.column_names import is_letor, read_rows
 from letor.compression import text_lines
 from letor.dataset import distinct
+from letor.document_ids import needed_ids
 from letor.errors import InputError
 from letor.trec import is_run, read_run
 from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import present
-from ltr_features.sources.table_blocks import Block, Codes, blocks, is_table, table_columns
+from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns
 
 #: Usual names of columns of ids, in lower case without punctuation, in order of preference.
@@ -93,14 +95,13 @@ def _is_run(path: Path, *named: str | None) -> bool:
 def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:
     """The columns of LETOR rows as scores."""
     rows = read_rows(path)
-    if rows.document_ids is None:
-        raise InputError(f"{path}: rows without document ids; each needs a comment '#docid = ID'")
+    named = needed_ids(rows, "by which scores are joined", path)
     unknown = sorted(set(scores) - set(rows.column_names))
     if unknown:
         raise InputError(
             f"{path}: no column {unknown[0]!r}; {nearest(unknown[0], rows.column_names)}"
         )
-    documents, document = distinct(rows.document_ids)
+    documents, document = distinct(named)
     columns = {name: rows.column(name).astype(np.float64) for name in scores or rows.column_names}
     line = np.arange(1, len(rows) + 1)
     query = rows.query_index.astype(np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from letor.column_names import is_letor
 from letor.errors import InputError
 from letor.trec import whole_number
-from ltr_base.names import listed
+from ltr_base.names import listed, quoted
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.files import (
@@ -35,7 +35,8 @@ from ltr_features.sources.table_blocks import (
     tables_of,
 )
 from ltr_features.sources.usual_names import add_usual, columns_in_words, find_columns
-from ltr_features.text.collection import Collection, normalised
+from ltr_features.text.collection import Collection
+from ltr_features.text.query_texts import normalised
 
 
 def read_table(
@@ -257,8 +258,8 @@ def _texts_of_rows(
                 raise InputError(f"{path}, line {line}: the query {what} is empty")
         if texts.setdefault(query, text) != text:
             raise InputError(
-                f"{path}, line {line}: query {query!r} has the text {text!r} here, "
-                f"{texts[query]!r} before"
+                f"{path}, line {line}: query {query!r} has the text {quoted(text)} here, "
+                f"{quoted(texts[query])} before"
             )
     return texts, len(spelled)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -42,7 +42,8 @@ from ltr_features.text.records import (
 
 _JSON = (".jsonl", ".ndjson", ".json")
 _SUFFIXES = (".csv", ".tsv", *_JSON, ".parquet")
-_JSON_LINES = 1 << 16
+#: Lines of a block, and characters of values after which it ends: documents may be long.
+_JSON_LINES, _JSON_CHARACTERS = 1 << 16, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -318,10 +319,20 @@ def _json_blocks(
     on_bad_line: OnBadLine | None,
 ) -> Iterator[Block]:
     rows = _json_rows(path, names, needed, lists, encoding, on_bad_line)
-    while chunk := list(islice(rows, _JSON_LINES)):
+    while chunk := list(_some(rows)):
         lines, *values = zip(*chunk, strict=True)
         columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
         yield Block(path, np.array(lines, np.int64), columns)
+
+
+def _some(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The next rows that make a block."""
+    n_characters = 0
+    for row in islice(rows, _JSON_LINES):
+        yield row
+        n_characters += sum(map(len, row[1:]))
+        if n_characters >= _JSON_CHARACTERS:
+            return
 
 
 def _json_rows(
@@ -363,38 +374,3 @@ def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64
             ) from None
     encoded = pc.fill_null(array, "").dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices).astype(np.int64)
-
-
-def refuse_empty(
-    block: Block, column: ColumnName, values: Sequence[str], index: NDArray[np.int64]
-) -> None:
-    """Raise InputError naming the first row with an empty value; ``values`` and ``index`` are
-    those of :func:`texts`."""
-    empty = np.array([not value for value in values], dtype=bool)
-    if empty[index].any():
-        raise InputError(f"{block.where(int(np.argmax(empty[index])))}: {column} is empty")
-
-
-@dataclass
-class Codes:
-    """Numbers ids in order of first appearance.
-
-    Attributes:
-        number: the number of each id.
-        rule: applied to each id first; by default ids are taken as they are.
-    """
-
-    rule: Callable[[str], str] | None = None
-    number: dict[str, int] = field(default_factory=dict)
-
-    def of(self, block: Block, column: ColumnName) -> NDArray[np.int64]:
-        """int64 [n]: the numbers of a column's ids.
-
-        Raises:
-            InputError: an empty id.
-        """
-        values, index = texts(block, column)
-        ids = values if self.rule is None else list(map(self.rule, values))
-        refuse_empty(block, column, ids, index)
-        codes = np.array([self.number.setdefault(i, len(self.number)) for i in ids], np.int64)
-        return codes[index]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,9 @@ from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed
+from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed, rows_of
 from ltr_features.text.markup import html_share
+from ltr_features.text.query_texts import begins_within, normalised, same_text_remark
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
@@ -30,6 +29,8 @@ FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 FORMER_KEYS = {"stream": "field"}
 #: Number of documents that are searched for HTML, and the share with it that is worth a remark.
 _SEARCHED, _MUCH_HTML = 1_000, 0.05
+#: From this share on, queries that seem to be made from the document of the same id are told of.
+_MANY_OWN = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,6 +331,12 @@ class Collection:
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
                     "round, too: models learn none whose reverse is held out or tested"
                 )
+        elif self.own_text_share >= _MANY_OWN:
+            found.append(
+                f"{100 * self.own_text_share:.0f} % of the queries have the id of a document that "
+                "has their text and is not judged relevant: it is ranked for them, as not "
+                "relevant; if they were made from it, leave it out by index --sources same-id"
+            )
         if self.html_share >= _MUCH_HTML:
             found.append(
                 f"{100 * self.html_share:.0f} % of the documents contain HTML, whose tags and "
@@ -342,6 +349,20 @@ class Collection:
                 "by time or of given parts"
             )
         return found
+
+    @cached_property
+    def own_text_share(self) -> float:
+        """The share of queries that were most likely made from the document of the same id, which
+        is not judged relevant to them; among some spread over all."""
+        rows = np.unique(np.linspace(0, max(self.n_queries - 1, 0), _SEARCHED).astype(np.int64))
+        rows = rows[: self.n_queries]
+        own = rows_of(ids_of(rows, self.query_ids), self.document_ids)
+        keys = self.judgements.query * self.n_documents + self.judgements.document
+        relevant = np.isin(rows * self.n_documents + own, keys[self.judgements.grade > 0])
+        rows, own, n = rows[(own >= 0) & ~relevant], own[(own >= 0) & ~relevant], len(rows)
+        fields = zip(*(ids_of(own, of) for of in self.fields.values()), strict=True)
+        asked = ids_of(rows, self.query_texts)
+        return sum(begins_within(*pair) for pair in zip(asked, fields, strict=True)) / max(n, 1)
 
     @cached_property
     def html_share(self) -> float:
@@ -363,35 +384,6 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
-
-
-def normalised(query: str) -> str:
-    """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
-    spaces within merged."""
-    return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
-
-
-def ids_of_texts(texts: Iterable[str]) -> list[str]:
-    """An id for each of some distinct query texts, the same in every collection: q (so that no
-    program takes it for a number) and 16 hexadecimal digits of its SHA-256.
-
-    Raises:
-        InputError: two texts have the same id (by chance, one in a million for 6 million texts).
-    """
-    ids = [f"q{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}" for text in texts]
-    if len(set(ids)) < len(ids):
-        raise InputError("two query texts happen to have the same id; give queries ids of your own")
-    return ids
-
-
-def same_text_remark(labels: Sequence[str] | NDArray[np.int64]) -> str:
-    """How many queries have the same text as another one, given labels that queries of the same
-    text share; the beginning of a remark."""
-    _, code, sizes = np.unique(np.asarray(labels), return_inverse=True, return_counts=True)
-    n = int((sizes[code] > 1).sum())
-    return (
-        f"{n:,} of {len(code):,} queries have the same text as another one, up to case and spaces"
-    )
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

@@ -1,6 +1,14 @@
 """What was meant by a name that there is not."""
 
-from ltr_base.names import close_names, counted, listed, nearest, repeated, written_otherwise
+from ltr_base.names import (
+    close_names,
+    counted,
+    listed,
+    nearest,
+    quoted,
+    repeated,
+    written_otherwise,
+)
 
 
 def test_the_nearest_name_is_asked_for_whatever_its_case():
@@ -41,3 +49,8 @@ def test_an_id_that_is_only_written_otherwise_is_told():
         assert written_otherwise(name, ["x", known]).startswith(f"there is {known!r}: write ids")
     for name, known in (("40", "4"), ("0", "1"), ("4.05", "4"), ("a", "b")):
         assert written_otherwise(name, [known]) == ""
+
+
+def test_quoted() -> None:
+    assert quoted("it's") == '"it\'s"'
+    assert quoted("long text", 4) == "'long'..."

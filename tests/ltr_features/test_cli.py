@@ -94,6 +94,13 @@ def test_wrong_options_are_named():
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_word_that_begins_with_a_dash_is_told_from_an_option():
+    told = run("explain", "model.safetensors", "-Wall").stderr
+    assert "No such option: -W" in told
+    assert "if it is a value, write -- before it" in told
+    assert "write --" not in run("measure", "rows.txt", "-Wall").stderr
+
+
 def test_an_option_that_takes_one_value_is_refused_twice():
     result = run("measure", "a.txt", "--cutoff", 5, "--scores", "b", "--cutoff=10")
     assert result.returncode == 2

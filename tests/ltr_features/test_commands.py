@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from dataclasses import replace
@@ -114,6 +115,12 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     assert "lambdamart" in text
     scores, run = tmp_path / "scores.txt", tmp_path / "test.run"
     done("rank", "score", ranker, data / "test.txt", "--out", scores, "--run", run)
+    packed = scores.with_name("packed.txt.gz")
+    done("rank", "score", ranker, data / "test.txt", "--out", packed)
+    assert gzip.decompress(packed.read_bytes()) == scores.read_bytes()
+    for option, name in (("--out", "s.parquet"), ("--out", "s.csv.gz"), ("--run", "r.jsonl")):
+        said = refused("rank", "score", ranker, data / "test.txt", option, scores.with_name(name))
+        assert "are written as text, a line each, not as ." in said
     printed = done("rank", "score", ranker, data / "test.txt")
     for target, file in (("opensearch", "model.json"), ("onnx", "model.onnx")):
         done("rank", "export", ranker, "--target", target, "--out", tmp_path / file)
@@ -394,6 +401,8 @@ def test_text_has_zeros_where_a_ranker_learned_from_missing_values(tmp_path):
     assert exact.stdout != other.stdout
     assert exact.stderr == ""
     assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in other.stderr
+    stopping = run("rank", "train", parquet, "--vali", text, "--out", ranker).stderr
+    assert "a.txt: 1 column (a) had missing values in the training rows; LETOR text" in stopping
     done("rank", "train", text, "--param", "n_estimators=5", "--out", ranker)
     assert run("rank", "score", ranker, text).stderr == ""
 

@@ -96,7 +96,7 @@ def test_the_columns_of_letor_rows_are_scores(context, tmp_path):
     with pytest.raises(InputError, match=r"rows.txt: no column '4'"):
         read_scores(path, scores=["4"])
     path.write_text("2 qid:a 1:1.5\n")
-    with pytest.raises(InputError, match=r"rows.txt: rows without document ids; each needs"):
+    with pytest.raises(InputError, match=r"rows.txt: no document ids, by which scores are joined"):
         read_scores(path)
 
 

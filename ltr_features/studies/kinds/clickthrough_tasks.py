@@ -21,8 +21,9 @@ from ltr_base.slices import slices
 from ltr_features.sources.beir import read_beir
 from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
-from ltr_features.text.collection import Collection, normalised
+from ltr_features.text.collection import Collection
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
+from ltr_features.text.query_texts import normalised
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import chosen_by_others

@@ -10,8 +10,8 @@ from pathlib import Path
 from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_base.names import written_otherwise
-from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import examples
+from ltr_features.text.query_texts import normalised
 
 
 def same_text(texts: Mapping[str, str], queries: Iterable[str]) -> dict[str, str] | None:

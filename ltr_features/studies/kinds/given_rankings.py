@@ -15,8 +15,8 @@ from ltr_base.names import counted, folded, listed, written_otherwise
 from ltr_features.studies.kinds.given_files import same_text
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
-from ltr_features.text.collection import same_text_remark
 from ltr_features.text.id_rows import examples
+from ltr_features.text.query_texts import same_text_remark
 
 
 @dataclass(eq=False)

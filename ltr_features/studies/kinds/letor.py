@@ -45,20 +45,13 @@ from ltr_features.studies.kinds.given_files import digest_of_rows, not_found, sa
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_findings import kinds_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary
+from ltr_features.studies.kinds.systems import SECONDS
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
 
 #: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
 _CODE = ("letor", f"{__name__}:_train")
-
-
-#: Seconds on one core of a fit with the defaults, per million values of the training rows; what
-#: was measured (MQ2008, and made rows with 136 and 700 columns) is a third to three times as much.
-_SECONDS = {
-    "adarank": 0.5, "coordinate-ascent": 6.0, "lambdamart": 6.0, "listnet": 1.0, "rankboost": 1.0,
-    "ranknet": 1.0, "xgboost": 12.0,
-}  # fmt: skip
 
 
 class LetorStudy(Study):
@@ -204,7 +197,7 @@ class LetorStudy(Study):
             ranker.label,
             n_trials, title=name, together=f"rankers/{slug(place['scheme'])}{again}/{fold.name}",
             code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
-            seconds=_SECONDS.get(ranker.ranker, 0.0) * n_trials * n_values / 1e6,
+            seconds=SECONDS.get(ranker.ranker, 0.0) * n_trials * n_values / 1e6,
         )  # fmt: skip
 
     def _n_rows(self, fold: Fold) -> float:

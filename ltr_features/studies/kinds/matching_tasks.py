@@ -18,9 +18,9 @@ from letor.files import read_json, write_json
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.collection import normalised
 from ltr_features.text.id_rows import finder, n_reversed
 from ltr_features.text.letter_ngrams import LetterTrigrams
+from ltr_features.text.query_texts import normalised
 from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences

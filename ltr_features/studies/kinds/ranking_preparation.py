@@ -22,7 +22,7 @@ from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
 from ltr_features.candidates import choose_candidates, source_kind
 from ltr_features.columns.base import ColumnFamily
-from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.context import ColumnContext, is_workspace, open_workspace
 from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
@@ -30,6 +30,7 @@ from ltr_features.sources.query_files import with_groups_and_times
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
+from ltr_features.studies.kinds.ranking_times import StageSeconds
 from ltr_features.studies.kinds.sections import with_content, with_paths
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
@@ -76,7 +77,22 @@ class Preparation(Study):
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
         inputs = {"source": name, "options": options}
         code = (*_CODE, *packages_of(source))
-        return Planned("collection", inputs, make, size, "collection", n_bytes, code=code)
+        return Planned(
+            "collection", inputs, make, size, "collection", n_bytes, code=code,
+            seconds=self.usual.collection,
+        )  # fmt: skip
+
+    @cached_property
+    def usual(self) -> StageSeconds:
+        """How long stages roughly take: known of the collection of a workspace."""
+        given, context = self.config.collection, None
+        if given.source == "collection":
+            options = with_paths(get_source(given.source), given.options, self.data)
+            workspace = Path(options["folder"]).parent
+            context = open_workspace(workspace) if is_workspace(workspace) else None
+        families = sum(len(family.columns) for family in self.column_families())
+        n_columns = families + len(self.config.models)
+        return StageSeconds(context, self.config.candidate_settings, n_columns)
 
     def _read(self, done: float, total: float) -> None:
         self.reporter.step("MB read")
@@ -133,7 +149,9 @@ class Preparation(Study):
             TermIndex.build(self.collection, Analyzer(**text)).save(path)
 
         inputs = {"collection": self.collection_stage.key, "text": text}
-        return Planned("index", inputs, make, "all documents", "index", code=_CODE)
+        return Planned(
+            "index", inputs, make, "all documents", "index", code=_CODE, seconds=self.usual.index
+        )
 
     @cached_property
     def context(self) -> ColumnContext:
@@ -187,7 +205,9 @@ class Preparation(Study):
         }
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
         code = (*_CODE, *packages_of(*(family_class(part.family) for part in config.columns)))
-        return Planned("letor/base", inputs, make, size, "columns", code=code)
+        return Planned(
+            "letor/base", inputs, make, size, "columns", code=code, seconds=self.usual.columns
+        )
 
     def _built(self, family: str, n_queries: float) -> None:
         self.reporter.step(family)

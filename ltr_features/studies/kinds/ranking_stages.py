@@ -27,7 +27,7 @@ from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.ranking_config import SplitConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.sections import ModelConfig
-from ltr_features.studies.kinds.systems import write_system
+from ltr_features.studies.kinds.systems import SECONDS, write_system
 from ltr_features.studies.stages import STUDIES, Planned, StageResult
 from ltr_features.text.index import WHOLE
 
@@ -241,6 +241,7 @@ class RankingStages(Preparation):
             name, inputs, make, size, f"models {model.name}", amount,
             resumable=True, code=_TRAINING, after=[self.columns_stage.name],
             n_parts=0 if unlabelled else split.n_folds, make_part=make_part,
+            seconds=self.usual.models(split, model.recipe),
         )  # fmt: skip
 
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
@@ -273,7 +274,10 @@ class RankingStages(Preparation):
         }
         name = f"scores/{split.name}/{slug(model.name)}"
         size, kind = f"{split.n_folds} folds", f"scores {model.name}"
-        return Planned(name, inputs, make, size, kind, split.n_folds, code=_TRAINING)
+        return Planned(
+            name, inputs, make, size, kind, split.n_folds, code=_TRAINING,
+            seconds=self.usual.scores(split),
+        )  # fmt: skip
 
     def letor_stage(self, split: SplitConfig) -> Planned:
         models = self.models_of(split)
@@ -292,7 +296,10 @@ class RankingStages(Preparation):
         }
         size = f"one fold of {split.n_folds}, {counted(len(models), 'trained column')} added"
         name = f"letor/{split.name}"
-        return Planned(name, inputs, make, size, "letor", code=_TRAINING, together=split.name)
+        return Planned(
+            name, inputs, make, size, "letor", code=_TRAINING, together=split.name,
+            seconds=self.usual.letor,
+        )  # fmt: skip
 
     def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
         config = self.config
@@ -336,6 +343,9 @@ class RankingStages(Preparation):
             code += packages_of(get_ranker(ranker.ranker))
         return Planned(
             name, inputs, make, what, kind, split.n_folds, code=code, together=split.name,
+            seconds=self.usual.rankers(
+                split, 0.0 if ranker is None else SECONDS.get(ranker.ranker, 0.0)
+            ),
             # A fold's rows are read with the columns of all models.
             after=[self.scores_stage(split, model).name for model in self.models_of(split)],
         )  # fmt: skip

@@ -20,6 +20,8 @@ from ltr_features.studies.statistics.significance import TestSettings, compare
 
 #: Maximum number of a study's systems on the first screen, not counting the baseline.
 SHOWN = 7
+#: Characters of the text of a query that a page shows.
+_SHOWN_TEXT = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +144,9 @@ class Study:
         return self.system(name).label or name
 
     def text_of(self, query: str) -> str:
-        """The query's text, or its id if it has none."""
-        return self.query_texts.get(query) or query
+        """The query's text, of a long one the beginning, or its id if it has none."""
+        text = self.query_texts.get(query) or query
+        return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT].rstrip()} …"
 
     @property
     def n_fits(self) -> int:

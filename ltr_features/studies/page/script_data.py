@@ -45,7 +45,7 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
     return embedded(
         {
             "queries": study.queries,
-            "texts": [study.query_texts.get(q, "") for q in study.queries],
+            "texts": [study.text_of(q) if study.query_texts.get(q) else "" for q in study.queries],
             "systems": [s.name for s in study.systems],
             "measures": list(study.measures),
             "values": base64.b64encode(packed).decode("ascii"),

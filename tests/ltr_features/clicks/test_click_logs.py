@@ -14,7 +14,7 @@ from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.sources import table_blocks
-from ltr_features.text.collection import normalised
+from ltr_features.text.query_texts import normalised
 
 HEADER = ("session", "query", "document", "position", "clicked")
 SECRET = "my secret query"

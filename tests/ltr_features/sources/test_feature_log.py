@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from letor.column_names import read_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.missing import Missing
 from ltr_features import read_feature_log
 from ltr_features.cli import app
@@ -129,6 +129,17 @@ def test_bad_lines_are_named(tmp_path, record, message):
     path.write_text(json.dumps(first) + "\n" + json.dumps(record) + "\n")
     with pytest.raises(InputError, match=message):
         read_feature_log(path)
+
+
+def test_queries_without_hits_are_told(tmp_path):
+    path, qrels = tmp_path / "log.jsonl", tmp_path / "qrels.txt"
+    empty = [{"qid": "q3", "hits": {"hits": []}}, {"qid": "q4", "response": {"docs": []}}]
+    written = "".join(json.dumps(line) + "\n" for line in [*lines("elasticsearch"), *empty])
+    path.write_text(written, encoding="utf-8")
+    with pytest.warns(LetorWarning, match=r"log.jsonl: 2 queries without hits \('q3', 'q4'\)"):
+        read_feature_log(path)
+    qrels.write_text("q1 0 d1 1\nq3 0 d1 1\n", encoding="utf-8")
+    assert read_feature_log(path, qrels).missing.n_relevant == 1
 
 
 def test_ids_that_match_nothing_are_shown(tmp_path):

@@ -76,5 +76,8 @@ def test_what_cannot_be_joined_is_named(rows, tmp_path):
         join_letor(rows, texts(queries=("0010",)))
     assert "there is 'gx1'" in join_letor(rows, texts(("gx1", "GX2")), on_missing="zero").lost
     (tmp_path / "bare.txt").write_text("1 qid:1 1:2\n")
-    with pytest.raises(InputError, match="no document ids; each line needs a comment"):
+    with pytest.raises(InputError, match=r"no document ids, .* needs a comment '#docid = ID'$"):
         join_letor(read_letor(tmp_path / "bare.txt"), texts())
+    (tmp_path / "ranklib.txt").write_text("1 qid:1 1:2 # 7555 rambo\n")
+    with pytest.raises(InputError, match=r"such as '# 7555 rambo', .*: .* write 'docid =' before"):
+        join_letor(read_letor(tmp_path / "ranklib.txt"), texts())

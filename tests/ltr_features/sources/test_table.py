@@ -17,6 +17,7 @@ from ltr_features.commands.options import settings
 from ltr_features.sources.document_table import read_documents
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
+from ltr_features.sources.table_blocks import blocks, texts
 from ltr_features.text import stored_texts
 from ltr_features.text.markup import html_share, without_markup
 
@@ -529,5 +530,20 @@ def test_labels_of_rows_are_judgements(name, tmp_path):
     rows = zip(judged.query.tolist(), judged.document.tolist(), judged.grade.tolist(), strict=True)
     assert sorted(rows) == [(0, 0, 2), (0, 1, 0), (1, 1, 1)]
     (tmp_path / "b.txt").write_text("2 qid:1 1:0.5\n")
-    with pytest.raises(InputError, match="rows have no"):
+    with pytest.raises(InputError, match="no document ids, which TREC files need"):
         read_table(documents, tmp_path / "b.txt", queries=queries)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_long_documents_are_read_a_few_at_a_time(tmp_path, suffix):
+    """Memory must not grow with a file of books or patents, however few rows it has."""
+    path = tmp_path / f"books{suffix}"
+    frame = pd.DataFrame({"id": list("abcdefgh"), "text": [c * 8_000_000 for c in "abcdefgh"]})
+    if suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_parquet(path)
+    read = list(blocks(path, ["id", "text"]))
+    assert max(len(block.line) for block in read) <= 3
+    assert [i for block in read for i in texts(block, "id")[0]] == list("abcdefgh")
+    assert np.concatenate([block.line for block in read]).tolist() == list(range(1, 9))

@@ -259,6 +259,17 @@ def test_small_enough(make_report: Callable[..., Report]) -> None:
     assert len(render(make_report(1000, 20)).encode()) < 2_000_000
 
 
+def test_long_queries_are_shown_by_their_beginnings(make_report: Callable[..., Report]) -> None:
+    """Claims of patents, say; whole, they would be most of the page."""
+    report = make_report()
+    texts = {query: f"claim {query} " + "wherein " * 5000 for query in report.studies[0].queries}
+    study = replace(report.studies[0], query_texts=texts)
+    page = render(replace(report, studies=(study,)))
+    assert len(page) < 1.5e6
+    assert f"claim {study.queries[0]} wherein" in page
+    assert study.text_of(study.queries[0]).endswith("wherein …")
+
+
 def test_of_many_systems_those_of_the_first_screen_stand_first(
     make_report: Callable[..., Report], page: str
 ) -> None:

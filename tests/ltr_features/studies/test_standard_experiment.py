@@ -4,6 +4,7 @@ it never replaces another one."""
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -283,3 +284,30 @@ def test_texts_of_a_workspace_that_was_made_again_are_not_taken_for_those_of_the
     make_workspace(replace(collection, query_texts=["other"] * N_QUERIES), workspace)
     with pytest.warns(LetorWarning, match="has changed since"):
         assert "queries = " not in standard_experiment(folds)
+
+
+def test_a_dry_run_tells_how_long_a_workspace_takes(collection, workspace, tmp_path):
+    """Longer texts, more queries: longer; a source that is not indexed yet: unknown."""
+
+    def minutes(of, name):
+        said = done("run", of, "--dry-run", "--out", tmp_path / name)
+        number, unit = re.search(r"They may take about (\d+) (\w+?)s? on", said).groups()
+        return int(number) * {"minute": 1, "hour": 60, "day": 1440}[unit]
+
+    short = minutes(workspace, "short")
+    rng = np.random.default_rng(0)
+    bodies = [
+        f"{text} {' '.join(map('word{}'.format, rng.integers(5000, size=4000)))}"
+        for text in collection.fields["body"]
+    ]
+    fields = {**collection.fields, "body": bodies}
+    long = make_workspace(replace(collection, fields=fields), tmp_path / "long-texts")
+    assert minutes(long, "long") > 3 * short
+
+    file = keep(standard_experiment(workspace), tmp_path / "file")
+    text = file.read_text(encoding="utf-8")
+    moved = tmp_path / "collection"
+    shutil.copytree(workspace / "collection", moved)
+    text = text.replace(str(workspace / "collection"), str(moved))
+    file.write_text(text, encoding="utf-8")
+    assert "may take" not in done("run", file, "--dry-run", "--out", tmp_path / "unknown")

@@ -85,6 +85,8 @@ def test_letters_and_digits_of_queries_that_are_no_words_are_told(text: str, los
     )
     assert ColumnContext.of(asked(texts), Analyzer(min_length=1)).short_words == []
     assert ColumnContext.of(asked(texts[1:])).short_words == []
+    long = " ".join(f"word{n}" for n in range(60))  # some stand in every long text
+    assert ColumnContext.of(asked([f"{t} {long}" for t in texts])).short_words == []
 
 
 def test_queries_without_a_word_are_told() -> None:

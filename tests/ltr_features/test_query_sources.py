@@ -1,0 +1,98 @@
+"""Queries that were made from documents of the collection: the user is told, and may say so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from toys import refused
+from toys import run as command
+
+from letor.column_names import read_rows
+from ltr_features.columns.context import open_workspace
+
+CLAIMS = [
+    "1. A hinge comprising a spring and two leaves, wherein the spring presses the leaves apart.",
+    "1. A valve comprising a seat, a disc and a spring that presses the disc onto the seat.",
+    "1. A lock comprising a spring, a bolt and a keyway, wherein the bolt slides in two leaves.",
+    "1. A pump comprising a disc and a seat, wherein a bolt holds the disc in the keyway.",
+]
+
+
+@pytest.fixture
+def patents(tmp_path):
+    """Options of the source ``table``: the queries are claims of the documents of the same ids."""
+    names = [f"US-{n}" for n in range(1, 5)]
+    documents = [
+        {"id": name, "title": claims.split()[2], "text": f"Claims:\n{claims}\nDescription ..."}
+        for name, claims in zip(names, CLAIMS, strict=True)
+    ]
+    queries = [
+        {"query_id": name, "text": claims} for name, claims in zip(names, CLAIMS, strict=True)
+    ]
+    for path, rows in (("documents.jsonl", documents), ("queries.jsonl", queries)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / path).write_text(lines, encoding="utf-8")
+    judged = "".join(f"US-{n}\tUS-{m}\t1\n" for n, m in ((1, 2), (2, 1), (3, 4), (4, 3)))
+    (tmp_path / "cited.tsv").write_text("query_id\tdoc_id\tgrade\n" + judged, encoding="utf-8")
+    return [
+        f"documents={tmp_path / 'documents.jsonl'}",
+        f"queries={tmp_path / 'queries.jsonl'}",
+        f"judgements={tmp_path / 'cited.tsv'}",
+    ]
+
+
+def indexed(patents, folder, *options):
+    return command("index", "table", *patents, *options, "--out", folder / "workspace")
+
+
+def own_rows(folder):
+    """The queries whose own document is among the rows of ``columns build``."""
+    rows = folder / "rows.txt"
+    command(
+        "columns", "build", "--workspace", folder / "workspace", "--family", "vsm", "--out", rows
+    )
+    data = read_rows(rows)
+    of_row = [data.query_ids[query] for query in data.query_index]
+    return [q for q, d in zip(of_row, data.document_ids, strict=True) if q == d]
+
+
+def test_own_documents_are_told_and_left_out(patents, tmp_path):
+    said = indexed(patents, tmp_path).stderr
+    assert "100 % of the queries have the id of a document that has their text" in said
+    assert "index --sources same-id" in said
+    assert len(own_rows(tmp_path)) == 4
+
+    said = indexed(patents, tmp_path, "--sources", "same-id").stderr
+    assert "that has their text" not in said
+    assert "4 of 4 queries were drawn from documents of the collection" in said
+    assert own_rows(tmp_path) == []
+
+
+def test_sources_from_a_file(patents, tmp_path):
+    (tmp_path / "sources.tsv").write_text("US-1\tUS-1\nUS-3\tUS-4\n", encoding="utf-8")
+    indexed(patents, tmp_path, "--sources", tmp_path / "sources.tsv")
+    found = open_workspace(tmp_path / "workspace").collection
+    assert found.query_sources.tolist() == [0, -1, 3, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("US-1\tUS-1\nUS-2\tEP-2\n", "query 'US-2' has the source 'EP-2', which is no document"),
+        ("7\tUS-1\n", "no query has a document there; query ids 'US-1'"),
+        ("US-1\n", "line 1: expected query id, tab, source"),
+    ],
+)
+def test_sources_that_are_wrong(patents, tmp_path, text, message):
+    (tmp_path / "sources.tsv").write_text(text, encoding="utf-8")
+    options = ["--sources", tmp_path / "sources.tsv", "--out", tmp_path / "workspace"]
+    assert message in refused("index", "table", *patents, *options)
+    assert not (tmp_path / "workspace").exists()
+
+
+def test_ids_that_agree_by_chance_are_not_told(patents, tmp_path):
+    path = tmp_path / "queries.jsonl"
+    text = path.read_text(encoding="utf-8").replace("1. A ", "Which ")
+    path.write_text(text, encoding="utf-8")
+    assert "that has their text" not in indexed(patents, tmp_path).stderr
