@@ -225,7 +225,8 @@ class Ranker(BaseEstimator, ABC):
         description = {
             "format_version": FORMAT_VERSION,
             "ranker": self.name,
-            "parameters": self.get_params(),
+            # The number of threads is the machine's, not the ranker's.
+            "parameters": {k: v for k, v in self.get_params().items() if k != "num_threads"},
             "feature_names": self.feature_names_,
             "normaliser": self.normaliser_.state(),
             "column_settings": self.column_settings_,
@@ -304,6 +305,8 @@ class Ranker(BaseEstimator, ABC):
             )
         for parameter, (least, largest) in self.ranges.items():
             value = getattr(self, parameter)
+            if value is None and getattr(type(self), parameter, 0) is None:  # the default
+                continue
             kind = Integral if isinstance(least, int) else Real
             is_kind = isinstance(value, kind) and not isinstance(value, bool)
             if not is_kind or not least <= value <= largest:

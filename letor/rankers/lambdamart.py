@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,13 @@ from letor.measures import parse_measure
 from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, shown_positions
 from letor.rankers.trees import TreeRanker
+from ltr_base.parallel import thread_count
 
 # Maximum number of rows per query in LightGBM's ranking objectives.
 MAX_ROWS_PER_QUERY = 10_000
 MODEL_FILE = "model.txt"
+#: Number of rows from which on threads score them faster than one.
+_WORTH_THREADS = 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -61,7 +65,8 @@ class LambdaMART(TreeRanker):
         normalise: ``raw+zscore`` shows each column as it is and as z-score within its query; or
             ``none``, ``minmax``, ``zscore`` or ``standard``, see :mod:`letor.normalise`.
         seed: seed of the shuffling and of LightGBM's sampling.
-        num_threads: number of threads; does not change the result.
+        num_threads: number of threads, which changes nothing in the result and is not saved; None
+            for one per core.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -106,7 +111,7 @@ class LambdaMART(TreeRanker):
     early_stopping_rounds: int = 100
     normalise: str = "raw+zscore"
     seed: int = 0
-    num_threads: int = 1
+    num_threads: int | None = None
     position_bias: bool = False
     position_bias_regularization: float = 0.0
 
@@ -151,10 +156,11 @@ class LambdaMART(TreeRanker):
         self.validation_curve_ = curve
         # Even before saving, scores come from the text model: reloading cannot change a bit.
         text = trained.model_to_string(num_iteration=self.best_iteration_)
-        self._set_model(text)
+        self._set_model(re.sub(r"\[num_threads: \d+\]\n", "", text))
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
-        return np.asarray(self._booster.predict(data.X, num_threads=self.num_threads))
+        threads = thread_count(self.num_threads) if len(data) >= _WORTH_THREADS else 1
+        return np.asarray(self._booster.predict(data.X, num_threads=threads))
 
     def _importance(self) -> tuple[Any, Any]:
         gain, splits = map(self._booster.feature_importance, ("gain", "split"))
@@ -204,7 +210,7 @@ class LambdaMART(TreeRanker):
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": self.num_threads,
+            "num_threads": thread_count(self.num_threads),
             "verbosity": -1,
         }
 

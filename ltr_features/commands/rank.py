@@ -159,6 +159,8 @@ def rank_train(
                 rows = rows.select_columns(chosen)
                 stop = None if stop is None else stop.select_columns(chosen)
         with reporter.stage(ranker):
+            if threads is not None and model.get_params().get("num_threads", 1) is None:
+                model.set_params(num_threads=threads)
             model.fit(rows, stop).save(out)
     told: list[str | None] = [str(warning.message) for warning in caught]
     if stop is not None:

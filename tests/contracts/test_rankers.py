@@ -257,7 +257,7 @@ DEFAULTS = {
     "lambdamart": "objective=lambdarank n_estimators=1000 learning_rate=0.05 num_leaves=10 "
     "min_data_in_leaf=20 feature_fraction=1.0 bagging_fraction=1.0 lambda_l2=0.0 "
     "truncation_level=30 gain=exponential measure=ndcg@10 early_stopping_rounds=100 "
-    "normalise=raw+zscore seed=0 num_threads=1 position_bias=False "
+    "normalise=raw+zscore seed=0 num_threads=None position_bias=False "
     "position_bias_regularization=0.0",
     "listnet": "hidden=0 label_scale=1.0 n_epochs=200 learning_rate=0.01 batch_size=16 "
     "weight_decay=0.0 n_networks=1 measure=ndcg@10 early_stopping_rounds=30 normalise=zscore "

@@ -109,6 +109,24 @@ def test_damaged_model_file_is_named(tmp_path):
         LambdaMART.load(tmp_path / "model")
 
 
+def test_saved_rankers_do_not_tell_how_many_threads_trained_them(tmp_path):
+    folders = []
+    for threads in (1, 2, None):
+        folders.append(tmp_path / str(threads))
+        quick(num_threads=threads, n_estimators=5).fit(rows(0)).save(folders[-1])
+    one, *others = ({p.name: p.read_bytes() for p in folder.iterdir()} for folder in folders)
+    assert all(other == one for other in others)
+    assert LambdaMART.load(folders[0]).num_threads is None
+
+
+def test_many_rows_are_scored_alike_by_any_number_of_threads():
+    ranker, data = quick(n_estimators=20).fit(rows(0)), rows(1)
+    many = data.select_rows(np.tile(np.arange(len(data)), 10_000 // len(data) + 1))
+    parts = [ranker.set_params(num_threads=n).predict(many) for n in (1, 2)]
+    np.testing.assert_array_equal(*parts)
+    np.testing.assert_array_equal(parts[0][: len(data)], ranker.predict(data))
+
+
 def test_rank_xendcg_is_another_objective_that_repeats():
     train, valid, data = rows(0), rows(1), rows(2)
     one, two = (

@@ -122,7 +122,10 @@ def _rank(
     kind = get_ranker(described.ranker)
     if not kind.same_in_files:
         train, validation = (replace(part, X=np.array(part.X)) for part in (train, validation))
-    seed = {"seed": system.seed} if "seed" in inspect.signature(kind).parameters else {}
-    ranker = kind(**{**described.params, **seed}).fit(train, validation)
+    # Folds are trained side by side.
+    options = {"num_threads": 1, **described.params, "seed": system.seed}
+    own = {*described.params, *inspect.signature(kind).parameters}
+    ranker = kind(**{name: value for name, value in options.items() if name in own})
+    ranker.fit(train, validation)
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker.feature_importance()
