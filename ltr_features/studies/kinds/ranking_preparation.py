@@ -90,8 +90,9 @@ class Preparation(Study):
             options = with_paths(get_source(given.source), given.options, self.data)
             workspace = Path(options["folder"]).parent
             context = open_workspace(workspace) if is_workspace(workspace) else None
-        families = sum(len(family.columns) for family in self.column_families())
-        n_columns = families + len(self.config.models)
+        n_columns = len(self.config.models)
+        if context is not None:  # families may read what they are made from
+            n_columns += sum(len(family.columns) for family in self.column_families())
         return StageSeconds(context, self.config.candidate_settings, n_columns)
 
     def _read(self, done: float, total: float) -> None:
