@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import warnings
@@ -85,6 +86,9 @@ def main() -> None:
     """Entry point: bad input prints one line and exits with 2, Ctrl-C and SIGTERM exit with 130."""
     debug = "--debug" in sys.argv[1:]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # remove temporary files, too
+    # Read when LightGBM is loaded: its threads wait for each other asleep. Beside other processes
+    # that take the cores, they would otherwise train slower than a single one.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if address_space() < LEAST_ADDRESS_SPACE:
         _fail(
             f"the limit of the address space (ulimit -v) is {address_space() / 2**30:.2f} GiB; "

@@ -9,6 +9,9 @@ import pytest
 
 from ssi_models import parallel
 
+# Before LightGBM is loaded, as the command line does: several tests run side by side.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 @pytest.fixture(autouse=True)
 def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
