@@ -17,7 +17,7 @@ def test_each_part_names_command_machine_commit_and_whether_it_was_busy() -> Non
         "processor": "Some Processor", "load": 3.1, "output": "ours 1 s\npeer 2 s",
     }  # fmt: skip
     text = page.page({"bench_measures.py": kept})
-    assert "\n## measures\n\nPer-query measures: our kernels against ranx" in text
+    assert "\n## measures\n\nPer-query measures: ours against ranx" in text
     assert "\npython tests/benchmarks/bench_measures.py --queries 20\n" in text
     assert "\nours 1 s\npeer 2 s\n" in text
     assert "2026-01-02, commit `abcdef`, Some Processor, 4 cores" in text
