@@ -17,10 +17,13 @@ from scipy.sparse import csr_matrix
 
 from letor.errors import InputError
 from letor.mapped import GrowingArray
+from ltr_base.machine import available_cores
+from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.text.analyzer import Analyzer
 
-_ROWS = 2**14  # texts at a time
+_TEXTS, _ROWS = 2**10, 2**14  # texts that are counted at a time, and rows that are merged
+_THREADS = 4  # more would wait for each other, as only one folds texts at a time
 
 
 def count_terms(
@@ -35,7 +38,8 @@ def count_terms(
     Returns:
         The distinct tokens in code point order, and int32 counts [len(texts), n words].
     """
-    words, (counts,) = count_fields(({"text": texts},), ("text",), analyzer)
+    blocks = ({"text": texts[rows]} for rows in slices(len(texts), _TEXTS))
+    words, (counts,) = count_fields(blocks, ("text",), analyzer)
     return words, counts
 
 
@@ -93,10 +97,15 @@ def counted_blocks(
     blocks: Iterable[Mapping[str, Sequence[str]]], fields: Sequence[str], analyzer: Analyzer
 ) -> Iterator[tuple[str, CountedBlock]]:
     """Yield each field of each block with its counts; see :func:`count_fields`."""
-    for place, block in enumerate(blocks):
+
+    def counted(numbered: tuple[int, Mapping[str, Sequence[str]]]) -> list[CountedBlock]:
+        place, block = numbered
         _check(place, block, fields)
-        for field in fields:
-            yield field, _counted(list(map(analyzer.folded, block[field])))
+        return [_counted(list(map(analyzer.folded, block[field]))) for field in fields]
+
+    threads = min(available_cores(), _THREADS)
+    for of_fields in map_blocks(counted, enumerate(blocks), threads):
+        yield from zip(fields, of_fields, strict=True)
 
 
 def _counted(folded: Sequence[str]) -> CountedBlock:

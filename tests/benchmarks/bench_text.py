@@ -3,8 +3,8 @@
     LTR_DATA=<folder of data sets> python tests/benchmarks/bench_text.py
 
 Wikispeedia's articles, 14 million tokens, from str objects to a sparse matrix of counts (polars: to
-a table of document, word, count). polars uses all cores, the others one. Prints tokens per second
-by wall clock and by processor time, which a busy machine blurs less.
+a table of document, word, count). polars uses all cores, ours up to four, the others one. Prints
+tokens per second by wall clock and by processor time, which a busy machine blurs less.
 """
 
 from collections.abc import Callable, Sequence
