@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.kernels.normalise import query_minmax, query_zscore
 from letor.mapped import ROWS_AT_ONCE, empty_array
 from ltr_base.names import listed
 from ltr_base.slices import group_ranges
@@ -63,7 +63,7 @@ class QueryMinMax(Normaliser):
     by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
-        return replace(data, X=_by_query(_minmax, data))
+        return replace(data, X=_by_query(query_minmax, data))
 
 
 class QueryZScore(Normaliser):
@@ -77,7 +77,7 @@ class QueryZScore(Normaliser):
     by_query = True
 
     def transform(self, data: RankingData) -> RankingData:
-        return replace(data, X=_by_query(_zscore, data))
+        return replace(data, X=_by_query(query_zscore, data))
 
 
 class RawAndZScore(Normaliser):
@@ -184,43 +184,23 @@ def normaliser_from_state(state: Mapping[str, Any]) -> Normaliser:
     return get_normaliser(state["name"])
 
 
-def _minmax(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    finite, low, high = _finite(X)
-    scaled = (finite - low) / np.where(high > low, high - low, 1)
-    return np.where(np.isinf(X), X > 0, scaled)
-
-
-def _zscore(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    finite, low, high = _finite(X)
-    given = ~np.isnan(finite)
-    n = np.maximum(given.sum(axis=0), 1)
-    mean = np.where(low == high, low, finite.sum(axis=0, where=given) / n)
-    centred = finite - mean
-    deviation = np.sqrt((centred**2).sum(axis=0, where=given) / n)
-    return centred / np.where(low == high, 1, deviation)
-
-
-def _finite(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """The finite values, NaN elsewhere, and the least and the greatest of each column."""
-    finite = np.where(np.isfinite(X), X, np.nan)
-    return finite, *(limit.reduce(finite, initial=np.nan) for limit in (np.fmin, np.fmax))
-
-
-def _raw_and_zscore(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack([X, _zscore(X)])
+def _raw_and_zscore(
+    X: NDArray[np.float32], order: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    return np.hstack([X, query_zscore(X, order, offsets)])
 
 
 def _by_query(
-    values: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    data: RankingData,
-    copies: int = 1,
+    kernel: Callable[..., NDArray[np.float32]], data: RankingData, copies: int = 1
 ) -> NDArray[np.float32]:
-    """The values made of the rows of each query; memory-mapped, from a new file, if X is."""
-    mapped = isinstance(data.X, np.memmap)
-    result = empty_array((len(data), copies * data.X.shape[1]), memory=0 if mapped else None)
-    for start, end in pairwise(data.offsets.tolist()):
-        rows = data.order[start:end]
-        result[rows] = values(data.X[rows].astype(np.float64))
+    """The kernel's values of all rows; memory-mapped, from a new file, if X is."""
+    if not isinstance(data.X, np.memmap):
+        return kernel(np.ascontiguousarray(data.X, dtype=np.float32), data.order, data.offsets)
+    result = empty_array((len(data), copies * data.X.shape[1]), memory=0)
+    for first, end in group_ranges(data.offsets, ROWS_AT_ONCE):
+        rows = data.order[data.offsets[first] : data.offsets[end]]
+        offsets = data.offsets[first : end + 1] - data.offsets[first]
+        result[rows] = kernel(data.X[rows], np.arange(len(rows)), offsets)
     return result
 
 
