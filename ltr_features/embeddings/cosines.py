@@ -25,10 +25,9 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
-from ltr_features.kernels.cosines import bag_maxima
+from ltr_features.kernels.cosines import bag_maxima, known_members, row_dots
 
-_BLOCK = 1 << 10  # pairs at a time
-_COLUMNS = 32  # columns of vectors at a time
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +70,16 @@ class Bags:
         if m != len(units):
             raise InputError(f"bags over {m} members for {len(units)} vectors")
         units = np.require(units, np.float32, ["C", "W"])  # the kernels are compiled for one type
-        weights = np.where(np.any(units, axis=1)[matrix.indices], matrix.data, 0).clip(0)
-        known = csr_matrix((weights, matrix.indices, matrix.indptr), (n, m), float, copy=True)
-        known.eliminate_zeros()
-        total = known @ np.ones(m)
+        ends, members = np.empty(n + 1, np.int64), np.empty(matrix.nnz, np.int32)
         means = np.empty((n, units.shape[1]), dtype=np.float32)
-        for some in slices(units.shape[1], _COLUMNS):
-            sums = known @ units[:, some].astype(float)
-            means[:, some] = sums / np.where(total > 0, total, 1)[:, None]
+        kept = known_members(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
+            matrix.data.astype(np.float64),
+            *(units, ends, members, means),
+        )
         same = np.full(m, -1) if same is None else same
-        ends, members = known.indptr.astype(np.int64), known.indices.astype(np.int32)
-        return cls(units, ends, members, means, same)
+        return cls(units, ends, members[:kept], means, same)
 
 
 def cosines(
@@ -138,11 +136,11 @@ def average_cosines(
 ) -> NDArray[np.float32]:
     """float32 [n], -1 to 1: dot products of the pairs' rows; for unit rows, their cosines."""
     out = np.zeros(len(queries), dtype=np.float32)
+    left, right = (np.ascontiguousarray(m, dtype=np.float32) for m in (query_means, document_means))
+    rows = [np.ascontiguousarray(r, dtype=np.int64) for r in (queries, documents)]
 
     def compute(block: slice) -> None:
-        asked = query_means[queries[block]].astype(float)
-        stored = document_means[documents[block]].astype(float)
-        out[block] = np.einsum("nd,nd->n", asked, stored).clip(-1, 1)
+        row_dots(rows[0][block], rows[1][block], left, right, out[block])
 
     for _ in map_blocks(compute, slices(len(out), _BLOCK), threads):
         pass

@@ -1,10 +1,45 @@
-"""Kernel over bags of vectors: maximum cosines of pairs."""
+"""Kernels over bags of vectors: their means, and average and maximum cosines of pairs."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ltr_base.compiled import kernel
+
+
+@kernel()
+def known_members(ends, members, weights, units, out_ends, out_members, out_means):
+    """Keep the members of bags that have a positive weight and a vector, and average each bag.
+
+    Args:
+        ends, members, weights: bags in compressed rows, int64, int32, float64.
+        units: float32 [m, d], the members' vectors, 0 where unknown.
+        out_ends: int64 [n + 1]; out_members: int32, as long as ``members``; out_means: float32
+            [n, d], weighted means: written.
+
+    Returns:
+        The number of kept members.
+    """
+    total = np.empty(units.shape[1], dtype=np.float64)
+    kept = 0
+    out_ends[0] = 0
+    for i in range(len(ends) - 1):
+        total[:] = 0.0
+        weight = 0.0
+        for at in range(ends[i], ends[i + 1]):
+            member = members[at]
+            unit = units[member]
+            if weights[at] <= 0.0 or not unit.any():
+                continue
+            weight += weights[at]
+            for k in range(len(total)):
+                total[k] += weights[at] * np.float64(unit[k])
+            out_members[kept] = member
+            kept += 1
+        out_ends[i + 1] = kept
+        for k in range(len(total)):
+            out_means[i, k] = total[k] / (weight if weight > 0.0 else 1.0)
+    return kept
 
 
 @kernel()
@@ -67,3 +102,20 @@ def _greatest_dots(rows, units, chosen, best):
                 product += row[k] * unit[k]
             greatest = max(greatest, product)
         best[member] = min(greatest, np.float32(1.0))
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def row_dots(left_rows, right_rows, left, right, out):
+    """out[i] = left[left_rows[i]] . right[right_rows[i]], summed in float64, clipped to -1..1.
+
+    Args:
+        left_rows, right_rows: int64 [n].
+        left, right: float32 [*, d].
+        out: float32 [n], written.
+    """
+    for i in range(len(left_rows)):
+        a, b = left[left_rows[i]], right[right_rows[i]]
+        total = 0.0
+        for k in range(len(a)):
+            total += a[k] * b[k]
+        out[i] = min(max(total, -1.0), 1.0)
