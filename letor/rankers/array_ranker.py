@@ -172,7 +172,7 @@ def in_own_order(data: RankingData) -> RankingData:
         data.n_queries
     )
     rows = np.lexsort((data.y, digest, place[data.query_index]))
-    ids = [data.query_ids[i] for i in np.argsort(place)]
+    ids = [data.query_ids[i] for i in np.argsort(place).tolist()]
     return RankingData(X[rows], data.y[rows], ids, place[data.query_index[rows]],
                        data.column_names, missing=data.missing)  # fmt: skip
 

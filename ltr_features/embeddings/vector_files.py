@@ -158,17 +158,17 @@ class _Rows:
             return
         if self.binary:
             joined = b"".join(numbers for _, numbers in self._waiting)
-            rows = np.frombuffer(joined, dtype="<f4").astype(np.float32)
+            numbers = np.frombuffer(joined, dtype="<f4").astype(np.float32)
         else:
             fields = b" ".join(numbers for _, numbers in self._waiting).split(b" ")
             if max(map(len, fields)) > _LONGEST_NUMBER:  # every field would take as many bytes
                 self._name_the_bad_row()
             try:
                 with np.errstate(over="ignore"):
-                    rows = np.array(fields, dtype=np.bytes_).astype(np.float32)
+                    numbers = np.array(fields, dtype=np.bytes_).astype(np.float32)
             except ValueError:
                 self._name_the_bad_row()
-        rows = rows.reshape(-1, self.dimension)
+        rows = numbers.reshape(-1, self.dimension)
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         if len(bad):
             raise InputError(

@@ -120,6 +120,6 @@ class OnlineEM:
             block.weighted(side, side.rows[2]).sum(dtype=np.float64)
             for side in (block.queries, block.titles)
         ]
-        sizes = sizes if len(self.counts) == 2 else [sum(sizes)]
+        sizes = sizes if len(self.counts) == 2 else [np.sum(sizes)]
         for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
             running += phi * (size / block.size / phi.shape[1])

@@ -275,7 +275,7 @@ def _without_text(path: str | None, texts: Mapping[str, str], rows: RankingData)
 def _not_finite(rows: RankingData) -> list[str]:
     """A remark on values of LETOR text that were read as missing, if there are any."""
     blocks = range(0, len(rows), 2**16)
-    n = sum(np.isnan(rows.X[i : i + 2**16]).sum(axis=0) for i in blocks)
+    n = np.sum([np.isnan(rows.X[i : i + 2**16]).sum(axis=0) for i in blocks], axis=0)
     names = np.array(rows.column_names)[n > 0].tolist()
     if not names:
         return []
