@@ -96,7 +96,8 @@ def test_wrong_options_are_named():
 
 def test_a_word_that_begins_with_a_dash_is_told_from_an_option():
     told = run("explain", "model.safetensors", "-Wall").stderr
-    assert "No such option: -W" in told
+    assert "No such option" in told  # versions of click quote it differently
+    assert "-W" in told
     assert "if it is a value, write -- before it" in told
     assert "write --" not in run("measure", "rows.txt", "-Wall").stderr
 
