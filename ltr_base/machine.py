@@ -10,6 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 #: Names of temporary files, including those of earlier versions; groups: machine and process.
@@ -24,6 +25,7 @@ def available_cores() -> int:
     return int(min(some, core_quota()))
 
 
+@cache
 def core_quota(groups: Path = Path("/sys/fs/cgroup")) -> float:
     """Cores' worth of time that a container may use (``docker run --cpus``, limits of Kubernetes),
     rounded up; infinity without a limit. Such a container still sees all cores of its machine.

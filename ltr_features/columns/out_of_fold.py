@@ -159,10 +159,14 @@ def separated(context: ColumnContext, folds: Sequence[Fold]) -> list[str]:
 
 
 def _nearly_separated(context: ColumnContext, folds: Sequence[Fold]) -> list[str]:
-    collection = context.collection
-    ids, texts = collection.query_ids, collection.query_texts
+    if not folds:
+        return []
+    ids, texts = context.collection.query_ids, context.collection.query_texts
     near: dict[str, list[str]] = {}
-    for a, b in nearly_equal(context.query_words[1]).tolist() if folds else ():
+    pairs = context.cached_for_queries(
+        "nearly equal queries", lambda: nearly_equal(context.query_words[1])
+    )
+    for a, b in pairs.tolist():
         if normalised(texts[a]) != normalised(texts[b]):
             near.setdefault(ids[a], []).append(ids[b])
             near.setdefault(ids[b], []).append(ids[a])

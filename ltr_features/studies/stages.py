@@ -32,9 +32,9 @@ _ON_TOP = {"studies", "commands", "experiments"}
 #: Libraries that compute the numbers of stages, and those that write reports.
 LIBRARIES = (
     "numpy", "scipy", "pandas", "numba", "llvmlite", "scikit-learn", "lightgbm", "xgboost", "torch",
-    "gensim", "PyStemmer", "tagme", "ir_datasets", "ranx", "statsmodels", "safetensors",
+    "gensim", "PyStemmer", "tagme", "ir_datasets", "ranx", "statsmodels", "safetensors", "pyarrow",
 )  # fmt: skip
-WRITERS = ("pyarrow", "matplotlib", "jinja2")
+WRITERS = ("matplotlib", "jinja2")
 #: The note inside every output folder: what the output was made from, and the digests of its files.
 NOTE = ".stage.json"
 #: Digests of large files, in the run's folder, so that a later run need not read them again.

@@ -8,8 +8,10 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from ssi_models.parameters import AUTO
 from ssi_models.persistence import checkpoint_of
 from ssi_models.training.loop import History
+from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import JointRun
 
 #: Training whose best epoch is not later than this is repeated with smaller steps.
@@ -109,3 +111,46 @@ def checkpoints(path: str | os.PathLike[str] | None, choices: Choices) -> list[P
     first = None if path is None else Path(path)
     others = range(1, prod(map(len, choices.values())))
     return [first, *(checkpoint_of(path, str(number)) for number in others)]
+
+
+class ChoosesParameters:
+    """The part of a trainable model that says which values its parameters are chosen from."""
+
+    training: TrainingOptions
+    warm_start: bool
+    learning_rate_: float
+
+    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
+        """The values of each parameter that held-out queries choose from, the usual one first. The
+        chosen value becomes the attribute of the same name with a trailing ``_``.
+
+        Args:
+            few: whether few queries have relevant documents, see ``hold_out``.
+        """
+        found = {**self.forms(), **self.training.choices(few=few)}
+        if len(self.training.rates) > 1 and self._continues_with("learning_rate"):
+            found["learning_rate"] = (self.learning_rate_,)
+        return found
+
+    def forms(self) -> Choices:
+        """The choices for the parameters that decide the model's form."""
+        return {}
+
+    def _continues_with(self, name: str) -> bool:
+        """Whether a warm start keeps the fitted value of a parameter that is chosen."""
+        return self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_")
+
+    def _among(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The choices for a parameter that is one of ``values`` or "auto"; a warm start keeps the
+        fitted value."""
+        asked = getattr(self, name)
+        if asked != AUTO:
+            return (type(values[0])(asked),)
+        if self._continues_with(name):
+            return (getattr(self, f"{name}_"),)
+        return values
+
+    def _take(self, chosen: Mapping[str, Any]) -> None:
+        """Store chosen values as attributes."""
+        for name, value in chosen.items():
+            setattr(self, f"{name}_", value)

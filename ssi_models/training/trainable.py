@@ -21,7 +21,7 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
 from ssi_models.persistence import count, delete_checkpoint, numbers
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.choosing import Choices, checkpoints, choose, usual
+from ssi_models.training.choosing import ChoosesParameters, checkpoints, choose, usual
 from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
@@ -44,7 +44,7 @@ from ssi_models.weighting import TfIdf
 
 
 @model_class
-class TrainableModel(MatchingModel):
+class TrainableModel(ChoosesParameters, MatchingModel):
     """A model trained by mini-batches on pairwise preferences.
 
     Args:
@@ -206,40 +206,6 @@ class TrainableModel(MatchingModel):
             model._adopt(run)
         self._delete_checkpoints(files)
         return models[1:]
-
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        """The values of each parameter that held-out queries choose from, the usual one first. The
-        chosen value becomes the attribute of the same name with a trailing ``_``.
-
-        Args:
-            few: whether few queries have relevant documents, see ``hold_out``.
-        """
-        found = {**self.forms(), **self.training.choices(few=few)}
-        if len(self.training.rates) > 1 and self._continues_with("learning_rate"):
-            found["learning_rate"] = (self.learning_rate_,)
-        return found
-
-    def forms(self) -> Choices:
-        """The choices for the parameters that decide the model's form."""
-        return {}
-
-    def _continues_with(self, name: str) -> bool:
-        """Whether a warm start keeps the fitted value of a parameter that is chosen."""
-        return self.warm_start and hasattr(self, "n_words_") and hasattr(self, f"{name}_")
-
-    def _among(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The choices for a parameter that is one of ``values`` or "auto"; a warm start keeps the
-        fitted value."""
-        asked = getattr(self, name)
-        if asked != AUTO:
-            return (type(values[0])(asked),)
-        if self._continues_with(name):
-            return (getattr(self, f"{name}_"),)
-        return values
-
-    def _take(self, chosen: Mapping[str, Any]) -> None:
-        for name, value in chosen.items():
-            setattr(self, f"{name}_", value)
 
     def _delete_checkpoints(self, files: Sequence[Path | None]) -> None:
         """Called when a fit is complete."""

@@ -58,14 +58,17 @@ class StageSeconds:
 
     @property
     def collection(self) -> float:
+        """Of reading the collection."""
         return 1e-6 * self._n_tokens
 
     @property
     def index(self) -> float:
+        """Of counting its words."""
         return 2e-6 * self._n_tokens
 
     @cached_property
     def columns(self) -> float:
+        """Of the columns that need no training."""
         if self.context is None:
             return 0.0
         words = self.context.query_words[1].nnz / self._judged
@@ -99,4 +102,5 @@ class StageSeconds:
 
     @property
     def letor(self) -> float:
+        """Of a fold written as text."""
         return 2e-6 * self._n_rows * self.n_columns
