@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from letor.column_names import read_rows
 from letor.errors import InputError
+from ltr_base.blas import one_blas_thread
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
@@ -254,7 +254,7 @@ def _searched(
         return Pairs(rows[found.query], found.document)
 
     # BLAS runs on one thread, so that sums do not depend on the number of threads.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         parts = list(map_blocks(search, blocks, context.threads))
     nothing = [np.zeros(0, dtype=np.int64)]
     return Pairs(

@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse.linalg
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from letor.column_names import write_rows
 from letor.errors import InputError
 from letor.files import atomic_path
 from letor.folds import Fold, k_fold
 from letor.trec import write_qrels, write_run
+from ltr_base.blas import one_blas_thread
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.wikipedia import excerpt_path
@@ -219,7 +219,7 @@ def _write_vectors(context: ColumnContext, folder: Path) -> None:
     D, Q = weighting.transform(counts), weighting.transform(context.query_counts)
     start = np.full(min(D.shape), 1.0)
     # Sums of a multi-threaded BLAS depend on the number of threads.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         _, _, Vt = scipy.sparse.linalg.svds(D, k=WIDTH, v0=start)
         Vt *= np.sign(Vt[np.arange(WIDTH), np.abs(Vt).argmax(axis=1)])[:, None]
         embedded = {"documents": _unit(D @ Vt.T), "queries": _unit(Q @ Vt.T)}

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from letor.errors import InputError
+from ltr_base.blas import one_blas_thread
 from ltr_features.clicks.log import ClickLog
 
 #: Lower bound of the probability of a click that is impossible by a model.
@@ -112,7 +112,7 @@ class ClickModel(ABC):
         self.prior_ = prior_of(log) if self.prior is None else self.prior
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, log.remarks
-        with threadpool_limits(limits=1, user_api="blas"):  # sums must not depend on the cores
+        with one_blas_thread():  # sums must not depend on the cores
             self._fit(log)
         self.log_ = log
         return self

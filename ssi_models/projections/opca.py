@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from ltr_base.blas import one_blas_thread
 from ssi_models.matrices import take_columns
 from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.projections.baselines import Examples
@@ -78,7 +78,7 @@ class OPCA(PairProjection):
         ])  # fmt: skip
         differences = pair_matrix(preferences, -1)
         L = sp.csr_matrix(differences.T @ differences) / n
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             if n_words <= max(DENSE_WORDS, 5 * rank):
                 return _dense(T, sp.diags_array(uses / (2 * n)), L, rank, self.ridge)
             return self._matrix_free(T, uses / (2 * n), L, rank)

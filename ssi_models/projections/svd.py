@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from ltr_base.blas import one_blas_thread
 from ltr_base.slices import slices
 from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import transposed
@@ -46,7 +46,7 @@ def right_singular_vectors(
     rng = np.random.default_rng([seed, 7])
     Y: NDArray[np.floating] = rng.standard_normal((min(shape), width), np.float32)
     # One thread: sums of a multi-threaded BLAS depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         (basis, _), shift = orthonormal(Y), np.float32(0)
         for _ in range(PASSES):
             Y = _times(short, _times(long, basis, workers), workers) - shift * basis

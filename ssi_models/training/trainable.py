@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
+from ltr_base.blas import one_blas_thread
 from ssi_models import remarks
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_rank
@@ -178,7 +178,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         data = [every, *(every.without(part, i) for i, part in enumerate(parts, start=1))]
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
-            stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
+            stack.enter_context(one_blas_thread())
             choices = self.choices(few=holds_out_parts(preferences, groups))
             if self.training.learning_rate == AUTO:
                 choices["learning_rate"] = (best_rate(self, every, workers),)

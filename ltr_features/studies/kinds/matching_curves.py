@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from ltr_base.blas import one_blas_thread
 from ltr_features.studies.kinds.matching_rows import new_model, ranked_documents
 from ltr_features.studies.kinds.matching_tasks import Task
 from ssi_models.kernels.pair_losses import judged_lists, ranking_measures
@@ -48,7 +48,7 @@ def training_curve(
     rng = np.random.default_rng([model.seed, 6])
     ranked = _training_ranking(task, n_queries, rng), _test_ranking(task, n_queries, rng)
     points = []
-    with Workers(threads) as workers, threadpool_limits(1, user_api="blas"):
+    with Workers(threads) as workers, one_blas_thread():
         auto = model.training.learning_rate == AUTO
         rate = best_rate(model, data, workers) if auto else model.training.rates[0]
         run = model.make_run(data, rate, workers, validates=False)

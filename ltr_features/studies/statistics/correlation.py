@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from threadpoolctl import threadpool_limits
 
 from letor.dataset import RankingData
+from ltr_base.blas import one_blas_thread
 
 DEFINITION = (
     "Spearman's rank correlation of two columns over the candidates of a query (equal values share "
@@ -31,7 +31,7 @@ def column_correlation(parts: Sequence[RankingData]) -> pd.DataFrame:
     names = list(parts[0].column_names)
     sums, queries = np.zeros((2, len(names), len(names)))
     # One thread: the products are small, and BLAS sums depend on the number of threads.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for part in parts:
             X = np.where(np.isnan(part.X), -np.inf, part.X)[part.order]
             for start, end in zip(part.offsets[:-1], part.offsets[1:], strict=True):

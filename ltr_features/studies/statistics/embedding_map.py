@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+
+from ltr_base.blas import one_blas_thread
 
 NEAREST = 6
 
@@ -53,7 +54,7 @@ def embedding_map(
     if len(has) < 3 or X.shape[1] < 2:
         return None
     units = X[has] / length[has, None]
-    with threadpool_limits(1, user_api="blas"):  # the same bits on any number of cores
+    with one_blas_thread():  # the same bits on any number of cores
         U, s, Vt = np.linalg.svd(units - units.mean(axis=0), full_matrices=False)
         cosines = units @ units.T
     # The sign of a component is arbitrary: its largest weight is made positive.
