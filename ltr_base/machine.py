@@ -43,6 +43,28 @@ def core_quota(groups: Path = Path("/sys/fs/cgroup")) -> float:
     return math.inf
 
 
+@cache
+def usable_memory(groups: Path = Path("/sys/fs/cgroup")) -> float:
+    """Bytes of memory that this process may use: those of the machine, or the container's limit.
+    8 GiB where the system does not tell.
+
+    Args:
+        groups: where the system shows the container's control group, of version 2 or 1.
+    """
+    try:
+        machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        machine = 8.0 * 2**30
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            text = (groups / name).read_text().strip()
+            # Without a limit, it is "max" or more than any machine has.
+            return min(machine, math.inf if text == "max" else int(text), address_space())
+        except (OSError, ValueError):
+            continue
+    return min(machine, address_space())
+
+
 def address_space() -> float:
     """Bytes of memory that this process may reserve (``ulimit -v``), infinity without a limit."""
     try:

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,9 +27,9 @@ from ltr_features.cluster import (
 )
 from ltr_features.columns.context import ColumnContext, open_workspace
 from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.fold_fits import FitAll, Parts, unfitted
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
-from ltr_features.feature_table import FitAll, Parts
 from ltr_features.part_store import PartFolder, PartStore
 from ltr_features.text.collection import Pairs
 from ssi_models.parallel import Executor
@@ -153,9 +152,7 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
             if once and isinstance(store, PartFolder) and column.recipe.new_model().in_pieces:
                 spread.append((column, store))
                 continue
-            for rows in folds[:1] if once else folds:
-                if not all(path.exists() for path in column.fold_paths(rows)):
-                    wanted.append((column, store, rows))
+            wanted += [(column, store, rows) for _, rows in unfitted([column], folds)]
         seen = _seen(workspace.resolve())
         with connected(address, workspace, *dict.fromkeys(stores)) as cluster:
             _fit_all(cluster, seen, wanted)
@@ -238,19 +235,18 @@ def _fit(
         with store.reading(_CANDIDATES) as path:
             candidates = Pairs(*np.load(path))
         context.check(candidates)
-    if "threads" in recipe.kind.default_params():  # as there is a worker for each core
-        recipe = replace(recipe, params={**recipe.params, "threads": 1})
     with store.working() as folder:
         column = TrainedColumn(
             context, recipe, folder, hold_out_groups=by_group, candidates=candidates
         )
+        column.threads = 1  # as there is a worker for each core
         single = len(parts) == 1
         paths = [column.path(parts[0])] if single else column.fold_paths(parts)
         if not all(store.has(path.name) for path in paths):
             if single:
                 column.model(parts[0])
             else:
-                column.fold_models(parts)
+                column.fit_fold(parts)
             for path in paths:
                 store.put(path)
     return [path.name for path in paths]

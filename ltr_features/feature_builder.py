@@ -25,12 +25,13 @@ from ltr_features.column_workers import fits_on
 from ltr_features.columns.base import ColumnFamily, check_distinct, check_families
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.fitted import NO_FOLD
+from ltr_features.columns.fold_fits import FitAll
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
 from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_files import read_features, save_features
-from ltr_features.feature_table import FitAll, build_columns, learned_columns
+from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.fitted_builder import FittedBuilder
 from ltr_features.part_store import part_store
 from ltr_features.progress import tracked

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,13 @@ from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fold_fits import FitAll, fit_folds
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import ids_of, places_of, rows_of
 
-#: Parts of the training queries of a fold, as rows of the collection's queries.
-Parts: TypeAlias = Sequence[NDArray[np.int64]]
-#: Fits the models of all columns and folds into the columns' folders.
-FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
 #: The key of a column's provenance with the number of its rows that have a substitute.
 N_MISSING = "rows without a value"
 #: Bytes that a row takes while it is scored.
@@ -286,9 +283,10 @@ def learned_columns(
         memory: bytes, half for the rows that are scored at a time and half for the values; larger
             values are held in a temporary file, see :mod:`letor.mapped`. By default all rows are
             scored at once.
-        on_progress: called with (model key, finished epoch or iteration).
-        fit: fits the models of all columns and folds beforehand into ``folder``, which must be
-            given; see :func:`ltr_features.column_workers.fits_on`.
+        on_progress: called from any thread with (model key, finished epoch or iteration).
+        fit: fits the models of all columns and folds beforehand; by default
+            :func:`ltr_features.columns.fold_fits.fit_folds`. Others need ``folder``, see
+            :func:`ltr_features.column_workers.fits_on`.
 
     Raises:
         InputError: a fold trains on fewer than two parts, has an unknown query, or nothing can be
@@ -309,7 +307,9 @@ def learned_columns(
             for column in columns
         ]
         of_folds = [train_parts(context.collection, folds, fold, n_parts) for fold in folds]
-        if fit is not None:
+        if fit is None:
+            fit_folds(trained, of_folds, threads=context.threads, memory=memory)
+        else:
             fit(trained, of_folds)
         for fold, parts in zip(folds, of_folds, strict=True):
             held = None if memory is None else memory // 2

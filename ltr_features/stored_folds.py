@@ -17,8 +17,9 @@ from letor.missing import Missing
 from letor.parquet import read_ids
 from letor.parquet_parts import ALL_ROWS, write_part
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fold_fits import FitAll
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.feature_table import FitAll, FoldTable, learned_columns
+from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import finder
 

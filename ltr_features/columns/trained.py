@@ -53,12 +53,14 @@ class TrainedColumn:
     Attributes:
         executor: processes that share the work of one fit, see
             :attr:`ssi_models.base.MatchingModel.executor`; None for this process alone.
+        threads: number of threads of a fit; by default that of the recipe.
 
     Raises:
         InputError: the collection lacks the field, or candidates are missing.
     """
 
     executor: Executor | None = None
+    threads: int | None = None
 
     def __init__(
         self,
@@ -119,18 +121,25 @@ class TrainedColumn:
         They keep the same epoch and the same weights, chosen by the judgements of all training
         queries; apart from these few numbers, no model sees judgements of the part that it scores.
         """
+        self.fit_fold(train_parts)
+        models = [self.recipe.kind.load(path) for path in self.fold_paths(train_parts)]
+        return models * (1 + len(train_parts)) if self._unlabelled else models
+
+    def fit_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> None:
+        """Fit the models of :meth:`fold_models` into the folder, if they are not there."""
         train, paths = np.sort(np.concatenate(train_parts)), self.fold_paths(train_parts)
+        if all(path.exists() for path in paths):
+            return
         if self._unlabelled:
-            return [self.model(train)] * (1 + len(train_parts))
-        if not all(path.exists() for path in paths):
-            model, texts, preferences, options = self._prepared(train, paths[0])
-            for part in train_parts:
-                self.preferences(np.setdiff1d(train, part))  # raises if there are none
-            with self._naming, divergence_in_remarks():
-                models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
-            for fitted, path in zip([model, *models], paths, strict=True):
-                fitted.save(path)
-        return [self.recipe.kind.load(path) for path in paths]
+            self.model(train)
+            return
+        model, texts, preferences, options = self._prepared(train, paths[0])
+        for part in train_parts:
+            self.preferences(np.setdiff1d(train, part))  # raises if there are none
+        with self._naming, divergence_in_remarks():
+            models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
+        for fitted, path in zip([model, *models], paths, strict=True):
+            fitted.save(path)
 
     def fold_paths(self, train_parts: Sequence[NDArray[np.int64]]) -> list[Path]:
         """The files of :meth:`fold_models`; a single one if all models are the same."""
@@ -167,6 +176,8 @@ class TrainedColumn:
             )
         model = self.recipe.new_model()
         model.executor = self.executor
+        if self.threads is not None and "threads" in model.get_params():
+            model.set_params(threads=self.threads)
         return model, texts, preferences, options
 
     def preferences(self, train_queries: NDArray[np.int64]) -> Preferences:

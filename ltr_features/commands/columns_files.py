@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ltr_features.candidates import Candidates
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.context import ColumnContext
+    from ltr_features.columns.fold_fits import FitAll
     from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.feature_table import FitAll
     from ltr_features.studies.progress import Reporter
     from ltr_features.text.collection import Collection
 
@@ -240,7 +240,7 @@ def tell_fits(
 def write_table(
     build: Build,
     *,
-    fit: FitAll | None,
+    fit: FitAll,
 ) -> None:
     """Build the table in memory and write its folds, or all rows as one text file."""
     from letor.column_names import write_rows
@@ -283,7 +283,7 @@ def write_blocks(
     *,
     memory: int,
     cluster: AbstractContextManager[MakeBlocks] | None,
-    fit: FitAll | None,
+    fit: FitAll,
 ) -> None:
     """Write the rows as one Parquet file, block by block, and the folds next to it."""
     from ltr_features.blocks import write_columns

