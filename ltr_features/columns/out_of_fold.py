@@ -184,7 +184,7 @@ def _nearly_separated(context: ColumnContext, folds: Sequence[Fold]) -> list[str
         f"at least {len(told):,} test {'query has' if len(told) == 1 else 'queries have'} nearly "
         f"the same words as a training query of their fold ({told[0][0]!r} as {told[0][1]!r}, "
         "say): if they are versions of one text, such as a family of patents, give these groups "
-        "(index --groups) and keep them together (--by-group)"
+        '(index --groups) and keep them together (--by-group, in an experiment by = "group")'
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from letor.folds import Fold, queries_of_trained_groups
-from ltr_features.columns.out_of_fold import DISTANCE
+from ltr_features.columns.out_of_fold import DISTANCE, separated
 from ltr_features.facts import flat_facts
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
@@ -229,6 +229,7 @@ def _remarks(
             for result in results
             if result.importance is not None and not result.importance["gain"].any()
         ),
+        *([] if output.split.by == "time" else separated(experiment.context, output.folds)),
         *given_remark(table, system - baseline),
     ]
 

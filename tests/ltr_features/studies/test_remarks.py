@@ -28,7 +28,8 @@ KEPT = r"did not improve on its start \(the tf-idf cosine\): what .* \d+( to \d+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Random judgements of queries of one word each, which their documents have."""
+    """Random judgements of queries of one word each, which their documents have; the first two
+    are versions of one long text."""
     folder = tmp_path_factory.mktemp("beir")
     rng = np.random.default_rng(0)
     relevant = [rng.choice(N_DOCUMENTS, 10, replace=False) for _ in range(N_QUERIES)]
@@ -36,8 +37,12 @@ def folder(tmp_path_factory) -> Path:
     for q, documents in enumerate(relevant):
         for d in documents:
             texts[d].append(f"asked{q}")
+    long = [f"word{n}" for n in range(30)]
+    texts[0] += long
     corpus = [{"_id": f"d{d}", "text": " ".join(words)} for d, words in enumerate(texts)]
     queries = [{"_id": f"q{q}", "text": f"asked{q} common{q % 7}"} for q in range(N_QUERIES)]
+    for query in queries[:2]:
+        query["text"] += " " + " ".join(long)
     for name, records in (("corpus", corpus), ("queries", queries)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     (folder / "qrels").mkdir()
@@ -120,11 +125,16 @@ def test_the_verdict_says_it_once(run):
     assert re.search(f"! {sentence}.*judge more queries, or leave it out", ending)
 
 
+def test_versions_of_a_query_in_training_and_test_are_told(run):
+    summary = unwrapped(run.folder / "report" / "summary.txt")
+    assert "! at least 2 test queries have nearly the same words as a training query" in summary
+
+
 def test_what_a_family_lacks_is_told_once_for_all_its_columns_and_folds(run):
     summary = unwrapped(run.folder / "report" / "summary.txt")
     told = re.findall(r"! (Columns? w2v[^:]*: .*?[,;])", summary)
     assert told == [
-        "Columns w2v-word: vector file few.vec lacks 96 % of the words in documents,",
+        "Columns w2v-word: vector file few.vec lacks 97 % of the words in documents,",
         "Columns w2v-word: 360 of 429 rows (83.9 %) have no known word in the query,",
     ]
 
