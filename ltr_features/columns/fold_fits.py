@@ -47,7 +47,8 @@ def fit_folds(
         threads: number of cores to use; all by default.
         memory: bytes that fits side by side may take together; by default half of what this process
             may use. One fit runs whatever it takes.
-        on_fit: called from any thread with the number of finished fits, and of all.
+        on_fit: called before the first fit, and from any thread after each, with the number of
+            finished fits and of all.
 
     Raises:
         InputError: nothing can be learned from the training queries of a fold.
@@ -61,6 +62,8 @@ def fit_folds(
     at_a_time = int(max(1, min(cores, len(wanted), fitting)))
     left_alone = len(wanted) - 1 if len(wanted) % at_a_time == 1 else -1
     stopping, counting, n_done = Event(), Lock(), 0
+    if on_fit is not None:
+        on_fit(0, len(wanted))
 
     def fit(number: int) -> None:
         nonlocal n_done

@@ -229,8 +229,12 @@ class Reporter:
         self._beat()
 
     def epoch(self, model: str, event: Any) -> None:
-        """Show that a model has finished an epoch or iteration, which may have a number."""
-        self.step(f"epoch {getattr(event, 'number', '')} of {model}")
+        """Show that a model has finished an epoch or iteration, which may have a number.
+
+        Args:
+            model: name of the model, a dash and a digest of what it is made from.
+        """
+        self.step(f"epoch {getattr(event, 'number', '')} of {model.rpartition('-')[0] or model}")
         self.tick("epochs")
 
     def left(self) -> float | None:
