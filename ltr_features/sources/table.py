@@ -138,7 +138,7 @@ def read_table(
         "judgements": [] if in_both else unused,
         "queries": [] if queries is None else _unused(queries, query_columns or {}, encoding),
     }
-    facts: dict[str, str | int] = dict(judged.facts)
+    facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
     for what, names in left_out.items():
@@ -147,24 +147,8 @@ def read_table(
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)
-    return Collection(
-        name=name or tables[0].name.split(".")[0],
-        document_ids=table.ids,
-        fields=table.fields,
-        query_ids=query_ids,
-        query_texts=[texts[query] for query in query_ids],
-        judgements=judged.judgements(query_ids),
-        description={
-            "source": "tables",
-            "documents": len(table.ids),
-            **table.facts,
-            "queries": len(query_ids),
-            "queries without judgement, left out": len(texts) - len(query_ids),
-            "judged pairs": len(judged),
-            "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **facts,
-        },
-    )
+    name = name or tables[0].name.split(".")[0]
+    return judged.collection(name, table.fields, query_ids, "tables", table.facts, facts)
 
 
 def _share_id(
