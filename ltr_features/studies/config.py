@@ -6,7 +6,7 @@ import copy
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
 from types import UnionType
@@ -56,6 +56,15 @@ class Section(BaseModel):
     def problems(self) -> Iterable[str]:
         """The mistakes that the types of the section's parts do not reveal, each with its place."""
         return ()
+
+
+def no_such(
+    place: str, what: str, names: Iterable[str | None], known: Collection[str]
+) -> Iterator[str]:
+    """Problems for those of the names that are neither known nor None."""
+    for name in names:
+        if name is not None and name not in known:
+            yield f"{place}: no {what} {name!r}; {nearest(name, known)}"
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -333,7 +333,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
     [
         ('model = "lsa"', 'model = "bert"', "row 'LSA . VSM': there is no model 'bert'"),
         ("n_topics = 2", "topics = 2", "BLTMPR has no parameter 'topics'; did you mean 'n_topics'"),
-        ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "there is no row XY"),
+        ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "no row 'XY'"),
         ('["UM", "~", "PR"]', '["UM", "~", "UM"]', "'UM' is compared with itself"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),

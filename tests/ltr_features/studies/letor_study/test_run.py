@@ -106,13 +106,13 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ("[2, 20]", "[20, 'few']", "n_thresholds='few': must be a whole number"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
-        ('["MAP"]', '["P@5"]', "'P@5' is not among the measures"),
-        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline 'BM25' is not a ranker"),
-        ('label = "AdaRank"', 'label = "Boosted steps"', "labels must differ"),
+        ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
+        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline: no ranker 'BM25'"),
+        ('label = "AdaRank"', 'label = "Boosted steps"', "two have the label Boosted steps"),
         ("k = 3", "k = 2", "schemes.1.k"),
         ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
-        ("MAP = 0.123", "MRR = 0.123", "references.0: 'MRR' is not one of"),
-        ('measure = "MAP"', 'measure = "ERR"', "expected.0: 'ERR' is not one of"),
+        ("MAP = 0.123", "MRR = 0.123", "references.0: no measure 'MRR'"),
+        ('measure = "MAP"', 'measure = "ERR"', "expected.0: no measure 'ERR'"),
     ],
 )
 def test_bad_files_are_refused(toy, tmp_path, old, new, message):
