@@ -27,6 +27,9 @@ from ltr_base.names import nearest
 
 Config = TypeVar("Config", bound=BaseModel)
 
+#: The end of a message on a file that is not there.
+DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
+
 _UNIONS = (Union, UnionType)
 
 

@@ -19,7 +19,7 @@ from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import NAME_BYTES, no_such, read_config, slug
+from ltr_features.studies.config import DATA_ADVICE, NAME_BYTES, no_such, read_config, slug
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (
@@ -191,10 +191,7 @@ def _missing_files(
         value = options[name]
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, str) and not Path(path).exists():
-                yield (
-                    f"{place}: {name}: there is no {path}; name the folder of data sets by --data "
-                    "or the environment variable LTR_DATA"
-                )
+                yield f"{place}: {name}: there is no {path}; {DATA_ADVICE}"
 
 
 def _folder_names(config: ExperimentConfig) -> Iterator[str]:

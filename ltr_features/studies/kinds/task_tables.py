@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from letor.errors import InputError
 from ltr_base.names import counted, repeated
-from ltr_features.studies.config import Section, no_such, slug
+from ltr_features.studies.config import DATA_ADVICE, Section, no_such, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value
@@ -312,7 +313,10 @@ class TaskStudy(Study):
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
         """Everything that a task depends on."""
-        files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
+        try:
+            files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
+        except InputError as error:
+            raise InputError(f"{error}; {DATA_ADVICE}") from None
         return {"task": config.model_dump(mode="json"), "files": files}
 
     @cached_property

@@ -357,3 +357,10 @@ def test_bad_files_are_refused(tmp_path, old, new, message):
     path.write_text(CLICKTHROUGH.replace(old, new))
     with pytest.raises(InputError, match=message):
         read_config(path, ClickthroughConfig)
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_option_that_names_it(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(CLICKTHROUGH)
+    with pytest.raises(InputError, match=r"corpus\.jsonl: no such folder .*--data or .*LTR_DATA"):
+        run_file(path, data=tmp_path / "none", out=tmp_path / "out")
