@@ -174,23 +174,6 @@ class CompareStudy(Study):
         return Given(rankings, qrels, texts, titles, groups, notes)
 
 
-def compare_files(
-    runs: Sequence[Path], out: Path, *, threads: int | None = None, **options: Any
-) -> Path:
-    """Compare runs and write a report.
-
-    Args:
-        runs, options: see :class:`CompareConfig`. out: folder for the report.
-
-    Returns:
-        The folder of the report.
-
-    Raises:
-        InputError: a file cannot be read or does not fit the others, or a name is unknown.
-    """
-    return CompareStudy(CompareConfig(runs=tuple(runs), **options), out, threads=threads).run()
-
-
 def comparison_report(config: CompareConfig, given: Given) -> Report:
     """The report on rankings of the same queries.
 
