@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ltr_base.names import counted
+from ltr_base.names import counted, in_words
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.paired_tests import TIE
 from ltr_features.studies.statistics.significance import TestSettings, corrected
@@ -104,13 +104,9 @@ def _sentence(report: Report, pairs: Sequence[tuple[str, str]]) -> str:
         where.setdefault(v.outcome, []).append(f"on {_lower(study.name)}")
     (first, names), *others = where.items()
     system, against = labels[0]
-    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {_listed(names)}"]
-    parts += [f"{_FURTHER[outcome]} {_listed(places)}" for outcome, places in others]
+    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {in_words(names)}"]
+    parts += [f"{_FURTHER[outcome]} {in_words(places)}" for outcome, places in others]
     return f"{_capital('; '.join(parts), pairs[0])}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
 def _capital(text: str, pair: tuple[str, str]) -> str:
