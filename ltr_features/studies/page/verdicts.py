@@ -12,7 +12,7 @@ import pandas as pd
 from ltr_base.names import counted, in_words
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.paired_tests import TIE
-from ltr_features.studies.statistics.significance import TestSettings, corrected
+from ltr_features.studies.statistics.significance import corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
@@ -254,25 +254,6 @@ def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[
             f"gives equal scores to documents of different grades; its {measure} is between "
             f"{value(worst)} and {value(best)}, depending on their order; {order}"
         )
-
-
-def marks_meaning(against: str, comparisons: pd.DataFrame, test: TestSettings, family: str) -> str:
-    """What ▲ and ▼ mean: baseline, test, level and correction.
-
-    Args:
-        against: the baseline. comparisons: made by :func:`significance.compare`.
-        family: what the correction is over.
-    """
-    groups, n = (int(comparisons[name].iloc[0]) for name in ("n_groups", "n_queries"))
-    by = "" if groups == n else f" by {counted(groups, 'group')} of queries"
-    refits = ""
-    if comparisons["n_fits"].max() > 1:
-        refits = "for systems fitted several times also a t-test that includes training noise; "
-    return (
-        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
-        f"two-sided, {test.patterns(groups)}; {refits}p < {test.alpha:g} after correction "
-        f"({test.correction_name}) over {family}."
-    )
 
 
 def value(x: float) -> str:
