@@ -28,6 +28,11 @@ def listed(names: Sequence[str], most: int) -> str:
     return f"{shown}, ... ({len(names):,} in all)" if len(names) > most else shown
 
 
+def in_words(names: Sequence[str]) -> str:
+    """One or more names as a part of a sentence: "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def quoted(text: str, most: int = 80) -> str:
     """A text in quotation marks; of a longer one its first ``most`` characters."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."

@@ -15,49 +15,16 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from letor.errors import InputError
 
 #: The file whose content shows that two machines see the same store.
 _MARK = "mark"
 _PATTERN = re.compile(r"[*?\[\]]")  # characters that fsspec interprets as wildcards
-
-
-class PartStore(Protocol):
-    """Files by name. The object is sent to workers, which access the same files through it."""
-
-    def begin(self) -> None:
-        """Prepare the store for parts; existing ones are kept.
-
-        Raises:
-            InputError: the store cannot be reached or written.
-        """
-
-    def seen(self) -> str:
-        """A text that is the same on all machines that see this store.
-
-        Raises:
-            InputError: the store cannot be reached.
-        """
-
-    def has(self, name: str) -> bool:
-        """Whether a part exists, and so is complete."""
-
-    def working(self) -> AbstractContextManager[Path]:
-        """A folder to write parts in; a file must appear there only when it is complete."""
-
-    def put(self, path: Path) -> None:
-        """Publish a file in the folder of :meth:`working` as a part."""
-
-    def reading(self, name: str) -> AbstractContextManager[Path]:
-        """A part as a local file, which exists while the context is open."""
-
-    def remove(self) -> None:
-        """Remove all parts."""
 
 
 def part_store(place: str, output: Path) -> PartStore:
@@ -71,10 +38,9 @@ def part_store(place: str, output: Path) -> PartStore:
     Raises:
         InputError: the store cannot be reached or written.
     """
-    found: PartStore
     own = "parts-" + hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:16]
     if "://" not in place:
-        found = PartFolder(Path(place).resolve() / own)
+        found: PartStore = PartFolder(Path(place).resolve() / own)
     elif _PATTERN.search(place):
         raise InputError(f"parts {place}: an address without *, ?, [ and ] is needed")
     else:
@@ -85,7 +51,8 @@ def part_store(place: str, output: Path) -> PartStore:
 
 @dataclass(frozen=True)
 class PartFolder:
-    """A folder that all machines see under the same path.
+    """Files by name in a folder that all machines see under the same path. The object is sent to
+    workers, which access the same files through it.
 
     Attributes:
         folder: an absolute path.
@@ -97,35 +64,47 @@ class PartFolder:
         return f"folder {self.folder}"
 
     def begin(self) -> None:
+        """Prepare the store for parts; existing ones are kept.
+
+        Raises:
+            InputError: the store cannot be reached or written.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"parts {self.folder}: {error.strerror}; name another one") from None
 
     def seen(self) -> str:
+        """A text that is the same on all machines that see this store; a URL that cannot be reached
+        is an InputError."""
         return "there" if self.folder.is_dir() else "missing"
 
     def has(self, name: str) -> bool:
+        """Whether a part exists, and so is complete."""
         return (self.folder / name).is_file()
 
     @contextmanager
     def working(self) -> Iterator[Path]:
+        """A folder to write parts in; a file must appear there only when it is complete."""
         yield self.folder
 
     def put(self, path: Path) -> None:
-        """Nothing to do: all machines see the file already."""
+        """Publish a file in the folder of :meth:`working` as a part; here all machines see it
+        already."""
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Path]:
+        """A part as a local file, which exists while the context is open."""
         yield self.folder / name
 
     def remove(self) -> None:
+        """Remove all parts."""
         shutil.rmtree(self.folder)
 
 
 @dataclass(frozen=True)
 class PartUrl:
-    """Files at a URL that fsspec can access.
+    """As :class:`PartFolder`, at a URL that fsspec can access.
 
     Attributes:
         url: URL of a folder, or of a bucket and prefix. own: prefix of this output's file names.
@@ -207,3 +186,6 @@ class PartUrl:
                 f"{where}: {what}; check the address, and that this machine may read, write and "
                 "delete there"
             ) from error
+
+
+PartStore: TypeAlias = PartFolder | PartUrl

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from letor.dataset import GIVEN
-from ltr_base.names import listed
+from ltr_base.names import in_words, listed
 from ssi_models.remarks import FitWarning
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -113,4 +113,4 @@ def _range(numbers: Sequence[str]) -> str:
 def _folds_in_words(names: Sequence[str], n_folds: int) -> str:
     if len(names) == n_folds > 2:
         return f"all {n_folds} folds"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return in_words(names)

@@ -19,7 +19,7 @@ from ltr_features.clicks.judging import ClickJudgements, describe
 from ltr_features.clicks.log import ClickLog
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
-from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.rules import LogRules, path_list
 from ltr_features.clicks.times import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call, check_choice
@@ -65,13 +65,13 @@ def read_log(
     log_rules = LogRules(**given)
     if (layout == "ubi") != (events is not None):
         raise InputError("events is the file of UBI events: give it with layout 'ubi' only")
-    if layout == "ubi":
-        assert events is not None
-        if columns is not None or not isinstance(log, (str, os.PathLike)):
+    if events is not None:
+        files = path_list(log)
+        if columns is not None or len(files) != 1:
             raise InputError("layout 'ubi' has one file of queries, and columns of its own")
         if on_bad_row != "raise":
             raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
-        return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown)
+        return read_ubi(files[0], events, rules=log_rules, on_unknown=on_unknown)
     read = read_click_rows if layout == "rows" else read_click_counts
     return read(log, columns=columns, rules=log_rules, on_bad_row=on_bad_row)
 

@@ -72,12 +72,10 @@ def _read(
 ) -> Any:
     from ltr_features.clicks.source import read_log
 
-    if layout == "ubi" and len(log) != 1:
-        raise InputError("layout ubi has one file of queries; its events are given by --events")
     given = settings(columns or [], "column").items()
     named = {key: name if type(name) is int else str(name) for key, name in given}
     found = read_log(
-        str(log[0]) if layout == "ubi" else [str(path) for path in log],
+        [str(path) for path in log],
         layout=layout,
         columns=named or None,
         events=None if events is None else str(events),

@@ -111,18 +111,13 @@ def check_target(out: Path, *, folds: int, suffix: str) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; folds are written into a folder: name another path")
     written = {f"Fold{number}" for number in range(1, folds + 1)}
-    others = sorted(path.name for path in out.glob("Fold*") if path.name not in written)
+    other = {".txt": ".parquet", ".parquet": ".txt"}[suffix]
+    others = [path for path in sorted(out.glob("Fold*")) if path.name not in written]
+    others += sorted(out.glob(f"Fold*/train{other}"))
     if others:
         raise InputError(
-            f"{out} has {', '.join(others)} of other folds, which would be taken for parts of "
-            f"these {folds}; remove them, or name another folder"
-        )
-    other = {".txt": ".parquet", ".parquet": ".txt"}[suffix]
-    before = sorted(out.glob(f"Fold*/train{other}"))
-    if before:
-        raise InputError(
-            f"{out} has folds in another format ({before[0].relative_to(out)}); remove them, or "
-            "name another folder"
+            f"{out} has {others[0].relative_to(out)} of other folds, which would be taken for a "
+            f"part of these {folds}; remove such folds, or name another folder"
         )
 
 

@@ -171,26 +171,24 @@ def compare(
     """Compare existing rankings, with significance tests and a report.
 
     Example: ltr-features compare bm25.run mine.run --qrels qrels.txt --out compared"""
-    from ltr_features.studies.kinds.compare import DEFAULT_MEASURES, compare_files
+    from ltr_features.studies.kinds.compare import DEFAULT_MEASURES, CompareConfig, CompareStudy
     from ltr_features.studies.statistics.significance import TestSettings
 
-    report = compare_files(
-        runs,
-        out,
+    config = CompareConfig(
+        runs=tuple(runs),
         qrels=qrels,
         data=data,
         queries=queries,
         documents=documents,
         groups=groups,
-        names=name or (),
-        baselines=baseline or (),
-        measures=measure or DEFAULT_MEASURES,
+        names=tuple(name or ()),
+        baselines=tuple(baseline or ()),
+        measures=tuple(measure or DEFAULT_MEASURES),
         hard_measure=hard_measure,
         hard_by=hard_by,
         test=TestSettings(n_permutations=permutations, correction=correction, seed=seed),
-        threads=threads,
     )
-    _tell_verdict(report)
+    _tell_verdict(CompareStudy(config, out, threads=threads).run())
 
 
 def gallery(

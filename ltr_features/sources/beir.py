@@ -66,30 +66,14 @@ def read_beir(
     sources = query_sources(asked, finder(document_row))
     unknown = sources is None and any(record.get("source") is not None for record in asked)
     linked = None if links is None else _links(find_file(folder, links), document_row)
-    return Collection(
-        name=name or folder.resolve().name,
-        document_ids=list(document_row),
-        fields=fields,
-        query_ids=query_ids,
-        query_texts=[texts[query] for query in query_ids],
-        judgements=judged.judgements(query_ids),
-        links=linked,
-        query_sources=sources,
-        query_groups=query_groups(asked),
-        description={
-            "source": "BEIR folder",
-            "documents": len(document_row),
-            "queries": len(query_ids),
-            "queries without judgement, left out": len(texts) - len(query_ids),
-            "judged pairs": len(judged),
-            "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **judged.facts,
-            **({} if linked is None else {"links": len(linked.source)}),
-            "judgement files": ", ".join(path.name for path in qrels),
-            **({"key of queries left out": "source, which names no document"} if unknown else {}),
-            **_left_out(other_keys),
-        },
-    )
+    facts: dict[str, Any] = {} if linked is None else {"links": len(linked.source)}
+    facts |= {"judgement files": ", ".join(path.name for path in qrels)}
+    facts |= {"key of queries left out": "source, which names no document"} if unknown else {}
+    return judged.collection(
+        name or folder.resolve().name, fields, query_ids, "BEIR folder",
+        further=facts | _left_out(other_keys),
+        links=linked, query_sources=sources, query_groups=query_groups(asked),
+    )  # fmt: skip
 
 
 def _left_out(keys: Sequence[str]) -> dict[str, Any]:

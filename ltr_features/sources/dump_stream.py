@@ -29,12 +29,6 @@ MAX_PAGE_BYTES = 1 << 28
 _SNIFF_BYTES = 1 << 10
 _HEADER_BYTES = 1 << 22
 _PAGE_END = b"</page>"
-_ARCHIVES = {
-    b"7z\xbc\xaf": "a 7z archive",
-    b"PK\x03\x04": "a zip archive",
-    b"\xfd7zXZ": "an xz file",
-    b"\x28\xb5\x2f\xfd": "a zstandard file",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +144,10 @@ class DumpStream:
         while len(head) < _SNIFF_BYTES and (chunk := self._read()):
             head += chunk
         if not re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<mediawiki[\s>]", head):
+            begins = f"begins with {head[:60]!r}" if head else "is empty"
             raise InputError(
-                f"{self.path} {_describe(head)}, not a MediaWiki XML dump; "
-                "use a file such as enwiki-latest-pages-articles.xml.bz2"
+                f"{self.path} {begins}: it is no MediaWiki XML dump; use a file "
+                "such as enwiki-latest-pages-articles.xml.bz2"
             )
         while b"<page>" not in head and b"</mediawiki>" not in head:
             if len(head) > _HEADER_BYTES:
@@ -188,21 +183,6 @@ def _decompressed(file: IO[bytes], path: Path) -> IO[bytes] | Unpacked:
     if magic.startswith(b"\x1f\x8b"):
         return Unpacked(cast(IO[bytes], gzip.open(file)), path)
     return file
-
-
-def _describe(head: bytes) -> str:
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1000]
-    if not start:
-        return "is empty"
-    for magic, name in _ARCHIVES.items():
-        if start.startswith(magic):
-            return f"is {name}"
-    if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
-        return "is an HTML page"
-    root = re.match(rb"(?>(?:<\?.*?\?>\s*|<![^>]*>\s*)*)<([\w:.-]+)", start, re.DOTALL)
-    if root:
-        return f"is XML with the root <{root[1].decode(errors='replace')}>"
-    return f"is not XML (it starts with {start[:30]!r})"
 
 
 def _site(root: ET.Element) -> Site:

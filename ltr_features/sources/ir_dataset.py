@@ -69,24 +69,10 @@ def read_ir_dataset(
     for number, (query, document, grade) in enumerate(triples, start=1):
         judged.add(f"ir_datasets {dataset!r}", number, query, document, str(grade))
     query_ids = judged.asked(f"ir_datasets {dataset!r}", keep_unjudged=keep_unjudged)
-    return Collection(
-        name=dataset.replace("/", "-"),
-        document_ids=ids,
-        fields=fields,
-        query_ids=query_ids,
-        query_texts=[queries[query] for query in query_ids],
-        judgements=judged.judgements(query_ids),
-        description={
-            "source": f"ir_datasets {dataset}",
-            "documents": len(ids),
-            "which documents": documents,
-            "queries": len(query_ids),
-            "queries without judgement, left out": len(queries) - len(query_ids),
-            "judged pairs": len(judged),
-            "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **judged.facts,
-        },
-    )
+    return judged.collection(
+        dataset.replace("/", "-"), fields, query_ids, f"ir_datasets {dataset}",
+        of_documents={"which documents": documents},
+    )  # fmt: skip
 
 
 def document_fields(document: Any) -> dict[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from letor.errors import InputError
 from letor.trec import whole_number
 from ltr_base.names import written_otherwise
 from ltr_features.parameters import check_choice
-from ltr_features.text.collection import Judgements
+from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import examples
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
@@ -61,7 +62,7 @@ class JudgedPairs:
     """Collects and checks judgements (query id, document id, grade).
 
     Args:
-        queries: the known query ids, or their texts by id.
+        queries: texts of the known queries by id.
         documents: rows of the known documents by id.
         on_unknown: "raise" or "skip" judgements of unknown queries or documents.
         on_other_grade: for a pair that is judged again with another grade: "raise", or take the
@@ -76,7 +77,7 @@ class JudgedPairs:
 
     def __init__(
         self,
-        queries: Collection[str],
+        queries: Mapping[str, str],
         documents: Mapping[str, int],
         on_unknown: str = "raise",
         on_other_grade: str = "raise",
@@ -120,9 +121,8 @@ class JudgedPairs:
         before = known.setdefault(row, value)
         if before != value:
             if self._of_two is None:
-                shown = repr(query)
-                if isinstance(self._queries, Mapping):  # the id may be a number that we assigned
-                    shown += f" ({self._queries[query]!r})"
+                # The id may be a number that we assigned.
+                shown = f"{query!r} ({self._queries[query]!r})"
                 raise InputError(other_grade(where, shown, repr(document), before, value))
             known[row] = self._of_two(before, value)
             self._n_other += 1
@@ -150,6 +150,43 @@ class JudgedPairs:
             f"{where}: all {self.n_skipped:,} judgements were skipped: {self._first_skipped}, but "
             f"the collection has the queries {queries} and the documents {documents}; do both use "
             "the same ids?"
+        )
+
+    def collection(
+        self,
+        name: str,
+        fields: Mapping[str, Sequence[str]],
+        query_ids: Sequence[str],
+        source: str,
+        of_documents: Mapping[str, Any] | None = None,
+        further: Mapping[str, Any] | None = None,
+        **parts: Any,
+    ) -> Collection:
+        """The collection of all documents and the queries of :meth:`asked`.
+
+        Args:
+            source: where it comes from. of_documents, further: more facts for the description.
+            parts: further parts of the collection.
+        """
+        return Collection(
+            name=name,
+            document_ids=list(self._documents),
+            fields=fields,
+            query_ids=query_ids,
+            query_texts=[self._queries[query] for query in query_ids],
+            judgements=self.judgements(query_ids),
+            description={
+                "source": source,
+                "documents": len(self._documents),
+                **(of_documents or {}),
+                "queries": len(query_ids),
+                "queries without judgement, left out": len(self._queries) - len(query_ids),
+                "judged pairs": len(self),
+                "judgements of unknown queries or documents, left out": self.n_skipped,
+                **self.facts,
+                **(further or {}),
+            },
+            **parts,
         )
 
     @property

@@ -106,10 +106,18 @@ def read_table(
         judgements = tables[0]
         _share_id(judgements, in_documents, in_judgements, encoding)
     judgements = table_of(judgements)
-    queries = None if queries is None else table_of(queries)
+    in_queries = dict(query_columns or {})
+    left_out: dict[str, list[str]] = {}
     if queries is None:
         _find_query_columns(judgements, in_judgements, encoding)
-    unused = _find_judgement_columns(judgements, in_judgements, encoding)
+    else:
+        queries = table_of(queries)
+        left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
+    wanted = dict(JUDGEMENT_COLUMNS)
+    if "text" in in_judgements and "query" not in in_judgements:
+        del wanted["query"]  # texts are numbered
+    if in_judgements or not isinstance(judgements, Path) or not is_letor(judgements):
+        left_out["judgements"] = _add_columns(judgements, in_judgements, wanted, encoding)
     found = {what: name for what, name in in_judgements.items() if what not in given}
     in_both = [judgements] == tables
     table = read_documents(
@@ -123,7 +131,7 @@ def read_table(
     judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
     n_spelled = 0
     if queries is not None:
-        texts = read_queries(queries, columns=query_columns or {}, encoding=encoding)
+        texts = read_queries(queries, columns=in_queries, encoding=encoding)
     else:
         texts, n_spelled = _texts_of_rows(judgements, judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
@@ -134,37 +142,17 @@ def read_table(
         judged.add(
             str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
         )
-    left_out = {
-        "judgements": [] if in_both else unused,
-        "queries": [] if queries is None else _unused(queries, query_columns or {}, encoding),
-    }
-    facts: dict[str, str | int] = dict(judged.facts)
+    facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
-    for what, names in left_out.items():
-        if names:
+    for what, names in sorted(left_out.items()):
+        if names and not (in_both and what == "judgements"):
             facts[f"columns of {what} left out"] = column_list(names)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
     query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)
-    return Collection(
-        name=name or tables[0].name.split(".")[0],
-        document_ids=table.ids,
-        fields=table.fields,
-        query_ids=query_ids,
-        query_texts=[texts[query] for query in query_ids],
-        judgements=judged.judgements(query_ids),
-        description={
-            "source": "tables",
-            "documents": len(table.ids),
-            **table.facts,
-            "queries": len(query_ids),
-            "queries without judgement, left out": len(texts) - len(query_ids),
-            "judged pairs": len(judged),
-            "judgements of unknown queries or documents, left out": judged.n_skipped,
-            **facts,
-        },
-    )
+    name = name or tables[0].name.split(".")[0]
+    return judged.collection(name, table.fields, query_ids, "tables", table.facts, facts)
 
 
 def _share_id(
@@ -185,34 +173,23 @@ def _share_id(
     in_judgements.setdefault("document", given)
 
 
-def _find_judgement_columns(
-    path: Path | Frame, given: dict[str, ColumnName], encoding: str
+def _add_columns(
+    path: Path | Frame,
+    given: dict[str, ColumnName],
+    usual: Mapping[str, Sequence[str]],
+    encoding: str,
 ) -> list[str]:
-    """Add the columns of ids and grades with usual names to those given; returns the columns of the
-    table that are not read. Other files, and tables without such columns, stay as they are."""
+    """Add the columns with usual names to those given; returns the columns of the table that are
+    not read. Other files, and tables without such columns, stay as they are: reading them tells
+    what is missing."""
     if not is_table(path) or not are_names(list(given.values())):
         return []
-    if not given and isinstance(path, Path) and is_letor(path):
-        return []
-    usual = dict(JUDGEMENT_COLUMNS)
-    if "text" in given and "query" not in given:
-        del usual["query"]
     names, columns = table_columns(path, encoding), dict(given)
     add_usual(columns, names, usual)
     if not set(usual) <= set(columns):
-        return []  # reading the judgements will raise an error that lists the columns
+        return []
     given |= columns
     return [name for name in names if name not in columns.values()]
-
-
-def _unused(path: Path | Frame, given: Mapping[str, ColumnName], encoding: str) -> list[str]:
-    """The columns of a table of queries that are not read."""
-    if not is_table(path) or not are_names(list(given.values())):
-        return []
-    names, columns = table_columns(path, encoding), dict(given)
-    add_usual(columns, names, QUERY_COLUMNS)
-    is_read = set(QUERY_COLUMNS) <= set(columns)  # else it is a file of lines id, tab, text
-    return [name for name in names if is_read and name not in columns.values()]
 
 
 def _find_query_columns(path: Path | Frame, given: dict[str, ColumnName], encoding: str) -> None:

@@ -72,21 +72,5 @@ def read_trec(
     for path in each(qrels):
         judged.add_rows(path, judgement_rows(path, encoding=encoding))
     query_ids = judged.asked(", ".join(map(str, each(qrels))), keep_unjudged=keep_unjudged)
-    return Collection(
-        name=name,
-        document_ids=list(rows),
-        fields=fields,
-        query_ids=query_ids,
-        query_texts=[queries[query] for query in query_ids],
-        judgements=judged.judgements(query_ids),
-        description={
-            "source": "TREC files",
-            "documents": len(rows),
-            "queries": len(query_ids),
-            "topics without judgement, left out": len(queries) - len(query_ids),
-            "topic fields": ", ".join(topic_fields),
-            "judged pairs": len(judged),
-            "judgements of unknown topics or documents, left out": judged.n_skipped,
-            **judged.facts,
-        },
-    )
+    further = {"topic fields": ", ".join(topic_fields)}
+    return judged.collection(name, fields, query_ids, "TREC files", further=further)

@@ -21,22 +21,7 @@ from letor.errors import InputError
 from ltr_features.parameters import check_range
 from ltr_features.sources.dump_stream import Block, DumpStream
 from ltr_features.sources.wiki_links import Site, normalise_title
-from ltr_features.sources.wikitext import Link, Section, parse_wikitext
-
-__all__ = [
-    "WITHHELD",
-    "Article",
-    "Link",
-    "Redirect",
-    "Section",
-    "document_sections",
-    "excerpt_path",
-    "map_dump",
-    "progress_bar",
-    "query_sections",
-    "read_dump",
-    "resolve_redirect",
-]
+from ltr_features.sources.wikitext import Section, parse_wikitext
 
 #: Dump excerpt shipped with gensim: 106 articles and 99 redirects of the article namespace.
 EXCERPT = "enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"

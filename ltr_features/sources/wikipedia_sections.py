@@ -45,12 +45,12 @@ from ltr_features.parameters import check_range
 from ltr_features.sources.wikipedia import (
     WITHHELD,
     Article,
-    Section,
     document_sections,
     query_sections,
     read_dump,
     resolve_redirect,
 )
+from ltr_features.sources.wikitext import Section
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Judgements, Links
 

@@ -12,32 +12,9 @@ While markup is removed, a link is carried as ``OPEN number BAR anchor CLOSE``: 
 Unicode reserves for internal use around an index into the list of targets. They are removed at the
 very end, which gives the exact offset of the anchor in the finished text.
 
-Existing parsers are not used because none is fast enough, and both tested lose or leave more.
-Measured by tests/benchmarks/bench_wikitext.py on the 106 articles of the excerpt shipped with
-gensim (5.8 MB of markup, one core). Words lost: of the 458,101 that at least two of the three keep.
-Left over: occurrences in all texts; the four bars are part of the articles. Article links: outside
-templates and footnotes.
-
-==========================  ===========  ==================  =======================
-                            this module  gensim filter_wiki  mwparserfromhell, with
-                                                             ref, File, Category
-                                                             removed node by node
-==========================  ===========  ==================  =======================
-MB/s                               19.1                 4.6      0.4 (strip_code: 1.6)
-words lost                       0.17 %              1.18 %                    0.27 %
-left over: [[ ]] {{ }}                0                   0                        49
-left over: <ref and tags              0                   0                        54
-left over: table markup               1                   5                       571
-left over: single bars                4                  99                       585
-left over: quotes ''                  0              10,879                        20
-left over: File: and 20px             0                 151                        31
-article links with anchors       27,108              26,104                    27,329
-==========================  ===========  ==================  =======================
-
-Of the words that this module loses, two in three are names that the others glue together at a
-``<br>``; most of the rest are alternative texts of pictures. gensim loses most of one article to
-the tag that it sees in ``<10 ppm``. The additional links of mwparserfromhell are in templates and
-footnotes that it failed to remove.
+Existing parsers are not used because none is fast enough, and both tested lose or leave more:
+gensim's filter_wiki takes four times as long, mwparserfromhell 12 to 48 times. The table is in
+tests/benchmarks/bench_wikitext.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import copy
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
 from types import UnionType
@@ -26,6 +26,9 @@ from ltr_base.former import present_names
 from ltr_base.names import nearest
 
 Config = TypeVar("Config", bound=BaseModel)
+
+#: The end of a message on a file that is not there.
+DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
 
 _UNIONS = (Union, UnionType)
 
@@ -56,6 +59,15 @@ class Section(BaseModel):
     def problems(self) -> Iterable[str]:
         """The mistakes that the types of the section's parts do not reveal, each with its place."""
         return ()
+
+
+def no_such(
+    place: str, what: str, names: Iterable[str | None], known: Collection[str]
+) -> Iterator[str]:
+    """Problems for those of the names that are neither known nor None."""
+    for name in names:
+        if name is not None and name not in known:
+            yield f"{place}: no {what} {name!r}; {nearest(name, known)}"
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Planned:
     @cached_property
     def key(self) -> str:
         """Digest of the inputs and the code; an input of later stages."""
-        return _digest(self.noted)[:16]
+        return json_digest(self.noted)[:16]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class StageResult:
     @property
     def content(self) -> str:
         """Digest of all files."""
-        return _digest(self.files)[:16]
+        return json_digest(self.files)[:16]
 
     def json(self, name: str) -> Any:
         """The content of a JSON file of the output."""
@@ -241,7 +241,8 @@ class Stages:
         }
 
 
-def _digest(found: Mapping[str, Any]) -> str:
+def json_digest(found: Any) -> str:
+    """The SHA-256 of a value as JSON, as hexadecimal digits."""
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 

@@ -34,11 +34,11 @@ from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.sources.wikipedia import (
     Article,
     Redirect,
-    Section,
     excerpt_path,
     read_dump,
     resolve_redirect,
 )
+from ltr_features.sources.wikitext import Section
 
 THRESHOLDS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 KINDS = ("right", "another", "unknown", "part", "linked elsewhere", "words elsewhere", "untold")

@@ -2,8 +2,31 @@
 
     python tests/benchmarks/bench_wikitext.py
 
-Prints the table in the docstring of ``ltr_features.sources.wikitext``. A word counts as lost if
-two of the three readers keep it (as often, within the same article) and the third does not.
+Prints the table below. A word counts as lost if two of the three readers keep it (as often, within
+the same article) and the third does not: of the 458,101 that two keep. Left over: occurrences in
+all texts; the four bars are part of the articles. Article links: outside templates and footnotes.
+Measured on the 106 articles of the excerpt shipped with gensim (5.8 MB of markup, one core):
+
+==========================  ===========  ==================  =======================
+                            this module  gensim filter_wiki  mwparserfromhell, with
+                                                             ref, File, Category
+                                                             removed node by node
+==========================  ===========  ==================  =======================
+MB/s                               19.1                 4.6      0.4 (strip_code: 1.6)
+words lost                       0.17 %              1.18 %                    0.27 %
+left over: [[ ]] {{ }}                0                   0                        49
+left over: <ref and tags              0                   0                        54
+left over: table markup               1                   5                       571
+left over: single bars                4                  99                       585
+left over: quotes ''                  0              10,879                        20
+left over: File: and 20px             0                 151                        31
+article links with anchors       27,108              26,104                    27,329
+==========================  ===========  ==================  =======================
+
+Of the words that the toolkit loses, two in three are names that the others glue together at a
+``<br>``; most of the rest are alternative texts of pictures. gensim loses most of one article to
+the tag that it sees in ``<10 ppm``. The additional links of mwparserfromhell are in templates and
+footnotes that it failed to remove.
 """
 
 from __future__ import annotations

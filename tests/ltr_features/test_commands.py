@@ -656,7 +656,7 @@ def test_folds_beside_others_are_refused_before_the_work(workspace, tmp_path):
     build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", tmp_path)
     done(*build, "--folds", 5)
     said = refused(*build, "--folds", 4)
-    assert "has Fold5 of other folds, which would be taken for parts of these 4" in said
+    assert "has Fold5 of other folds, which would be taken for a part of these 4" in said
     done(*build, "--folds", 5)
 
 

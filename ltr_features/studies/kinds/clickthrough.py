@@ -7,8 +7,6 @@ file. A killed run resumes where it stopped, even within a fit.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ from ltr_features.studies.kinds.clickthrough_report import (
 )
 from ltr_features.studies.kinds.clickthrough_tasks import ranked
 from ltr_features.studies.kinds.task_tables import Row, TaskStudy
-from ltr_features.studies.stages import Planned
+from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
@@ -66,7 +64,6 @@ class ClickthroughStudy(TaskStudy):
         [params] = self.config.trials(row, number)
         task_key = self.task_stages[name].key
         inputs = {"task": task_key, "model": row.model, "params": params}
-        digest = hashlib.sha256(json.dumps([row.model, params], sort_keys=True).encode())
 
         def make(folder: Path) -> None:
             kind, task = get_model(row.model), self.task(name)
@@ -87,7 +84,7 @@ class ClickthroughStudy(TaskStudy):
             for file, found in (("fit.json", fit), ("times.json", {"seconds": seconds})):
                 write_json(folder / file, found)
 
-        path = f"models/{slug(name)}/{row.model}-{digest.hexdigest()[:10]}"
+        path = f"models/{slug(name)}/{row.model}-{json_digest([row.model, params])[:10]}"
         return Planned(
             path, inputs, make, "1 model", f"{name}: fit {row.model}",
             title=f"{name}: fit {row.model}{f', seed + {number}' if number else ''}",

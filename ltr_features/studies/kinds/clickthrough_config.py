@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from letor.errors import InputError
-from ltr_base.names import nearest
-from ltr_features.studies.config import refitted
+from ltr_features.studies.config import no_such, refitted
 from ltr_features.studies.kinds.sections import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.analyzer import Analyzer
@@ -54,8 +53,7 @@ class TaskConfig(TextConfig):
     seed: int = 0
 
     def problems(self) -> Iterator[str]:
-        if self.field not in FIELDS:
-            yield f"there is no field {self.field!r}; {nearest(self.field, FIELDS)}"
+        yield from no_such("field", "field", [self.field], FIELDS)
         if self.train == self.test:
             yield "train and test are the same judgements; leave train out to deal them"
         if self.train is not None and "train_share" in self.model_fields_set:

@@ -24,6 +24,7 @@ from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, T
 from ltr_features.text.collection import Collection
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.query_texts import normalised
+from ltr_features.text.records import find_file
 from ltr_features.text.term_counts import count_terms, renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.mixing import chosen_by_others
@@ -134,20 +135,12 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     """The input files of a task.
 
     Raises:
-        InputError: the folder or one of its judgement files is missing.
+        InputError: a file is missing.
     """
-    folder = data / config.folder
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder}: no such folder; name the folder of data sets by --data or LTR_DATA"
-        )
-    wanted = [name for name in (config.train, config.test) if name is not None]
-    for name in wanted:
-        if not list((folder / "qrels").glob(f"{name}.tsv*")):
-            raise InputError(f"{folder / 'qrels'}: there are no judgements {name}.tsv")
-    files = [*folder.glob("corpus.jsonl*"), *folder.glob("queries.jsonl*")]
-    files += [p for name in wanted for p in (folder / "qrels").glob(f"{name}.tsv*")]
-    return sorted(files) + ([] if config.groups is None else [data / config.groups])
+    judged = (f"qrels/{name}.tsv" for name in (config.train, config.test) if name is not None)
+    names = ["corpus.jsonl", "queries.jsonl", *judged]
+    files = [find_file(data / config.folder, name) for name in names]
+    return files + ([] if config.groups is None else [data / config.groups])
 
 
 def make_task(config: TaskConfig, data: Path) -> Task:

@@ -14,7 +14,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
 from letor.measures import measure_problems
-from ltr_base.names import counted, nearest, repeated
+from ltr_base.names import counted, repeated
 from ltr_features.sources.files import (
     check_same_ids,
     judgements_of,
@@ -24,7 +24,7 @@ from ltr_features.sources.files import (
     read_titles,
 )
 from ltr_features.sources.query_files import read_query_groups
-from ltr_features.studies.config import Section
+from ltr_features.studies.config import Section, no_such
 from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found
 from ltr_features.studies.kinds.given_rankings import (
@@ -174,23 +174,6 @@ class CompareStudy(Study):
         return Given(rankings, qrels, texts, titles, groups, notes)
 
 
-def compare_files(
-    runs: Sequence[Path], out: Path, *, threads: int | None = None, **options: Any
-) -> Path:
-    """Compare runs and write a report.
-
-    Args:
-        runs, options: see :class:`CompareConfig`. out: folder for the report.
-
-    Returns:
-        The folder of the report.
-
-    Raises:
-        InputError: a file cannot be read or does not fit the others, or a name is unknown.
-    """
-    return CompareStudy(CompareConfig(runs=tuple(runs), **options), out, threads=threads).run()
-
-
 def comparison_report(config: CompareConfig, given: Given) -> Report:
     """The report on rankings of the same queries.
 
@@ -269,16 +252,13 @@ def _check(config: CompareConfig, data: Path) -> None:
         problems.append("every run is a baseline: leave one out")
     if config.qrels is None and config.data is None:
         problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
-    problems += [f"no run {b!r}; {nearest(b, names)}" for b in config.baselines if b not in names]
-    if hard_by is not None and hard_by not in names:
-        problems.append(f"--hard-by: no run {hard_by!r}; {nearest(hard_by, names)}")
+    problems += no_such("--baseline", "run", config.baselines, names)
+    problems += no_such("--hard-by", "run", [hard_by], names)
     if hard_by in against:
         problems.append(f"--hard-by {hard_by}: a baseline cannot choose the hard queries")
     elif hard_by is not None and not {*names} - {*against, hard_by}:
         problems.append(f"--hard-by {hard_by}: besides it and the baselines no run is left")
-    if config.test.correction not in CORRECTIONS:
-        known = nearest(config.test.correction, CORRECTIONS)
-        problems.append(f"--correction: no method {config.test.correction!r}; {known}")
+    problems += no_such("--correction", "method", [config.test.correction], CORRECTIONS)
     further = [] if config.hard_measure is None else [config.hard_measure]
     problems += measure_problems(config.measures, further)
     if problems:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -13,7 +13,8 @@ from letor.errors import InputError
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_features.studies.config import Section
+from ltr_base.names import repeated
+from ltr_features.studies.config import Section, no_such
 from ltr_features.studies.kinds.sections import FamilyConfig
 
 
@@ -169,42 +170,32 @@ class StudyConfig(Section):
         return [ranker.label for ranker in self.rankers if ranker.label not in apart]
 
     @model_validator(mode="after")
-    def _consistent(self) -> StudyConfig:
+    def _known_measures(self) -> StudyConfig:
         for text in [self.tune_measure, *self.measures.values()]:
             parse_measure(text)
-        labels = [ranker.label for ranker in self.rankers]
-        if len(set(labels)) < len(labels):
-            raise ValueError("rankers: labels must differ")
-        if self.baseline not in labels:
-            raise ValueError(f"baseline {self.baseline!r} is not a ranker; there are {labels}")
-        for key, names in (
-            ("compare_measures", self.compare_measures),
-            ("hard_measure", [self.hard_measure]),
-        ):
-            if unknown := [name for name in names if name not in self.measures]:
-                raise ValueError(f"{key}: {unknown[0]!r} is not among the measures")
-        if self.hard_by is not None and self.hard_by not in labels:
-            raise ValueError(f"hard_by: {self.hard_by!r} is not a ranker; there are {labels}")
-        if self.hard_by == self.baseline:
-            raise ValueError("hard_by: the baseline cannot choose the hard queries")
-        if self.hard_by is not None and not self.compared:
-            raise ValueError("hard_by: besides it and the baseline no ranker is left to compare")
-        tested = [parse_measure(self.measures[name]) for name in self.compare_measures]
-        if len(set(tested)) < len(tested):
-            raise ValueError("compare_measures: two of them are the same measure: leave one out")
-        for where, mentioned in self._mentioned():
-            for name, known in mentioned:
-                if name not in known:
-                    raise ValueError(f"{where}: {name!r} is not one of {list(known)}")
         return self
 
-    def _mentioned(self) -> Iterator[tuple[str, list[tuple[str, Collection[str]]]]]:
-        """Names used in references and expected numbers, each with the known names."""
-        schemes = [scheme.name for scheme in self.schemes]
+    def problems(self) -> Iterator[str]:
         labels = [ranker.label for ranker in self.rankers]
+        schemes = [scheme.name for scheme in self.schemes]
+        if twice := repeated(labels):
+            yield f"rankers: two have the label {', '.join(twice)}"
+        yield from no_such("baseline", "ranker", [self.baseline], labels)
+        yield from no_such("hard_by", "ranker", [self.hard_by], labels)
+        if self.hard_by == self.baseline:
+            yield "hard_by: the baseline cannot choose the hard queries"
+        elif self.hard_by is not None and not self.compared:
+            yield "hard_by: besides it and the baseline no ranker is left to compare"
+        yield from no_such("hard_measure", "measure", [self.hard_measure], self.measures)
+        yield from no_such("compare_measures", "measure", self.compare_measures, self.measures)
+        known = (name for name in self.compare_measures if name in self.measures)
+        tested = [parse_measure(self.measures[name]) for name in known]
+        if len(set(tested)) < len(tested):
+            yield "compare_measures: two of them are the same measure: leave one out"
         for i, row in enumerate(self.references):
-            measures = [(name, self.measures) for name in row.values]
-            yield f"references.{i}", [(row.scheme, schemes), *measures]
-        for i, e in enumerate(self.expected):
-            names = [(e.scheme, schemes), (e.ranker, labels), (e.measure, self.measures)]
-            yield f"expected.{i}", names
+            yield from no_such(f"references.{i}", "scheme", [row.scheme], schemes)
+            yield from no_such(f"references.{i}", "measure", row.values, self.measures)
+        for i, mean in enumerate(self.expected):
+            yield from no_such(f"expected.{i}", "scheme", [mean.scheme], schemes)
+            yield from no_such(f"expected.{i}", "ranker", [mean.ranker], labels)
+            yield from no_such(f"expected.{i}", "measure", [mean.measure], self.measures)

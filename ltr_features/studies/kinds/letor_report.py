@@ -27,17 +27,9 @@ from ltr_features.studies.kinds.letor_findings import (
 )
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Study
-from ltr_features.studies.page.tables import Cell, Column, Columns, Table
-from ltr_features.studies.page.verdicts import (
-    MARKS,
-    STYLES,
-    marks_meaning,
-    outcome_of,
-    p_value,
-    signed,
-    tie_remark,
-    value,
-)
+from ltr_features.studies.page.study_tables import comparison_table, marks_note
+from ltr_features.studies.page.tables import Cell, Table
+from ltr_features.studies.page.verdicts import tie_remark, value
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
@@ -225,12 +217,14 @@ def document(results: Results) -> Document:
     further = {} if drawn is None else sections(drawn.studies, families=bool(results.family))
     parts: list[Section] = []
     for scheme in config.schemes:
-        differences = _difference_tables(results, scheme.name)
+        compared = [study for study in results.studies if study.name == scheme.name]
+        differences = (comparison_table(of, m) for of in compared for m in of.measures)
         first = Section(
             name=slug(scheme.name),
             title=scheme.name.capitalize(),
             tables=[_means_table(results, scheme.name), *differences],
             remarks=_remarks(results, scheme.name),
+            notes=[marks_note(of) for of in compared],
             folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
         )
         parts += [first, *further.get(scheme.name, [])]
@@ -295,7 +289,8 @@ def _means_table(results: Results, scheme: str) -> Table:
     over = "queries" if results.groups is None else "groups of queries"
     caption = (
         f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± the standard "
-        f"error over {over}{' and fits' if fits else ''}. Bold: largest value found here. "
+        f"error over {over}{' and fits' if fits else ''}; differences below are means over the "
+        "queries of all folds. Bold: largest value found here. "
         f"Validation: {config.tune_measure} of the chosen parameters on the validation queries."
         f"{'' if fits else f' {fits_note({})}'}"
     )
@@ -305,39 +300,3 @@ def _means_table(results: Results, scheme: str) -> Table:
 def _with_error(mean: float, error: float) -> str:
     """A mean with its standard error, which a single query or group does not have."""
     return value(mean) if np.isnan(error) else f"{value(mean)} ± {value(error)}"
-
-
-def _difference_tables(results: Results, scheme: str) -> list[Table]:
-    """The comparisons of every ranker with the baseline, if there are any."""
-    if not len(results.comparisons):
-        return []
-    baseline, grouped = results.config.baseline, results.groups is not None
-    table = results.comparisons[results.comparisons["scheme"] == scheme]
-    rows: list[list[Cell | str]] = []
-    for row in table.to_dict(orient="records"):
-        refitted = row["n_fits"] > 1
-        outcome = outcome_of(row)
-        style, marks = STYLES[outcome], MARKS[outcome]
-        spread = f"{row['n_fits']} fits: spread {value(row['spread'])}" if refitted else ""
-        rows.append(
-            [
-                str(row["system"]),
-                row["measure"],
-                Cell(signed(row["difference"]), spread, style, strong=True, marks=marks),
-                f"{signed(row['low'])} to {signed(row['high'])}",
-                Cell(p_value(row["p"]), f"refits {p_value(row['p_refits'])}" if refitted else ""),
-                p_value(row["p_corrected"]),
-                f"{row['won']} / {row['tied']} / {row['lost']}",
-                *([f"{row['design_effect']:.1f}"] if grouped else []),
-            ]
-        )
-    columns: Columns = [
-        "System", Column("Measure", number=False), "Difference", "95% interval", "p",
-        "Corrected p", "Won / tied / lost", *(["Design effect"] if grouped else []),
-    ]  # fmt: skip
-    family = f"this table's {counted(len(table), 'comparison')}"
-    caption = (
-        "Over the test queries of all folds; the means above weigh each fold alike. "
-        f"{marks_meaning(baseline, table, results.test, family)}"
-    )
-    return [Table(f"Differences from {baseline}, {scheme}", columns, rows, caption)]

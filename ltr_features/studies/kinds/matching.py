@@ -7,8 +7,6 @@ trained only once.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 
 from letor.files import write_json
@@ -30,7 +28,7 @@ from ltr_features.studies.kinds.matching_report import (
 )
 from ltr_features.studies.kinds.matching_rows import make_row
 from ltr_features.studies.kinds.task_tables import TaskStudy
-from ltr_features.studies.stages import Planned
+from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents
 
 #: Code that computes the numbers of a row; changes to the layout of tables do not retrain models.
@@ -71,8 +69,7 @@ class MatchingStudy(TaskStudy):
             "trials": trials,
             "choose_on": row.choose_on,
         }
-        text = json.dumps([row.model, trials, row.choose_on], sort_keys=True)
-        name = f"{row.model}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+        name = f"{row.model}-{json_digest([row.model, trials, row.choose_on])[:10]}"
 
         def make(folder: Path) -> None:
             data, inner = self.task(task), None

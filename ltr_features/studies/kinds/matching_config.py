@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from ltr_base.names import nearest, repeated
-from ltr_features.studies.config import Section, refitted
+from ltr_features.studies.config import Section, no_such, refitted
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
 from ltr_features.text.collection import FIELDS
 from ltr_features.text.letter_ngrams import Kind
@@ -79,8 +79,7 @@ class TaskConfig(Section):
             yield "query_words: draws words; leave terms out"
         if not self.fields:
             yield f"fields: name one or more of {', '.join(FIELDS)}"
-        for name in (name for name in self.fields if name not in FIELDS):
-            yield f"fields: there is no field {name!r}; {nearest(name, FIELDS)}"
+        yield from no_such("fields", "field", self.fields, FIELDS)
 
     def asks_as(self, other: TaskConfig) -> bool:
         """Whether the test queries and their answers are those of another task, so that results
@@ -256,12 +255,12 @@ class MatchingConfig(TablesSection):
     def _scatter_problems(self, scatter: ScatterConfig) -> Iterator[str]:
         table = next((t for t in self.tables if t.name == scatter.table), None)
         if table is None:
-            yield f"scatter: there is no table {scatter.table!r}"
+            yield from no_such("scatter", "table", [scatter.table], [t.name for t in self.tables])
             return
         tasks = {row.label: self.tasks.get(table.task_of(row)) for row in table.rows if row.model}
         drawn = (scatter.model, *scatter.against)
-        if not {*drawn} <= tasks.keys():
-            yield f"scatter: names rows that table {scatter.table!r} does not have"
+        if unknown := [*no_such("scatter", "row with a model", drawn, tasks)]:
+            yield from unknown
             return
         first, *others = (task for label in drawn if (task := tasks[label]) is not None)
         if not all(task.asks_as(first) for task in others):
@@ -271,8 +270,7 @@ class MatchingConfig(TablesSection):
         for name in ("shares", "ranks"):
             if twice := repeated(f"{value:g}" for value in getattr(curves, name)):
                 yield f"curves: {name} has {', '.join(twice)} twice: leave one out"
-        if curves.task not in self.tasks:
-            yield f"curves: no task {curves.task!r}; {nearest(curves.task, self.tasks)}"
+        yield from no_such("curves", "task", [curves.task], self.tasks)
         try:
             kind = get_model(curves.model)
             if not issubclass(kind, TrainableModel) or not _has(kind, "rank"):

@@ -136,13 +136,7 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     else:
         languages = (config.query_language, config.document_language)
         names = [f"{part}.{language}" for part in PARTS for language in languages]
-    try:
-        return [find_file(folder, name) for name in names]
-    except InputError as error:
-        raise InputError(
-            f"{error}; name the folder of the data sets with --data or the environment variable "
-            "LTR_DATA"
-        ) from None
+    return [find_file(folder, name) for name in names]
 
 
 def make_task(config: TaskConfig, data: Path) -> Task:

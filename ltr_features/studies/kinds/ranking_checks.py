@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import NAME_BYTES, read_config, slug
+from ltr_features.studies.config import DATA_ADVICE, NAME_BYTES, no_such, read_config, slug
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (
@@ -87,7 +87,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
 def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
     name, options = config.collection.source, config.collection.options
     if name not in sources():
-        yield f"collection.source: there is no source {name!r}; {nearest(name, sources())}"
+        yield from no_such("collection", "source", [name], sources())
         return
     try:
         source = get_source(name)
@@ -147,7 +147,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
     place = f"models, {part.name!r}"
     kind = find_model(part.model)
     if kind is None:
-        yield from _no_such(place, "model", [part.model], MODELS)
+        yield from no_such(place, "model", [part.model], MODELS)
         return
     known = {**kind.default_params(), **kind.former_params}
     unknown = list(_unknown(place, part.params, known, "params."))
@@ -157,7 +157,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
 def _ranker_problems(part: RankerConfig) -> Iterator[str]:
     place = f"rankers, {part.name!r}"
     if part.ranker not in ranker_names():
-        yield from _no_such(place, "ranker", [part.ranker], ranker_names())
+        yield from no_such(place, "ranker", [part.ranker], ranker_names())
         return
     try:
         known = inspect.signature(get_ranker(part.ranker)).parameters
@@ -184,15 +184,6 @@ def _unknown(
             yield f"{place}: unknown parameter {prefix}{key}; {nearest(key, known)}"
 
 
-def _no_such(
-    place: str, what: str, names: Iterable[str | None], known: Collection[str]
-) -> Iterator[str]:
-    """Problems for those of the names that are neither known nor None."""
-    for name in names:
-        if name is not None and name not in known:
-            yield f"{place}: no {what} {name!r}; {nearest(name, known)}"
-
-
 def _missing_files(
     place: str, made: Callable[..., Any], options: Mapping[str, Any]
 ) -> Iterator[str]:
@@ -200,10 +191,7 @@ def _missing_files(
         value = options[name]
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, str) and not Path(path).exists():
-                yield (
-                    f"{place}: {name}: there is no {path}; name the folder of data sets by --data "
-                    "or the environment variable LTR_DATA"
-                )
+                yield f"{place}: {name}: there is no {path}; {DATA_ADVICE}"
 
 
 def _folder_names(config: ExperimentConfig) -> Iterator[str]:
@@ -244,9 +232,9 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         if columns is not None:
             single = list(dict.fromkeys(c for names in columns.values() for c in names))
             known = list(dict.fromkeys([*columns, *single]))
-            yield from _no_such(place, "columns", system.columns, known)
-            yield from _no_such(place, "column", [system.score], single)
-        yield from _no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
+            yield from no_such(place, "columns", system.columns, known)
+            yield from no_such(place, "column", [system.score], single)
+        yield from no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
         if twice := repeated(system.columns):
             yield f"{place}: columns names {', '.join(twice)} twice: leave one out"
         if system.columns and not system.rankers and system.ranker is None and len(rankers) != 1:
@@ -275,7 +263,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         (k, getattr(evaluation, k)) for k in ("hard_baseline", "hard_control", "column_value")
     ]
     for key, name in dict.fromkeys(named):
-        yield from _no_such(f"evaluation.{key}", "system", [name], systems)
+        yield from no_such(f"evaluation.{key}", "system", [name], systems)
     for one, other in evaluation.comparisons:
         if not any(config.each_pair((one, other))):
             yield f"evaluation.comparisons: {one!r} and {other!r} have no ranker in common"
@@ -289,13 +277,10 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
             )
     for i, expected in enumerate(config.expected):
         splits = [split.name for split in config.splits]
-        yield from _no_such(f"expected.{i}", "split", [expected.split], splits)
-        yield from _no_such(
-            f"expected.{i}", "system", [expected.system, expected.baseline], systems
-        )
-        if expected.measure not in evaluation.all_measures:
-            known = nearest(expected.measure, evaluation.all_measures)
-            yield f"expected.{i}: {expected.measure!r} is not computed; {known}"
+        yield from no_such(f"expected.{i}", "split", [expected.split], splits)
+        yield from no_such(f"expected.{i}", "system", [expected.system, expected.baseline], systems)
+        computed = evaluation.all_measures
+        yield from no_such(f"expected.{i}", "measure", [expected.measure], computed)
     for problem in measure_problems(evaluation.measures, [evaluation.hard_measure]):
         yield f"evaluation: {problem}"
     if len({*evaluation.learning_curve}) < len(evaluation.learning_curve):
@@ -310,8 +295,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         )
     if evaluation.column_value in systems and not config.variants:
         yield "evaluation.column_value: the system needs two column groups or more"
-    correction = [evaluation.correction]
-    yield from _no_such("evaluation.correction", "method", correction, CORRECTIONS)
+    yield from no_such("evaluation.correction", "method", [evaluation.correction], CORRECTIONS)
 
 
 def _map_problems(config: ExperimentConfig) -> Iterator[str]:

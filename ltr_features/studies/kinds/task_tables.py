@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from ltr_base.names import counted, nearest, repeated
-from ltr_features.studies.config import Section, slug
+from letor.errors import InputError
+from ltr_base.names import counted, repeated
+from ltr_features.studies.config import DATA_ADVICE, Section, no_such, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value
@@ -68,8 +69,7 @@ class TableSection(Section):
         labels = [row.label for row in self.rows]
         if twice := repeated(labels):
             yield f"two rows have the label {', '.join(twice)}"
-        for label in sorted(self.mentioned - set(labels)):
-            yield f"there is no row {label}; {nearest(label, labels)}"
+        yield from no_such("claims", "row", sorted(self.mentioned), labels)
 
 
 class TablesSection(Section):
@@ -110,9 +110,8 @@ class TablesSection(Section):
             for row in table.rows:
                 where = f"table {table.name!r}, row {row.label!r}"
                 task = table.task_of(row)
-                if task not in self.tasks:
-                    named_by = where if task != table.task else f"table {table.name!r}"
-                    yield f"{named_by}: no task {task!r}; {nearest(task, self.tasks)}"
+                named_by = where if task != table.task else f"table {table.name!r}"
+                yield from no_such(named_by, "task", [task], self.tasks)
                 for problem in self.row_problems(row, task):
                     yield f"{where}: {problem}"
 
@@ -314,7 +313,10 @@ class TaskStudy(Study):
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
         """Everything that a task depends on."""
-        files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
+        try:
+            files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
+        except InputError as error:
+            raise InputError(f"{error}; {DATA_ADVICE}") from None
         return {"task": config.model_dump(mode="json"), "files": files}
 
     @cached_property

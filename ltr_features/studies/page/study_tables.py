@@ -29,7 +29,6 @@ from ltr_features.studies.page.verdicts import (
     MARKS,
     detected,
     group_verdict,
-    marks_meaning,
     minus,
     outcome_of,
     p_value,
@@ -67,11 +66,18 @@ def marks_note(study: Study) -> str:
     if len(letters) > 1:
         named = ", ".join(f"{letter} = {name}" for name, letter in letters.items())
         against = f"the baseline with that letter ({named})"
-    family = f"this table's {len(study.pairs)} x {len(study.measures)} = {len(study.comparisons)}"
-    return marks_meaning(
-        against, study.comparisons, study.test,
-        f"{family} comparisons (pairs x measures; {counted(len(study.queries), 'query')})",
-    )  # fmt: skip
+    table, test = study.comparisons, study.test
+    groups, n = int(table["n_groups"].iloc[0]), len(study.queries)
+    by = "" if groups == n else f" by {counted(groups, 'group')} of queries"
+    refits = ""
+    if table["n_fits"].max() > 1:
+        refits = "for systems fitted several times also a t-test that includes training noise; "
+    return (
+        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
+        f"two-sided, {test.patterns(groups)}; {refits}p < {test.alpha:g} after correction "
+        f"({test.correction_name}) over {len(study.pairs)} x {len(study.measures)} = "
+        f"{len(table)} comparisons (pairs x measures; {counted(n, 'query')})."
+    )
 
 
 def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Table:
@@ -146,7 +152,7 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
     )
     caption = (
         f"System minus baseline in {measure}, mean over {len(study.queries):,} queries{tested}."
-        f"{noise} Blue: significantly better after correction; orange: worse."
+        f"{noise} ▲/▼ significantly better/worse after correction."
     )
     return table_of(f"Differences in {measure}, {study.name}", parts, found, caption)
 

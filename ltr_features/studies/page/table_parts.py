@@ -9,7 +9,15 @@ import pandas as pd
 
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
-from ltr_features.studies.page.verdicts import STYLES, minus, outcome_of, percent, signed, value
+from ltr_features.studies.page.verdicts import (
+    MARKS,
+    STYLES,
+    minus,
+    outcome_of,
+    percent,
+    signed,
+    value,
+)
 
 #: A row of a data frame; and a column: its heading and the function that makes its cells.
 Record: TypeAlias = Mapping[str, Any]
@@ -44,6 +52,7 @@ def difference(key: str, title: str, relative: str = "") -> Part:
         percent(row[relative]) if relative else "",
         STYLES[outcome_of(row, key)],
         strong=True,
+        marks=MARKS[outcome_of(row, key)],
     )
 
 

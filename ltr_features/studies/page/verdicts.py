@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ltr_base.names import counted
+from ltr_base.names import counted, in_words
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.paired_tests import TIE
-from ltr_features.studies.statistics.significance import TestSettings, corrected
+from ltr_features.studies.statistics.significance import corrected
 
 Outcome = Literal["helps", "hurts", "no significant difference"]
 STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
@@ -104,13 +104,9 @@ def _sentence(report: Report, pairs: Sequence[tuple[str, str]]) -> str:
         where.setdefault(v.outcome, []).append(f"on {_lower(study.name)}")
     (first, names), *others = where.items()
     system, against = labels[0]
-    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {_listed(names)}"]
-    parts += [f"{_FURTHER[outcome]} {_listed(places)}" for outcome, places in others]
+    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {in_words(names)}"]
+    parts += [f"{_FURTHER[outcome]} {in_words(places)}" for outcome, places in others]
     return f"{_capital('; '.join(parts), pairs[0])}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
 
 
 def _capital(text: str, pair: tuple[str, str]) -> str:
@@ -258,25 +254,6 @@ def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[
             f"gives equal scores to documents of different grades; its {measure} is between "
             f"{value(worst)} and {value(best)}, depending on their order; {order}"
         )
-
-
-def marks_meaning(against: str, comparisons: pd.DataFrame, test: TestSettings, family: str) -> str:
-    """What ▲ and ▼ mean: baseline, test, level and correction.
-
-    Args:
-        against: the baseline. comparisons: made by :func:`significance.compare`.
-        family: what the correction is over.
-    """
-    groups, n = (int(comparisons[name].iloc[0]) for name in ("n_groups", "n_queries"))
-    by = "" if groups == n else f" by {counted(groups, 'group')} of queries"
-    refits = ""
-    if comparisons["n_fits"].max() > 1:
-        refits = "for systems fitted several times also a t-test that includes training noise; "
-    return (
-        f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
-        f"two-sided, {test.patterns(groups)}; {refits}p < {test.alpha:g} after correction "
-        f"({test.correction_name}) over {family}."
-    )
 
 
 def value(x: float) -> str:

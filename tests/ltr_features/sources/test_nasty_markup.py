@@ -7,9 +7,6 @@ end, within a limit that a busy machine keeps a hundred times over.
 import subprocess
 import sys
 
-import pytest
-
-from ltr_features.sources.dump_stream import _describe
 from ltr_features.sources.wikitext import parse_wikitext
 
 LENGTH, LIMIT = 200_000, 120  # characters, seconds for all shapes together
@@ -82,11 +79,6 @@ def test_every_shape_of_trec_files_is_read_or_refused_in_time(tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, timeout=LIMIT, check=True, stdout=subprocess.PIPE, text=True)
     assert len(done.stdout.split()) == len(TREC_SHAPES)
-
-
-@pytest.mark.parametrize("repeated", [b"<!>", b"<?a?>", b"<? ", b"<!a", b"<", b"<!> \n"])
-def test_files_that_are_no_dump_are_described(repeated):
-    assert _describe(repeated * (1000 // len(repeated)) + b"!").startswith("is ")
 
 
 def test_what_the_pipe_trick_shows():

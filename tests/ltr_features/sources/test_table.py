@@ -176,7 +176,7 @@ def test_queries_in_a_table_of_their_own(tmp_path):
         ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
         ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer; .* option grades"),
         ({"grades": {"Exact": 1 << 70, "None": 0}}, r"r\.csv, line 2: grade \d+ is beyond"),
-        ({"queries": "r.csv", "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
+        ({"queries": RATINGS, "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, changes, message):

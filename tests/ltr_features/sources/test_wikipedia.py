@@ -277,13 +277,16 @@ def test_memory_does_not_grow_with_the_dump(
 
 NOT_DUMPS = {
     "empty": (b"", "is empty"),
-    "html": (b"<!DOCTYPE html>\n<html><body>404</body></html>", "is an HTML page"),
-    "rss": (b'<?xml version="1.0"?>\n<!-- x -->\n<rss><item/></rss>', "with the root <rss>"),
-    "text": (b"Anarchism is a political philosophy", "is not XML (it starts with b'Anarchism"),
-    "sql": (b"-- MySQL dump 10.13\nDROP TABLE page;", "is not XML"),
-    "7z": (b"7z\xbc\xaf\x27\x1c\x00\x04", "is a 7z archive"),
-    "zip": (b"PK\x03\x04\x14\x00", "is a zip archive"),
-    "html in bz2": (bz2.compress(b"<html>no</html>"), "is an HTML page"),
+    "html": (b"<!DOCTYPE html>\n<html><body>404</body></html>", "begins with b'<!DOCTYPE html>"),
+    "rss": (
+        b'<?xml version="1.0"?>\n<!-- x -->\n<rss><item/></rss>',
+        "it is no MediaWiki XML dump",
+    ),
+    "text": (b"Anarchism is a political philosophy", "begins with b'Anarchism is a"),
+    "sql": (b"-- MySQL dump 10.13\nDROP TABLE page;", "begins with b'-- MySQL dump"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\x00\x04", 'begins with b"7z'),
+    "zip": (b"PK\x03\x04\x14\x00", "begins with b'PK"),
+    "html in bz2": (bz2.compress(b"<html>no</html>"), "begins with b'<html>no"),
     "empty bz2": (bz2.compress(b""), "is empty"),
     "no bz2": (b"BZh9 not really", "damaged"),
     "header only": (b"<mediawiki xml:lang='de'><siteinfo>", "truncated"),

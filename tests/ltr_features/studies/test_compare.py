@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from ltr_features.sources.files import (
 )
 from ltr_features.studies.kinds.compare import (
     CompareConfig,
-    compare_files,
+    CompareStudy,
     comparison_report,
 )
 from ltr_features.studies.kinds.given_rankings import Given, run_remarks
@@ -67,6 +68,10 @@ def files(tmp_path_factory):
         ]  # RankLib -score
         (folder / f"{name}.ranklib").write_text("".join(lines))
     return folder, rows, scores
+
+
+def compare_files(runs: Sequence[Path], out: Path, **options) -> Path:
+    return CompareStudy(CompareConfig(runs=tuple(runs), **options), out).run()
 
 
 def compared(folder: Path, out: Path, *more: Path, **options) -> Path:

@@ -18,7 +18,7 @@ from dumps import topical_dump
 from letor import plugins
 from ltr_features.studies import identity
 from ltr_features.studies.identity import Digests, files_within
-from ltr_features.studies.kinds.compare import compare_files
+from ltr_features.studies.kinds.compare import CompareConfig, CompareStudy
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.stages import DIGESTS, code_digest
@@ -338,9 +338,10 @@ def test_a_comparison_knows_its_runs_and_judgements_by_content(here):
     manifest = here / "out" / "report" / "manifest.json"
 
     def compared() -> list[str]:
-        runs = [Path("one.run"), Path("two.run")]
+        runs = Path("one.run"), Path("two.run")
         test = TestSettings(n_permutations=50, n_resamples=50)
-        compare_files(runs, Path("out"), qrels=Path("qrels"), test=test)
+        config = CompareConfig(runs=runs, qrels=Path("qrels"), test=test)
+        CompareStudy(config, Path("out")).run()
         listed = files_within(json.loads(manifest.read_text())["inputs"]["files"])
         return [file["sha256"] for _, file in listed]
 

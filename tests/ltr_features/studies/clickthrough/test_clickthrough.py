@@ -333,7 +333,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
     [
         ('model = "lsa"', 'model = "bert"', "row 'LSA . VSM': there is no model 'bert'"),
         ("n_topics = 2", "topics = 2", "BLTMPR has no parameter 'topics'; did you mean 'n_topics'"),
-        ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "there is no row XY"),
+        ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "no row 'XY'"),
         ('["UM", "~", "PR"]', '["UM", "~", "UM"]', "'UM' is compared with itself"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
@@ -357,3 +357,10 @@ def test_bad_files_are_refused(tmp_path, old, new, message):
     path.write_text(CLICKTHROUGH.replace(old, new))
     with pytest.raises(InputError, match=message):
         read_config(path, ClickthroughConfig)
+
+
+def test_a_folder_that_is_not_there_is_told_with_the_option_that_names_it(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(CLICKTHROUGH)
+    with pytest.raises(InputError, match=r"corpus\.jsonl: no such folder .*--data or .*LTR_DATA"):
+        run_file(path, data=tmp_path / "none", out=tmp_path / "out")

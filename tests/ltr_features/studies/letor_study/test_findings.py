@@ -132,9 +132,9 @@ def test_without_such_a_ranker_nothing_is_said_of_hard_queries(data):
 @pytest.mark.parametrize(
     ("new", "message"),
     [
-        ('hard_by = "colum"', "hard_by: 'colum' is not a ranker"),
+        ('hard_by = "colum"', "hard_by: no ranker 'colum'; did you mean 'one column'"),
         ('hard_by = "baseline"', "hard_by: the baseline cannot choose the hard queries"),
-        ('hard_by = "all"\nhard_measure = "MRR"', "hard_measure: 'MRR' is not among the measures"),
+        ('hard_by = "all"\nhard_measure = "MRR"', "hard_measure: no measure 'MRR'"),
     ],
 )
 def test_what_cannot_choose_hard_queries_is_refused(data, new, message):

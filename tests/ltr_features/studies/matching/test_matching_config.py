@@ -56,7 +56,7 @@ def test_all_problems_are_named_at_once(tmp_path):
     ("old", "new", "message"),
     [
         ('label = "SSI"', 'label = "TFIDF"', "two rows have the label TFIDF"),
-        ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "there is no row PSI"),
+        ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "no row 'PSI'"),
         (
             "shares = [0.5, 1.0]",
             "shares = [0.5, 2.0]",
