@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -58,7 +57,7 @@ class QueryExpansion(Baseline):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.beta is not None and not (isinstance(self.beta, Real) and 0 <= self.beta < np.inf):
+        if self.beta is not None and not 0 <= self.beta < np.inf:
             raise ValueError(f"beta must be 0 or more, got {self.beta!r}")
         check_least(self, 1, "n_expansion")
 

@@ -161,7 +161,6 @@ class S2Net(CosineOfProjections, TrainableModel):
         if self.device is not None and self.training.optimizer == "l-bfgs":
             raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
-        check_choice("symmetric", self.symmetric, (True, False, AUTO))
         check_word_weight(self.word_weight)
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: cosines are mixed with words by word_weight")

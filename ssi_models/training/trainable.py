@@ -253,8 +253,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             )
         super().check_params()
         self.training.check()
-        scales = self.scales if isinstance(self.scales, (tuple, list)) else ()
-        if not scales or not all(0 <= scale < np.inf for scale in scales):
+        if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be numbers of 0 or more, got {self.scales!r}")
         if self.warm_start and self.training.hold_out == "parts":
             raise ValueError("warm_start: the fitted model saw all parts; use hold_out='queries'")

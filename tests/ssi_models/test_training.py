@@ -197,7 +197,7 @@ def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_p
     if kind is not S2Net:
         shared = each[1].V_[0] if kind is PSI else each[1].V_
         np.testing.assert_array_equal(shared, each[1].U_)
-    with pytest.raises(ValueError, match="symmetric 'yes' is unknown"):
+    with pytest.raises(ValueError, match="symmetric must be True or False or 'auto', got 'yes'"):
         kind(symmetric="yes").fit(*problem())
 
 
@@ -351,10 +351,11 @@ def test_given_negatives_learn_from_rejected_documents_only():
     [
         ({"rank": 0}, "rank must be 1 or more, got 0"),
         ({"learning_rate": 0}, "learning_rate must be positive"),
-        ({"learning_rate": "fast"}, "learning_rate must be positive and finite, got 'fast'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number or .* 'auto', got 'fast'"),
         ({"learning_rate": (0.1, 0)}, r"learning_rate must be positive .* got \(0.1, 0\)"),
         ({"learning_rate": ()}, "learning_rate must be positive"),
-        ({"margin": float("nan")}, "margin must be positive"),
+        ({"margin": float("nan")}, "margin must be a number or 'auto', got nan"),
+        ({"max_seconds": -1}, "max_seconds must be 0 or more"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown; use one of"),
         ({"loss": "square"}, "loss 'square' is unknown"),
         ({"rank_weight": "err"}, "rank_weight 'err' is unknown"),
@@ -421,7 +422,9 @@ def test_whether_documents_have_unit_length_is_chosen_by_held_out_queries():
     each = [LowRankSSI(unit_documents=v, **quick).fit(*problem()) for v in (False, True)]
     chosen = LowRankSSI(unit_documents="auto", **quick).fit(*problem())
     assert bytes_of(chosen) == bytes_of(each[chosen.unit_documents_])
-    with pytest.raises(ValueError, match="unit_documents 'yes' is unknown"):
+    with pytest.raises(
+        ValueError, match="unit_documents must be True or False or 'auto', got 'yes'"
+    ):
         LowRankSSI(unit_documents="yes").fit(*problem())
 
 
