@@ -56,7 +56,7 @@ def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
 
 def check_has_words(D: sp.csr_matrix) -> sp.csr_matrix:
     """The documents of a fit. Raises ValueError if none of them has a word."""
-    if D.nnz == 0:
+    if not D.data.any():  # stored zeros are no words
         raise ValueError("D has no word in any row: there is nothing to learn from")
     return D
 

@@ -22,9 +22,10 @@ PairScores = Callable[
 
 
 def rank_loss(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> float:
-    """Share of (d+, d-) pairs that are ordered wrongly; ties count half."""
-    wrong = np.mean(positive < negative) + 0.5 * np.mean(positive == negative)
-    return float(wrong)
+    """Share of (d+, d-) pairs that are ordered wrongly; ties count half. 0 if there are none."""
+    if not len(positive):
+        return 0.0
+    return float(np.mean(positive < negative) + 0.5 * np.mean(positive == negative))
 
 
 def best_mixture(
@@ -35,7 +36,8 @@ def best_mixture(
     seed: int,
     excluded: NDArray[np.int64] | None = None,
 ) -> float:
-    """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples.
+    """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples; the
+    first of equally good ones, also where there is no triple, as all candidates are relevant.
 
     Args:
         scores: returns the scores a and b of (query rows, document rows).

@@ -58,6 +58,8 @@ class WeighsWords(MatchingModel):
     weight_parameter: ClassVar[str] = "word_weight"
     #: The weight if there are fewer than two queries with judgements to choose it by.
     unchosen: ClassVar[float] = 0.5
+    #: Whether labels and queries only choose the weight, so that all copies have the same fit.
+    reads_no_queries: ClassVar[bool] = False
     shared_by_parts: ClassVar[str] = "their weight of word matching"
     seed: int = 0
 
@@ -65,6 +67,10 @@ class WeighsWords(MatchingModel):
     n_queries_: int = 0
     n_pairs_: int = 0
     _chosen: bool = False
+
+    @property
+    def looks_at_labels(self) -> bool:
+        return super().looks_at_labels or getattr(self, self.weight_parameter) == AUTO
 
     @property
     def remarks(self) -> list[str]:
@@ -111,7 +117,7 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None or not self.looks_at_labels:
+        if asked != AUTO or preferences is None:
             parts: list[NDArray[np.int64]] = []
         else:
             parts = self._parts(Q, D, preferences, groups, options.get("excluded"))
@@ -217,8 +223,7 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        # Labels only choose the weight: all copies have the same fit.
-        same_fit = self.learns_from == "documents" and self.looks_at_labels
+        same_fit = self.reads_no_queries and asked == AUTO
         if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
@@ -281,7 +286,5 @@ class WeighsWords(MatchingModel):
 
 def check_word_weight(weight: float | str, name: str = "word_weight") -> None:
     """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
-    if weight == AUTO:
-        return
-    if isinstance(weight, str) or not 0 <= weight <= 1:
+    if weight != AUTO and not 0 <= float(weight) <= 1:
         raise ValueError(f"{name} must be 'auto' or in 0..1, got {weight!r}")

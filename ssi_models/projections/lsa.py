@@ -64,12 +64,10 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     def check_params(self) -> None:
         super().check_params()
         self.check_weight()
-        if isinstance(self.rank, str):
-            known = " or 'auto'" if self.compared_ranks else ""
-            if self.rank != AUTO or not self.compared_ranks:
-                raise ValueError(f"rank must be a number{known}, got {self.rank!r}")
-        else:
+        if self.rank != AUTO:
             check_least(self, 1, "rank")
+        elif not self.compared_ranks:
+            raise ValueError(f"rank must be a number, got {self.rank!r}")
 
     @property
     def weight_of_words(self) -> float:
@@ -195,6 +193,8 @@ class LsiTfIdf(LSI):
         super().check_params()
         if self.alpha is not None and not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be in [0, 1], got {self.alpha}")
+        if self.word_weight == AUTO:
+            raise ValueError("word_weight: alpha is the weight that is chosen here; give a number")
 
     def _learn(self, given: Examples) -> None:
         super()._learn(given)

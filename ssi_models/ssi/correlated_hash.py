@@ -34,7 +34,8 @@ _BLOCK = 2**24  # co-occurrence counts held at a time
 @model_class
 class CorrelatedHashSSI(LowRankSSI):
     """SSI in the space of the F most frequent words: every word is replaced by the k frequent
-    words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)).
+    words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)), where
+    occ(i) is the number of texts with the word i (the paper counts all its occurrences).
 
     Follows Algorithm 1 of the paper: with T the 0/1 matrix of the replacements, q and d become
     Tq / sqrt(k) and Td / sqrt(k), and W = U'V + I is learned there. (Eq. 6 of the paper keeps
@@ -119,7 +120,13 @@ class CorrelatedHashSSI(LowRankSSI):
         units = D if cooccurrence is None else check_csr("cooccurrence", cooccurrence)
         if units.shape[1] != D.shape[1]:
             raise ValueError(f"cooccurrence has {units.shape[1]} columns, D has {D.shape[1]}")
-        allowed = np.arange(units.shape[1]) if words is None else np.flatnonzero(words)
+        mask = np.ones(D.shape[1], bool) if words is None else np.asarray(words)
+        if mask.dtype != bool or mask.shape != (D.shape[1],):
+            raise ValueError(
+                f"words must be bool [{D.shape[1]}], a mask of the columns, got {mask.dtype} "
+                f"{list(mask.shape)}"
+            )
+        allowed = np.flatnonzero(mask)
         if not len(allowed):
             raise ValueError("words: no column may become a frequent word")
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)

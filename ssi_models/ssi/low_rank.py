@@ -102,8 +102,6 @@ class EmbeddingModel(TrainableModel):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
-        check_choice("symmetric", self.symmetric, (True, False, AUTO))
-        check_choice("unit_documents", self.unit_documents, (True, False, AUTO))
         if self.init == "identity" and self.unit_documents is True:
             raise ValueError(
                 "unit_documents: embeddings that start at 0 (init='identity') have no length; use "
@@ -245,7 +243,7 @@ class EmbeddingModel(TrainableModel):
 class LowRankSSI(EmbeddingModel):
     """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d, or (Uq) . (Vd) / |Vd| + q . d.
 
-    Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4, 5,
+    Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4 and
     8); :class:`TrainableModel` describes the training and its parameters,
     :class:`EmbeddingModel` the diagonal and the limit on words.
 

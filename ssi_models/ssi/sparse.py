@@ -103,7 +103,7 @@ class SparseSSI(FullSSI):
 
     def _kept_weights(self, run: JointRun) -> int:
         """Number of weights that a row of W still has; the same in all rows of all runs."""
-        return int(self._rows(run.runs[0])[1][0].sum())
+        return int(self._rows(run.runs[0])[1].sum(axis=1).max(initial=0))
 
     def _rows(self, run: TrainingRun) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """W - I and the mask of its active weights, [query words, document words] each."""

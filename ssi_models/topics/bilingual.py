@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ssi_models.base import LearnsFrom
 from ssi_models.matrices import lengths_of
-from ssi_models.parameters import AUTO, check_least, model_class
+from ssi_models.parameters import check_least, model_class
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
@@ -39,10 +39,7 @@ class PLSA(TopicModel):
     weighs_pairs: ClassVar[bool] = False
 
     unchosen: ClassVar[float] = 0.95
-
-    @property
-    def looks_at_labels(self) -> bool:
-        return self.lambda2 == AUTO
+    reads_no_queries: ClassVar[bool] = True
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None

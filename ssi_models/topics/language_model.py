@@ -239,6 +239,9 @@ class LanguageModel(WeighsWords):
         weights = self.probabilities(Q, D, np.zeros_like(every), every).model
         return largest(weights, n)
 
+    def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
+        raise TypeError(f"{type(self).__name__} explains single words; use nearest_words")
+
     def _begin(
         self,
         Q: sp.csr_matrix,

@@ -25,8 +25,8 @@ def _no_rows() -> NDArray[np.int64]:
 @dataclass(frozen=True, eq=False)
 class Preferences:
     """Graded relevant pairs, which cannot be changed. A document is preferred over every document
-    of a lower grade, and documents that are not listed have grade 0 (the pairwise preferences R of
-    Bai et al., eq. 4).
+    of a lower grade, and documents that are not listed have grade 0 (the tuples R of Bai et
+    al., eq. 8).
 
     Attributes:
         query: int64 [n], row of the query matrix, ascending.
@@ -74,16 +74,16 @@ class Preferences:
         q = check_rows("query", query, n_queries)
         d = check_rows("document", document, n_documents)
         g = np.ones(len(q), np.float32) if grade is None else np.asarray(grade, dtype=np.float32)
-        if not len(q) == len(d) == len(g):
-            raise ValueError(f"query, document, grade have lengths {len(q)}, {len(d)}, {len(g)}")
+        if not q.shape == d.shape == g.shape:
+            raise ValueError(f"query, document, grade have shapes {q.shape}, {d.shape}, {g.shape}")
         if not np.isfinite(g).all():
             at = int(np.flatnonzero(~np.isfinite(g))[0])
             raise ValueError(f"preference {at}: grade is {g[at]}")
         if not (g > 0).any():
             raise ValueError("no preference has a grade above 0: there is nothing to learn from")
         w = np.ones(len(q), np.float32) if weight is None else np.asarray(weight, np.float32)
-        if len(w) != len(q):
-            raise ValueError(f"weight has {len(w)} entries for {len(q)} pairs")
+        if w.shape != q.shape:
+            raise ValueError(f"weight has shape {w.shape} for {len(q)} pairs")
         if not (np.isfinite(w) & (w > 0)).all():
             at = int(np.argmin(np.isfinite(w) & (w > 0)))
             raise ValueError(f"preference {at}: weight is {w[at]}, must be above 0")
