@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import CosineLoss
 from ssi_models.parallel import Executor
 from ssi_models.s2net.lbfgs import LBFGS
-from ssi_models.s2net.mini_batch import CosineScorer, Judgements
-from ssi_models.s2net.tuples import TupleObjective
+from ssi_models.s2net.mini_batch import CosineScorer
+from ssi_models.s2net.tuples import TupleObjective, draw_negatives
 from ssi_models.training.batches import Batch, OwnNegatives
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import TrainingRun
@@ -78,12 +78,8 @@ class ProjectionRun(TrainingRun):
         return loss / max(1, tuples.n_tuples)
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
-        return self.scorer.step(
-            batch,
-            Judgements(
-                CosineLoss(1 / self.options.margin, self.loss.list_share), self.judged, self.slot
-            ),
-        )
+        loss = CosineLoss(1 / self.options.margin, self.loss.list_share)
+        return self.scorer.step(batch, loss, self.judged, self.slot)
 
     @property
     def n_held_out(self) -> int:
@@ -105,19 +101,13 @@ class ProjectionRun(TrainingRun):
         share: float = 0.0,
         weight: NDArray[np.float32] | None = None,
     ) -> TupleObjective:
+        data, n = self.data, self.options.negatives_per_pair
+        documents = draw_negatives(
+            preferences, data.candidates, n, self.seed, data.excluded, own, share
+        )
+        gamma = 1 / self.options.margin
         return TupleObjective(
-            self.data.Q,
-            self.data.D,
-            preferences,
-            self.data.candidates,
-            self.options.negatives_per_pair,
-            1 / self.options.margin,
-            self.seed,
-            self.workers,
-            self.data.excluded,
-            own,
-            share,
-            weight,
+            data.Q, data.D, preferences.query, documents, weight, gamma, self.workers
         )
 
 

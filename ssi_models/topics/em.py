@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -324,3 +325,41 @@ def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
             workers.split(partial(sum_logs, phi, logs), len(phi))
             total += float(logs.sum())
     return (prior.beta - 1) * total
+
+
+class EStep:
+    """E-steps in this process.
+
+    Args:
+        pairs: all pairs. state: the parameters; theta and multipliers are changed in place.
+        checkpoint: file for the state, from which a killed run resumes, and the run's fingerprint.
+    """
+
+    def __init__(
+        self,
+        pairs: Blocks,
+        state: State,
+        prior: Prior,
+        workers: Workers,
+        checkpoint: tuple[Path, str] | None = None,
+    ) -> None:
+        self._blocks = pairs if state.mapped else list(pairs)
+        self._given = state, prior, Scratch(state), workers
+        self._state, self._checkpoint = state, checkpoint
+
+    def resume(self) -> list[Iteration]:
+        """Restore the state that a killed run left; returns its history."""
+        return self._state.resume(*self._checkpoint) if self._checkpoint else []
+
+    def shards(self, number: int) -> Iterator[ShardExpectation]:
+        """The expectations of all shards, in order, for an iteration (numbered from 1)."""
+        for shard in shards(self._blocks):
+            yield expect_shard(shard, *self._given)
+
+    def save(self, history: list[Iteration]) -> None:
+        """Save the state after an iteration."""
+        if self._checkpoint:
+            self._state.save(*self._checkpoint, history)
+
+    def finish(self, history: list[Iteration]) -> None:
+        """After the last iteration, make sure that the state has the final theta."""

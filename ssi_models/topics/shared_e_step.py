@@ -16,12 +16,12 @@ from ssi_models import persistence
 from ssi_models.matrices import as_tensors, of_tensors, take_columns, take_rows
 from ssi_models.parallel import Executor, Workers
 from ssi_models.stored_tensors import Tensor, check_tensors, matrix
-from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     SHARD,
     Block,
     Blocks,
+    EStep,
     Prior,
     Scratch,
     ShardExpectation,

@@ -18,10 +18,10 @@ from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     Blocks,
+    EStep,
     PosteriorConstraint,
     Prior,
     iterate,

@@ -183,7 +183,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             if self.training.learning_rate == AUTO:
                 choices["learning_rate"] = (best_rate(self, every, workers),)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
-            settings = Settings.of(self.training, fingerprint, callback)
+            settings = Settings(self.training, fingerprint, callback)
 
             def trained(chosen: Mapping[str, Any], file: Path | None) -> tuple[JointRun, History]:
                 joint = JointRun.of(models, data, chosen, workers, stack)

@@ -17,8 +17,7 @@ from timing import peer, seconds_of, timed
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.e_step import EStep
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
+from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate, zeros_like
 from ssi_models.topics.state import State
 
 K, V = 100, 20_000

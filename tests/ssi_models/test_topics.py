@@ -17,8 +17,7 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-from ssi_models.topics.e_step import EStep
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
+from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate, zeros_like
 from ssi_models.topics.state import State
 
 MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]

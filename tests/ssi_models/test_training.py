@@ -20,7 +20,7 @@ from ssi_models.training import held_out, loop
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import EARLY, checkpoints, choose
 from ssi_models.training.loop import DivergenceWarning, Epoch, History, Settings, train
-from ssi_models.training.options import RATES
+from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 
 
@@ -115,7 +115,9 @@ def test_small_gains_do_not_keep_training_going():
             return True
 
     def last(gain):
-        history = train(Rising(gain), Settings(max_epochs=30, patience=4, least_gain=0.01))
+        history = train(
+            Rising(gain), Settings(TrainingOptions(max_epochs=30, patience=4, least_gain=0.01))
+        )
         assert history.best_epoch == history.epochs[-1].number  # kept all the same
         return history.best_epoch
 
