@@ -33,9 +33,8 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
         raise ValueError(f"{name} has {matrix.shape[1]} columns; at most 2^31 - 1 are possible")
     data = matrix.data.astype(np.float32, copy=False)
     if not np.isfinite(data).all():
-        at = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {data[at]}; weights must be finite")
+        row, value = _first(~np.isfinite(data), matrix.indptr, data)
+        raise ValueError(f"{name}: row {row} holds {value}; weights must be finite")
     return _typed(matrix.indptr, matrix.indices, data, matrix.shape)
 
 
@@ -47,11 +46,16 @@ def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
             negative (tf-idf rows are not detected).
     """
     matrix = check_csr(name, matrix)
-    if matrix.nnz and matrix.data.min() < 0:
-        at = int(np.flatnonzero(matrix.data < 0)[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {matrix.data[at]}; counts must be 0 or more")
+    if (negative := matrix.data < 0).any():
+        row, value = _first(negative, matrix.indptr, matrix.data)
+        raise ValueError(f"{name}: row {row} holds {value}; counts must be 0 or more")
     return matrix
+
+
+def _first(wrong: NDArray[np.bool_], indptr: Any, data: NDArray[Any]) -> tuple[int, Any]:
+    """The row and the value of the first wrong entry of a CSR matrix."""
+    at = int(np.argmax(wrong))
+    return int(np.searchsorted(indptr, at, side="right")) - 1, data[at]
 
 
 def check_has_words(D: sp.csr_matrix) -> sp.csr_matrix:

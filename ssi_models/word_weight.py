@@ -117,21 +117,18 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None:
-            parts: list[NDArray[np.int64]] = []
-        else:
+        # A previous fit, which a warm start continues, saw the labels of all parts.
+        if asked == AUTO and preferences is not None and not self._goes_on:
             parts = self._parts(Q, D, preferences, groups, options.get("excluded"))
-        if self._goes_on:
-            parts = []  # the previous fit saw the labels of all parts
-        if preferences is None or not parts:
-            if not self._goes_on:
-                self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
-                self._chosen = False
-            self._count(preferences)
-            self.fit_alone(Q, D, preferences, groups=groups, **options)
-            delete_checkpoint(options.get("checkpoint"))
-            return self
-        self._fit_in_parts(Q, D, preferences, parts, **options)
+            if parts:
+                self._fit_in_parts(Q, D, preferences, parts, **options)
+                return self
+        if not self._goes_on:
+            self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
+            self._chosen = False
+        self._count(preferences)
+        self.fit_alone(Q, D, preferences, groups=groups, **options)
+        delete_checkpoint(options.get("checkpoint"))
         return self
 
     def fit_parts(

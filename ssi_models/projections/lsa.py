@@ -201,8 +201,7 @@ class LsiTfIdf(LSI):
         if self.alpha is not None:
             self.alpha_ = np.array([self.alpha], np.float32)
         else:
-            labels = given.preferences, given.candidates, given.excluded
-            choose_alpha(self, given.Q, given.D, *labels)
+            choose_alpha(self, given, given.preferences)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = float(self.alpha_[0])

@@ -275,12 +275,13 @@ class CosineScorer(DiagonalPart):
     ) -> None:
         squares = [row_squares(G) for G in gradients]
         weights = [(table, table.next_weight()) for table in self.tables.values()]
-        for _, rows in sides:
-            rows.index_by_term()  # not by several threads at once
+        entries = [rows.by_term for _, rows in sides]
 
         def work(share: int, n_shares: int) -> None:
-            for (table, rows), G, square in zip(sides, gradients, squares, strict=True):
-                table.step_share(rows, G, square, share, n_shares)
+            for (table, _), of_words, G, square in zip(
+                sides, entries, gradients, squares, strict=True
+            ):
+                table.step_share(of_words, G, square, share, n_shares)
             for table, weight in weights:
                 table.average_own(weight, share, n_shares)
 

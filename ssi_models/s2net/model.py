@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.matrices import take_rows
@@ -185,10 +184,11 @@ class S2Net(CosineOfProjections, TrainableModel):
         query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric_:
             document = query
-        if self.device is not None:
-            scorer = TorchScorer(data.Q, data.D, query, document, workers, self.device)
+        given = data.Q, data.D, query, document, workers
+        if self.device is None:
+            scorer = CosineScorer(*given)
         else:
-            scorer = CosineScorer(data.Q, data.D, query, document, workers)
+            scorer = TorchScorer(*given, device=self.device)
         if any(words for words, _ in self.mixtures):
             scorer.diagonal = Identity()
         return scorer
@@ -210,19 +210,16 @@ class S2Net(CosineOfProjections, TrainableModel):
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The initial projection, scaled so that the mean squared length of a word's row is 1;
         [words, rank], with fewer columns if the texts have a lower rank."""
-
-        def start_at(*factors: sp.csr_matrix) -> NDArray[np.float32]:
-            return singular_start(factors, self.rank, self.seed, workers)
-
+        how = self.rank, self.seed, workers
         if not self.same_words:
             texts = stacked(data.Q, data.D, "separate")
-            return data.cached(
-                ("lsa", data.part), lambda: start_at(pair_matrix(data.training, 1), texts)
-            )
+            factors = [pair_matrix(data.training, 1), texts]
+            return data.cached(("lsa", data.part), lambda: singular_start(factors, *how))
         if np.isin(data.Q.indices, data.D.indices).all():
-            return data.cached("lsa", lambda: start_at(data.D))
+            return data.cached("lsa", lambda: singular_start([data.D], *how))
         queries = take_rows(data.Q, np.unique(data.training.query))
-        return data.cached(("lsa", data.part), lambda: start_at(stacked(queries, data.D, "shared")))
+        both = stacked(queries, data.D, "shared")
+        return data.cached(("lsa", data.part), lambda: singular_start([both], *how))
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         """Train, and return to the start if training raised the loss of the training pairs."""

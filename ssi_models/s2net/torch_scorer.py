@@ -6,13 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.kernels.pair_losses import Judged
 from ssi_models.kernels.projections import CosineLoss, batch_gradients
 from ssi_models.matrices import arrays, take_rows
-from ssi_models.parallel import Workers
 from ssi_models.s2net.mini_batch import (
     AveragedTable,
     BatchTexts,
@@ -36,16 +34,8 @@ class TorchScorer(CosineScorer):
         ValueError: PyTorch is not installed, or does not have the device.
     """
 
-    def __init__(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: ProjectionTable,
-        document: ProjectionTable,
-        workers: Workers,
-        device: str,
-    ) -> None:
-        super().__init__(Q, D, query, document, workers)
+    def __init__(self, *given: Any, device: str) -> None:
+        super().__init__(*given)
         try:
             import torch
         except ImportError:

@@ -279,23 +279,14 @@ def draw_negatives(
     the candidates or, with own negatives, each with probability ``list_share`` from its query's
     list; -1 where the one drawn is judged at least as high, or excluded."""
     rng = np.random.default_rng([seed, 8])
-    n = len(preferences)
-    documents = np.empty((n, 1 + n_negatives), np.int64)
-    documents[:, 0] = preferences.document
-    drawn = candidates[rng.integers(len(candidates), size=(n, n_negatives))]
-    # Pairs are sorted by query and document, so that their keys ascend.
-    width = preferences.n_documents
-    keys = preferences.query * width + preferences.document
-    wanted = preferences.query[:, None] * width + drawn
-    at = np.minimum(np.searchsorted(keys, wanted), n - 1)
-    barred = (keys[at] == wanted) & (preferences.grade[at] >= preferences.grade[:, None])
+    query, grade = preferences.query, preferences.grade
+    drawn = candidates[rng.integers(len(candidates), size=(len(query), n_negatives))]
+    barred = preferences.as_high(query[:, None], drawn, grade[:, None])
     if excluded is not None:
-        barred |= drawn == excluded[preferences.query][:, None]
-    documents[:, 1:] = np.where(barred, -1, drawn)
+        barred |= drawn == excluded[query][:, None]
+    negatives = np.where(barred, -1, drawn)
     if own is not None:
-        listed = own.draw(preferences.query, preferences.grade, n_negatives, rng)
-        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(preferences.query) > 0)[
-            :, None
-        ]
-        documents[:, 1:] = np.where(chosen, listed, documents[:, 1:])
-    return documents
+        listed = own.draw(query, grade, n_negatives, rng)
+        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(query) > 0)[:, None]
+        negatives = np.where(chosen, listed, negatives)
+    return np.column_stack([preferences.document, negatives])

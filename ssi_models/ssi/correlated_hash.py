@@ -196,9 +196,7 @@ class CorrelatedHashSSI(LowRankSSI):
         others = on_words._fit_jointly(*given, **{**options, "checkpoint": own_path})
         for model, A in zip((self, *copies), (on_words, *others), strict=True):
             model.A_U_, model.A_V_, model.A_diagonal_ = A.U_, A.V_, A.diagonal_
-            data = model._data
-            labels = data.training, data.candidates, data.excluded
-            choose_alpha(model, data.Q, data.D, *labels)
+            choose_alpha(model, model._data, model._data.training)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         own = super().query_representation(self.hash(Q), words)

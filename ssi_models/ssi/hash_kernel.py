@@ -89,9 +89,7 @@ class HashKernelSSI(TrainableModel):
         super()._adopt(run)
         self.alpha_ = np.ones(1, np.float32)
         if self.identity == "mixed":
-            data = run.data
-            labels = data.training, data.candidates, data.excluded
-            choose_alpha(self, data.Q, data.D, *labels)
+            choose_alpha(self, run.data, run.data.training)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = self.alpha_[0]

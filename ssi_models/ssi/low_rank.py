@@ -200,14 +200,10 @@ class EmbeddingModel(TrainableModel):
         self.embedded_words_ = np.zeros(0, np.int64) if words is None else words
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
-        if self.symmetric_:
-            # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.
-            factor = run.mixture[1] if self.unit_documents_ else np.sqrt(run.mixture[1])
-            self._share(run.scorer.parameters()["U"] * factor)
 
-    def _share(self, U: NDArray[np.float32]) -> None:
-        """Store U as the embeddings of queries and, for degree 2, of documents."""
-        raise TypeError(f"{type(self).__name__} does not define _share")
+    def _factor(self, scale: np.float32) -> np.float32:
+        # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.
+        return np.sqrt(scale) if self.symmetric_ and not self.unit_documents_ else scale
 
     @property
     def _space(self) -> int:
@@ -266,8 +262,8 @@ class LowRankSSI(EmbeddingModel):
         name = "U" if self.symmetric_ else "V"
         return self._tower(data, rate, workers, (("U", U), [(name, V)]))
 
-    def _share(self, U: NDArray[np.float32]) -> None:
-        self.U_ = self.V_ = U
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        return parameters | {"V": parameters["U"]} if self.symmetric_ else parameters
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
         return self._represented(D, [self.V_])

@@ -123,8 +123,7 @@ class SparseSSI(FullSSI):
         scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
         delta = self.w_.reshape(len(self.rows_), len(self.columns_))
         # Pruned weights hold -1 on the diagonal and 0 elsewhere, so that W = I + delta is 0 there.
-        learned = sp.csr_matrix(delta)
-        entries = learned.tocoo()
+        entries = sp.csr_matrix(delta).tocoo()
         W = sp.identity(n, np.float32, format="csr") + sp.csr_matrix(
             (entries.data, (self.rows_[entries.row], self.columns_[entries.col])), shape=(n, n)
         )

@@ -16,6 +16,9 @@ from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
 from ssi_models.training.preferences import Preferences
 
+#: The arrays of models in which queries and titles share one phi.
+_ONE_PHI = {name: TopicModel.tensors[name] for name in ("phi_q", "background")}
+
 
 @model_class
 class PLSA(TopicModel):
@@ -31,10 +34,7 @@ class PLSA(TopicModel):
 
     name: ClassVar[str] = "plsa"
     learns_from: ClassVar[LearnsFrom] = "documents"
-    tensors: ClassVar[Mapping[str, Tensor]] = {
-        "phi_q": Tensor(("words", "topics")),
-        "background": Tensor(("words",)),
-    }
+    tensors: ClassVar[Mapping[str, Tensor]] = _ONE_PHI
     shared: ClassVar[bool] = True
     weighs_pairs: ClassVar[bool] = False
 
@@ -107,8 +107,5 @@ class BLTMPR1V(BLTMPR):
     paper)."""
 
     name: ClassVar[str] = "bltm-pr-1v"
-    tensors: ClassVar[Mapping[str, Tensor]] = {
-        "phi_q": Tensor(("words", "topics")),
-        "background": Tensor(("words",)),
-    }
+    tensors: ClassVar[Mapping[str, Tensor]] = _ONE_PHI
     shared: ClassVar[bool] = True

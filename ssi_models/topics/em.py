@@ -135,30 +135,19 @@ class Scratch:
     """Work arrays of a pass, reused from pass to pass.
 
     Attributes:
-        queries, titles: float64 with the shape of phi, sum_i r_iw theta_i per word and topic; the
-            same array if phi is shared.
+        sums: one array per phi of the state, float64 with its shape: sum_i r_iw theta_i per word
+            and topic. queries, titles: those of each side, the same array if phi is shared.
         q_theta, d_theta: float32 [BLOCK, K], the theta that each side's posteriors come from.
     """
 
     def __init__(self, state: State) -> None:
-        shared, n_topics = state.phi_q is state.phi_d, state.phi_q.shape[1]
-        self.queries = np.zeros(state.phi_q.shape)
-        self.titles = self.queries if shared else np.zeros(state.phi_d.shape)
-        self.q_theta, self.d_theta = np.empty((2, BLOCK, n_topics), np.float32)
-
-    @property
-    def sums(self) -> list[NDArray[np.float64]]:
-        """The sums of the shard, one array per phi."""
-        return [self.queries] if self.queries is self.titles else [self.queries, self.titles]
+        self.sums = state.zeros()
+        self.queries, self.titles = self.sums[0], self.sums[-1]
+        self.q_theta, self.d_theta = np.empty((2, BLOCK, state.phi_q.shape[1]), np.float32)
 
     def clear(self) -> None:
         for total in self.sums:
             total.fill(0)
-
-
-def zeros_like(state: State) -> list[NDArray[np.float64]]:
-    """Expected counts of 0: float64 [V, K], one array per phi."""
-    return [np.zeros(phi.shape) for phi in phis_of(state)]
 
 
 def shards(blocks: Iterable[Block]) -> Iterator[Iterable[Block]]:
@@ -268,7 +257,7 @@ def iterate(
 
     Args:
         shards: the expectations of all shards, which are added up in the given order.
-        totals: :func:`zeros_like` the state; 0 again on return.
+        totals: ``state.zeros()``; 0 again on return.
     """
     objective, evaluations = 0.0, 0
     for position, shard in enumerate(shards):
@@ -281,14 +270,9 @@ def iterate(
                 total += sums
             else:
                 workers.split(partial(add_rows, total, words, sums), len(words))
-    for phi, total in zip(phis_of(state), totals, strict=True):
+    for phi, total in zip(state.phis, totals, strict=True):
         maximise_words(total, phi, prior, workers)
     return Iteration(number, objective, evaluations / len(state.theta))
-
-
-def phis_of(state: State) -> list[NDArray[np.float32]]:
-    """phi^q and phi^d, or the single phi that they share."""
-    return [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
 
 
 def maximise_words(
@@ -320,7 +304,7 @@ def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
     """log P(phi) without its constant."""
     total = 0.0
     if prior.beta > 1:
-        for phi in phis_of(state):
+        for phi in state.phis:
             logs = np.empty(len(phi))
             workers.split(partial(sum_logs, phi, logs), len(phi))
             total += float(logs.sum())

@@ -86,6 +86,15 @@ class State:
             state.release()
         return state
 
+    @property
+    def phis(self) -> list[NDArray[np.float32]]:
+        """phi^q and phi^d, or the single phi that they share."""
+        return [self.phi_q] if self.phi_q is self.phi_d else [self.phi_q, self.phi_d]
+
+    def zeros(self) -> list[NDArray[np.float64]]:
+        """Expected counts of 0: float64 [V, K], one array per phi."""
+        return [np.zeros(phi.shape) for phi in self.phis]
+
     def save(self, path: Path, fingerprint: str, history: list[Iteration]) -> None:
         """Write a checkpoint of a run."""
         header = {"fingerprint": fingerprint, "history": [vars(line) for line in history]}

@@ -25,7 +25,6 @@ from ssi_models.topics.em import (
     PosteriorConstraint,
     Prior,
     iterate,
-    zeros_like,
 )
 from ssi_models.topics.em_model import EMModel
 from ssi_models.topics.language_model import Terms
@@ -135,7 +134,7 @@ class TopicModel(EMModel):
         """Estimate the topics."""
         pairs = self._training_pairs(Q, D, preferences)
         state = self._start(self._seen(pairs), len(pairs.query))
-        totals = zeros_like(state)
+        totals = state.zeros()
         with Workers(self.threads) as workers:
             e_step = self._e_step(pairs, state, checkpoint, workers)
             history = e_step.resume()

@@ -201,11 +201,7 @@ class Checkpoint:
             return
         tensors = {f"state.{name}": array for name, array in state.items()}
         tensors |= {f"best.{name}": array for name, array in best.items()}
-        header = {
-            "fingerprint": settings.fingerprint,
-            "best_epoch": history.best_epoch,
-            "epochs": [list(vars(epoch).values()) for epoch in history.epochs],
-        }
+        header = {"fingerprint": settings.fingerprint, **history.header()}
         save_tensors(settings.checkpoint, header, tensors)
         self._written = time.perf_counter()
         self._took = self._written - began
@@ -230,6 +226,5 @@ def _resume(
     for name, array in state.items():
         array[...] = tensors[f"state.{name}"]
         best[name] = tensors[f"best.{name}"].copy()
-    history.epochs = [Epoch(*values) for values in header["epochs"]]
-    history.best_epoch = header["best_epoch"]
+    vars(history).update(vars(History.from_header(header)))
     return True

@@ -30,7 +30,7 @@ class Preferences:
 
     Attributes:
         query: int64 [n], row of the query matrix, ascending.
-        document: int64 [n], row of the document matrix.
+        document: int64 [n], row of the document matrix, ascending for each query.
         grade: float32 [n], greater than 0.
         n_queries, n_documents: number of rows of the two matrices.
         rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
@@ -90,12 +90,10 @@ class Preferences:
         order = np.lexsort((d, q))
         q, d, g, w = q[order], d[order], np.maximum(g[order], 0), w[order]
         same = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
-        if (same & (g[1:] != g[:-1])).any():
-            at = int(np.flatnonzero(same & (g[1:] != g[:-1]))[0])
-            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different grades")
-        if (same & (w[1:] != w[:-1])).any():
-            at = int(np.flatnonzero(same & (w[1:] != w[:-1]))[0])
-            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different weights")
+        for name, values in (("grades", g), ("weights", w)):
+            if (differ := same & (values[1:] != values[:-1])).any():
+                at = int(np.argmax(differ))
+                raise ValueError(f"query row {q[at]}, document row {d[at]}: two different {name}")
         first = np.concatenate([[True], ~same])
         relevant, rejected = first & (g > 0), first & (g == 0)
         return cls(
@@ -185,6 +183,16 @@ class Preferences:
             rejected_document=self.rejected_document[rejected],
             weight=None if self.weight is None else self.weight[relevant],
         )
+
+    def as_high(
+        self, query: NDArray[np.int64], document: NDArray[np.int64], grade: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Whether documents, arrays of any shape, are relevant to their queries with at least the
+        given grades."""
+        keys = self.query * self.n_documents + self.document  # ascending
+        wanted = query * self.n_documents + document
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return (keys[at] == wanted) & (self.grade[at] >= grade)
 
     def judged(self, excluded: NDArray[np.int64] | None = None) -> Judged:
         """All judged documents by query.

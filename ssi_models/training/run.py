@@ -315,17 +315,3 @@ def begin_at_best_scale(run: JointRun) -> None:
         if scale not in (0.0, 1.0):
             scorer: TowerScorer = part.scorer  # type: ignore[assignment]
             scorer.magnify(scale)
-
-
-def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32]) -> None:
-    """Copy fitted parameters into those that training starts from.
-
-    Raises:
-        ValueError: their shapes differ.
-    """
-    if values.shape != fitted.shape:
-        raise ValueError(
-            f"warm_start: {name} was fitted with shape {fitted.shape}, the data and parameters "
-            f"now give {values.shape}"
-        )
-    values[...] = fitted

@@ -36,7 +36,6 @@ from ssi_models.training.run import (
     TrainingRun,
     begin_at_best_scale,
     best_rate,
-    start_from,
 )
 from ssi_models.training.towers import Scorer
 from ssi_models.vocabulary import Vocabulary, check_words
@@ -236,7 +235,12 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         fitted = self.fitted_parameters() if self.warm_start else None
         if fitted is not None:
             for name, values in scorer.parameters().items():
-                start_from(name, values, fitted[name])
+                if values.shape != fitted[name].shape:
+                    raise ValueError(
+                        f"warm_start: {name} was fitted with shape {fitted[name].shape}, the data "
+                        f"and parameters now give {values.shape}"
+                    )
+                values[...] = fitted[name]
         options |= {"seed": self.seed, "mixtures": self.mixtures, "margin": self.margin_}
         return self._run(scorer, data, rate, workers, **options)
 
@@ -299,13 +303,17 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         self.scale_ = learned / diagonal if diagonal else np.inf
 
     def _adopt(self, run: TrainingRun) -> None:
-        """Store the trained parameters; the first of them is multiplied by the chosen scale."""
+        """Store the trained parameters, the first of them multiplied by :meth:`_factor`."""
         parameters = dict(run.scorer.parameters())
         first = next(iter(parameters))
         if run.mixture[1] != 1:
-            parameters[first] = parameters[first] * run.mixture[1]
+            parameters[first] = parameters[first] * self._factor(run.mixture[1])
         for name, values in self._pack(parameters).items():
             setattr(self, f"{name}_", values)
+
+    def _factor(self, scale: np.float32) -> np.float32:
+        """What multiplies the first parameter, so that the learned scores have the chosen scale."""
+        return scale
 
     @property
     def start(self) -> str:

@@ -330,7 +330,7 @@ def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
         G = rng.standard_normal((5, RANK)).astype(np.float32)
         with_words, weight = space.rows(drawn), table.next_weight()
         for share in range(3):
-            table.step_share(with_words, G, row_squares(G), share, 3)
+            table.step_share(with_words.by_term, G, row_squares(G), share, 3)
             table.average_own(weight, share, 3)
         with_words.close()
         x = X[drawn].toarray().astype(float)

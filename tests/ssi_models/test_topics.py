@@ -17,7 +17,7 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate, zeros_like
+from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate
 from ssi_models.topics.state import State
 
 MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]
@@ -85,7 +85,7 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
             )
             found = e_step.shards(number)
-            line = iterate(found, state, prior, zeros_like(state), workers, number)
+            line = iterate(found, state, prior, state.zeros(), workers, number)
             assert line.objective == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(state.theta, theta, atol=2e-5)
     np.testing.assert_allclose(state.phi_q, phi_q, atol=2e-5)
