@@ -38,6 +38,10 @@ class TrainingRun:
         mixtures: (factor of the diagonal part, factor of the learned part) of scores to compare.
         training: the pairs to learn from; by default those of ``data``.
         validates: whether to validate on the held-out pairs.
+
+    Attributes:
+        loss: :class:`ssi_models.training.losses.PairwiseLoss`. stream:
+            :class:`ssi_models.training.batches.PairStream`. Either may be replaced by another.
     """
 
     def __init__(
