@@ -67,6 +67,8 @@ class MatchingModel(StoredModel):
     of_its_documents: ClassVar[bool] = False
     #: What :meth:`fit_parts` chooses once for the model and its copies, for notes; "" for nothing.
     shared_by_parts: ClassVar[str] = ""
+    #: Fitted attributes that say how scores are mixed; copies for parts have those of the model.
+    mixed_by: ClassVar[tuple[str, ...]] = ()
     #: Number of threads for scoring; the scores do not depend on it.
     threads: int | None = None
     #: Runs the pieces of a fit, if it has any, in other processes; the results do not depend on
@@ -108,7 +110,8 @@ class MatchingModel(StoredModel):
 
         Choices that depend on held-out queries (when to stop, the weight of word matching) are
         made once for the model and all copies, so that their scores are comparable: each copy
-        ranks the part that is held out of it, and the rankings of all parts are pooled.
+        ranks the part that is held out of it, and the rankings of all parts are pooled. A factor
+        that is chosen by training triples is that of the model.
 
         Args:
             Q, D, preferences, options: as for ``fit``.
@@ -127,6 +130,13 @@ class MatchingModel(StoredModel):
             others = preferences.without(part, sources)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
+        return self._mixed_alike(copies)
+
+    def _mixed_alike(self, copies: list[Self]) -> list[Self]:
+        """The copies, which mix scores as the model does."""
+        for other in copies:
+            for name in self.mixed_by:
+                setattr(other, name, getattr(self, name))
         return copies
 
     @property

@@ -249,7 +249,7 @@ class WeighsWords(MatchingModel):
             model.keep_rank(rank)
         for path in (*paths, checkpoint):
             delete_checkpoint(path)
-        return copies
+        return self._mixed_alike(copies)
 
     def _count(self, preferences: Preferences | None) -> None:
         """Record how many queries and pairs were learned from."""

@@ -184,6 +184,7 @@ class LsiTfIdf(LSI):
     name: ClassVar[str] = "lsi-tfidf"
     learns_from: ClassVar[LearnsFrom] = "preferences"
     tensors: ClassVar[Mapping[str, Tensor]] = {**Projection.tensors, "alpha": Tensor((1,))}
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
 
     alpha: float | None = None
 

@@ -45,6 +45,8 @@ class QueryExpansion(Baseline):
         **matrix("D", "documents", "words"),
         "D_shape": Tensor((2,), "int64"),
     }
+    mixed_by: ClassVar[tuple[str, ...]] = ("beta_", "n_expansion_")
+    shared_by_parts: ClassVar[str] = "the weight and the number of the documents fed back"
     BETAS: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.5, 1.0)
     EXPANSIONS: ClassVar[tuple[int, ...]] = (1, 2, 5, 10, 20)
     N_TRIPLES: ClassVar[int] = 2000

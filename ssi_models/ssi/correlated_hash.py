@@ -65,6 +65,7 @@ class CorrelatedHashSSI(LowRankSSI):
     """
 
     name: ClassVar[str] = "correlated-hash"
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
     tensors: ClassVar[Mapping[str, Tensor]] = {
         **LowRankSSI.tensors,
         "frequent": Tensor(("embedded",), "int64", below="words", ascending=True),

@@ -52,6 +52,7 @@ class HashKernelSSI(TrainableModel):
     name: ClassVar[str] = "hash"
     tensors: ClassVar[Mapping[str, Tensor]] = {"w": Tensor(("buckets",)), "alpha": Tensor((1,))}
     expands_queries: ClassVar[bool] = True
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
 
     n_buckets: int = 1_000_000
     identity: str = "added"

@@ -143,7 +143,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         if self.warm_start:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
-        return self._fit_jointly(Q, D, preferences, None, parts, **options)
+        return self._mixed_alike(self._fit_jointly(Q, D, preferences, None, parts, **options))
 
     def _fit_jointly(
         self,

@@ -25,6 +25,9 @@ QUICK = {
     "cl-lsa": {"rank": 6},
     "bltm": {"n_topics": TOPICS},
     "wtm": {},
+    "lsi-tfidf": {"rank": 6},
+    "query-expansion": {},
+    "hash": {"identity": "mixed", "n_buckets": 700, "max_epochs": 2},
 }
 PARTS = [np.arange(p, N, 3) for p in range(3)]
 
@@ -341,3 +344,23 @@ def test_bad_input_is_told_what_to_do():
         get_model("opca")().fit(texts[0][:, :40], texts[1], preferences)
     with pytest.raises(ValueError, match=r"Q: row 0 has length .*; unit rows"):
         get_model("ssi")().fit(sp.csr_matrix(Q), texts[1], preferences)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("lsi-tfidf", {}), ("query-expansion", {}), ("hash", {}),
+     ("correlated-hash", {"mixture": True, "n_features": 20, "max_epochs": 2})],
+)  # fmt: skip
+def test_all_models_of_a_fold_mix_scores_by_the_same_factor(name, options):
+    """Or a column would mean one thing in training rows, another in the others."""
+    Q, D, query, document = problem()
+    rows, pairs = matrices(name, Q, D), (query, document)
+    preferences = Preferences.from_pairs(*pairs, n_queries=N, n_documents=N)
+    kind = get_model(name)
+    model = kind(**QUICK[name], threads=1).set_params(**options)
+    copies = model.fit_parts(*rows, preferences, PARTS)
+    alone = kind(**QUICK[name], threads=1).set_params(**options).fit(*rows, preferences)
+    chosen = [[getattr(one, part).tolist() for part in kind.mixed_by] for one in (model, *copies)]
+    assert chosen == [chosen[0]] * 4
+    if name in ("lsi-tfidf", "query-expansion"):  # others also agree on when to stop
+        assert chosen[0] == [getattr(alone, part).tolist() for part in kind.mixed_by]
