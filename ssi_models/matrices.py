@@ -21,11 +21,19 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
 
     Raises:
         TypeError: not a sparse matrix.
-        ValueError: a value is NaN or infinite (the message names the row), or too many columns.
+        ValueError: a value is NaN or infinite (the message names the row), a column number is
+            outside the matrix, row pointers descend, or too many columns.
     """
     if not sp.issparse(matrix):
         raise TypeError(f"{name} must be a scipy sparse matrix [n, words], got {type(matrix)}")
     matrix = sp.csr_matrix(matrix)
+    # Scipy does not check these, by which kernels would read out of bounds.
+    lowest, highest = matrix.indices.min(initial=0), matrix.indices.max(initial=-1)
+    if lowest < 0 or highest >= matrix.shape[1] or (np.diff(matrix.indptr) < 0).any():
+        raise ValueError(
+            f"{name} is damaged: it has columns {lowest} to {highest} of {matrix.shape[1]}, or row "
+            "pointers that descend"
+        )
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()

@@ -131,8 +131,12 @@ class CorrelatedHashSSI(LowRankSSI):
         if not len(allowed):
             raise ValueError("words: no column may become a frequent word")
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)
+        frequent = allowed[chosen]
+        warm = self.warm_start and hasattr(self, "n_words_")
+        if warm and not np.array_equal(frequent, self.frequent_):
+            raise ValueError("warm_start: the frequent words are others than those of the last fit")
         with _unchanged_on_error(self):
-            self.frequent_ = allowed[chosen]
+            self.frequent_ = frequent
             self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
             files = checkpoints(options.get("checkpoint"), self.choices(few=True))
             copies = super()._fit_jointly(Q, D, *given, **options)

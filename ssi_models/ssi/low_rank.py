@@ -196,10 +196,12 @@ class EmbeddingModel(TrainableModel):
         return Diagonal(np.ones(n_words, np.float32), rate, self.training.adagrad_start)
 
     def _adopt(self, run: TrainingRun) -> None:
-        words = self._words(run.data.D)
-        self.embedded_words_ = np.zeros(0, np.int64) if words is None else words
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
+
+    def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
+        words = self._words(data.D)
+        return {"embedded_words": np.zeros(0, np.int64) if words is None else words}
 
     def _factor(self, scale: np.float32) -> np.float32:
         # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.

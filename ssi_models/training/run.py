@@ -319,3 +319,17 @@ def begin_at_best_scale(run: JointRun) -> None:
         if scale not in (0.0, 1.0):
             scorer: TowerScorer = part.scorer  # type: ignore[assignment]
             scorer.magnify(scale)
+
+
+def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32] | None) -> None:
+    """Copy a fitted parameter, if there is one, into the one that training starts from.
+
+    Raises:
+        ValueError: there is none, or it has another shape.
+    """
+    if fitted is None or values.shape != fitted.shape:
+        raise ValueError(
+            f"warm_start: {name} was fitted with shape {None if fitted is None else fitted.shape}, "
+            f"the data and parameters now give {values.shape}"
+        )
+    values[...] = fitted

@@ -36,6 +36,7 @@ from ssi_models.training.run import (
     TrainingRun,
     begin_at_best_scale,
     best_rate,
+    start_from,
 )
 from ssi_models.training.towers import Scorer
 from ssi_models.vocabulary import Vocabulary, check_words
@@ -234,13 +235,11 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         scorer = self.make_scorer(data, rate, workers)
         fitted = self.fitted_parameters() if self.warm_start else None
         if fitted is not None:
+            for name, words in self._words_of(data).items():
+                if not np.array_equal(words, getattr(self, f"{name}_")):
+                    raise ValueError(f"warm_start: other words have weights now ({name}_)")
             for name, values in scorer.parameters().items():
-                if values.shape != fitted[name].shape:
-                    raise ValueError(
-                        f"warm_start: {name} was fitted with shape {fitted[name].shape}, the data "
-                        f"and parameters now give {values.shape}"
-                    )
-                values[...] = fitted[name]
+                start_from(name, values, fitted.get(name))
         options |= {"seed": self.seed, "mixtures": self.mixtures, "margin": self.margin_}
         return self._run(scorer, data, rate, workers, **options)
 
@@ -308,8 +307,12 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         first = next(iter(parameters))
         if run.mixture[1] != 1:
             parameters[first] = parameters[first] * self._factor(run.mixture[1])
-        for name, values in self._pack(parameters).items():
+        for name, values in (self._words_of(run.data) | self._pack(parameters)).items():
             setattr(self, f"{name}_", values)
+
+    def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
+        """Fitted tensors, by name, that say which words the rows of the others stand for."""
+        return {}
 
     def _factor(self, scale: np.float32) -> np.float32:
         """What multiplies the first parameter, so that the learned scores have the chosen scale."""

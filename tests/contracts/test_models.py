@@ -363,6 +363,10 @@ def test_bad_input_is_refused_by_name(make):
     broken.data[broken.indptr[3]] = np.nan
     with pytest.raises(ValueError, match="D: row 3 holds nan"):
         make().fit(Q, broken, pairs)
+    far = D.copy()
+    far.indices[far.indptr[3]] = WIDTH  # a kernel would write beyond its arrays
+    with pytest.raises(ValueError, match="D is damaged: it has columns 0 to 30 of 30"):
+        make().fit(Q, far, pairs)
     with pytest.raises(ValueError, match="preferences are over 40 x 40 rows"):
         make().fit(Q, D[:20], pairs)
     with pytest.raises(ValueError, match="D has no word in any row: there is nothing to learn"):

@@ -14,6 +14,7 @@ from pair_data import topic_texts as problem
 from ssi_models.matrices import check_csr
 from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
+from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
@@ -161,6 +162,26 @@ def test_held_out_pairs_belong_to_queries_that_are_trained():
     assert fitted.history_.best_validation > 1.2 * fitted.history_.epochs[0].validation
     with pytest.raises(ValueError, match="groups: single pairs are held out"):
         model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "change", "message"),
+    [
+        (LowRankSSI, {"n_frequent": 20}, {}, r"other words have weights now \(embedded_words_\)"),
+        (FullSSI, {}, {}, r"other words have weights now \(rows_\)"),
+        (CorrelatedHashSSI, {"n_features": 20}, {}, "the frequent words are others"),
+        (PSI, {}, {"degree": 4}, "V2 was fitted with shape None"),
+    ],
+)
+def test_a_warm_start_is_from_parameters_of_the_same_words(kind, params, change, message):
+    """Rows of the same number would stand for other words."""
+    Q, D, pairs = problem()
+    first = kind(max_epochs=1, threads=1, hold_out="queries", **params).fit(Q, D, pairs)
+    first.set_params(warm_start=True, **change)
+    # The first words become rare, and those of the first queries are turned around.
+    turned = sp.csr_matrix(Q[:, ::-1]), sp.csr_matrix(D[:, ::-1])
+    with pytest.raises(ValueError, match=f"warm_start: .*{message}"):
+        first.fit(*((Q, D) if change else turned), pairs)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
