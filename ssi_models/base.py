@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -94,6 +95,17 @@ class MatchingModel(StoredModel):
         an argument that the model would have to ignore raises an error.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """A fit that fails or is interrupted leaves the model as it was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def fit_parts(
         self,

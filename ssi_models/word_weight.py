@@ -123,11 +123,12 @@ class WeighsWords(MatchingModel):
             if parts:
                 self._fit_in_parts(Q, D, preferences, parts, **options)
                 return self
-        if not self._goes_on:
-            self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
-            self._chosen = False
-        self._count(preferences)
-        self.fit_alone(Q, D, preferences, groups=groups, **options)
+        with self._unchanged_on_error():
+            if not self._goes_on:
+                self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
+                self._chosen = False
+            self._count(preferences)
+            self.fit_alone(Q, D, preferences, groups=groups, **options)
         delete_checkpoint(options.get("checkpoint"))
         return self
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -135,20 +134,19 @@ class CorrelatedHashSSI(LowRankSSI):
         warm = self.warm_start and hasattr(self, "n_words_")
         if warm and not np.array_equal(frequent, self.frequent_):
             raise ValueError("warm_start: the frequent words are others than those of the last fit")
-        with _unchanged_on_error(self):
-            self.frequent_ = frequent
-            self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
-            files = checkpoints(options.get("checkpoint"), self.choices(few=True))
-            copies = super()._fit_jointly(Q, D, *given, **options)
-            for model in (self, *copies):
-                model.alpha_ = np.ones(1, np.float32)
-                model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
-                model.A_diagonal_ = np.zeros(0, np.float32)
-            if self.mixture:
-                self._mix(copies, Q, D, *given, **options)
-                super()._delete_checkpoints(files)
-            for model in (self, *copies):
-                del model._data
+        self.frequent_ = frequent
+        self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
+        files = checkpoints(options.get("checkpoint"), self.choices(few=True))
+        copies = super()._fit_jointly(Q, D, *given, **options)
+        for model in (self, *copies):
+            model.alpha_ = np.ones(1, np.float32)
+            model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
+            model.A_diagonal_ = np.zeros(0, np.float32)
+        if self.mixture:
+            self._mix(copies, Q, D, *given, **options)
+            super()._delete_checkpoints(files)
+        for model in (self, *copies):
+            del model._data
         return copies
 
     def top_matches(self, word: int) -> list[tuple[int, float]]:
@@ -236,18 +234,6 @@ class _OnWords(LowRankSSI):
 
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.words,))
-
-
-@contextmanager
-def _unchanged_on_error(model: CorrelatedHashSSI) -> Iterator[None]:
-    """A fit in several steps that fails or is interrupted leaves the model as it was before."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 def top_dice(

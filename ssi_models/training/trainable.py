@@ -127,7 +127,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         if self.training.hold_out == "auto":
             in_parts = not self.warm_start and holds_out_parts(preferences, groups)
         parts = split_queries(preferences, groups, N_PARTS, self.seed) if in_parts else []
-        self._fit_jointly(Q, D, preferences, groups, parts, **options)
+        with self._unchanged_on_error():
+            self._fit_jointly(Q, D, preferences, groups, parts, **options)
         return self
 
     def fit_parts(
@@ -144,7 +145,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         if self.warm_start:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
-        return self._mixed_alike(self._fit_jointly(Q, D, preferences, None, parts, **options))
+        with self._unchanged_on_error():
+            return self._mixed_alike(self._fit_jointly(Q, D, preferences, None, parts, **options))
 
     def _fit_jointly(
         self,

@@ -485,11 +485,13 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(make, n_calls):
 
     model = make(max_epochs=3, patience=9).fit(*make.data())
     before = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
+    scores = scores_of(model)
     try:
         model.fit(make.texts(2), make.texts(3), labels(), callback=interrupt)
     except KeyboardInterrupt:
         after = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
         assert [name for name in before if before[name] != after[name]] == []
+        np.testing.assert_array_equal(scores_of(model), scores)  # by the same form and weights
     else:
         pytest.skip("has ended before")
 
