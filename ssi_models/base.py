@@ -29,8 +29,6 @@ from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_model import StoredModel
 from ssi_models.training.preferences import Preferences, check_excluded, check_parts
-from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
 
@@ -80,12 +78,6 @@ class MatchingModel(StoredModel):
     def in_pieces(self) -> bool:
         """Whether ``fit`` consists of pieces that an :attr:`executor` can run."""
         return False
-
-    n_words_: int
-    n_query_words_: int
-    vocabulary_: Vocabulary | None = None
-    weighting_: TfIdf | None = None
-    recipe_: str | None = None
 
     def fit(self, *args: Any, **options: Any) -> Self:
         """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over their rows.

@@ -31,9 +31,9 @@ class StoredModel(Parameters):
 
     n_words_: int
     n_query_words_: int
-    vocabulary_: Vocabulary | None
-    weighting_: TfIdf | None
-    recipe_: str | None
+    vocabulary_: Vocabulary | None = None
+    weighting_: TfIdf | None = None
+    recipe_: str | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file (parameters, vocabulary, weighting).

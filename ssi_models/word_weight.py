@@ -117,13 +117,14 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
+        parts: list[NDArray[np.int64]] = []
         # A previous fit, which a warm start continues, saw the labels of all parts.
         if asked == AUTO and preferences is not None and not self._goes_on:
             parts = self._parts(Q, D, preferences, groups, options.get("excluded"))
-            if parts:
+        with self._unchanged_on_error():
+            if preferences is not None and parts:
                 self._fit_in_parts(Q, D, preferences, parts, **options)
                 return self
-        with self._unchanged_on_error():
             if not self._goes_on:
                 self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
                 self._chosen = False
@@ -144,7 +145,8 @@ class WeighsWords(MatchingModel):
         check_parts(parts, preferences, options.get("excluded"))
         if self._goes_on:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
-        return self._fit_in_parts(Q, D, preferences, parts, **options)
+        with self._unchanged_on_error():
+            return self._fit_in_parts(Q, D, preferences, parts, **options)
 
     def fit_alone(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None, **options: Any

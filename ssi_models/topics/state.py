@@ -70,17 +70,11 @@ class State:
         """
         K = phi_q.shape[1]
         shapes = [(n_pairs, K), (n_pairs, K if regularised else 0)]
-        if on_disk:
-            files = [_temporary(4 * n * width) if width else None for n, width in shapes]
-            theta, multiplier = (
-                np.zeros(shape, np.float32) if file is None else np.frombuffer(file, np.float32)
-                for shape, file in zip(shapes, files, strict=True)
-            )
-            mapped = tuple(file for file in files if file is not None)
-        else:
-            theta, multiplier = (np.zeros(shape, np.float32) for shape in shapes)
-            mapped = ()
-        state = cls(theta.reshape(shapes[0]), phi_q, phi_d, multiplier.reshape(shapes[1]), mapped)
+        mapped = tuple(_temporary(4 * n * width) for n, width in shapes if on_disk and width)
+        arrays = [np.frombuffer(file, np.float32) for file in mapped]
+        arrays += [np.zeros(shape, np.float32) for shape in shapes[len(arrays) :]]
+        theta, multiplier = (a.reshape(shape) for a, shape in zip(arrays, shapes, strict=True))
+        state = cls(theta, phi_q, phi_d, multiplier, mapped)
         for start in range(0, n_pairs, _ROWS):
             state.theta[start : start + _ROWS] = 1 / K
             state.release()
