@@ -223,7 +223,7 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        same_fit = self.reads_no_queries and asked == AUTO
+        same_fit = self.reads_no_queries
         if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):

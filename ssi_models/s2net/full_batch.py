@@ -30,6 +30,7 @@ class ProjectionRun(TrainingRun):
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
     options: Any  # S2NetOptions
     losses: tuple[float, float]  # before and after training
+    executor: Executor | None = None
     _parts: tuple[int, Iterator[Batch]] | None = None  # next epoch, and the batches from it on
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -64,8 +65,10 @@ class ProjectionRun(TrainingRun):
     @cached_property
     def training_tuples(self) -> TupleObjective:
         """The training pairs with random documents, and with documents from their lists."""
-        training = self.data.training
-        return self._tuples(training, self.stream.own, self.loss.list_share, training.weight)
+        training, own = self.data.training, self.stream.own
+        tuples = self._tuples(training, own, self.loss.list_share, training.weight)
+        tuples.executor = self.executor
+        return tuples
 
     @cached_property
     def validation_tuples(self) -> TupleObjective:
@@ -115,8 +118,6 @@ class FullBatchRun(ProjectionRun):
     """A run whose epochs are iterations of L-BFGS over the training pairs; the executor, if there
     is one, computes the gradients."""
 
-    executor: Executor | None = None
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         tables = self.scorer.tables.values()
@@ -127,12 +128,6 @@ class FullBatchRun(ProjectionRun):
             table.values = x[start : start + size].reshape(table.values.shape)
             start += size
         self._optimizer = LBFGS(x, self._mean_loss_and_gradient)
-
-    @cached_property
-    def training_tuples(self) -> TupleObjective:
-        tuples = super().training_tuples
-        tuples.executor = self.executor
-        return tuples
 
     def batches(self, number: int) -> Iterator[Batch]:
         """One batch that stands for all training pairs."""

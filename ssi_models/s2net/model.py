@@ -157,7 +157,7 @@ class S2Net(CosineOfProjections, TrainableModel):
     def check_params(self) -> None:
         super().check_params()
         check_least(self, 1, "rank")
-        if self.device is not None and self.training.optimizer == "l-bfgs":
+        if self.device is not None and self.in_pieces:
             raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
         check_word_weight(self.word_weight)
@@ -201,9 +201,8 @@ class S2Net(CosineOfProjections, TrainableModel):
     def _run(
         self, scorer: Any, data: TrainingData, rate: float, workers: Workers, **options: Any
     ) -> TrainingRun:
-        if self.training.optimizer != "l-bfgs":
-            return ProjectionRun(scorer, data, self.training, workers, **options)
-        run = FullBatchRun(scorer, data, self.training, workers, **options)
+        kind = FullBatchRun if self.in_pieces else ProjectionRun
+        run = kind(scorer, data, self.training, workers, **options)
         run.executor = self.executor
         return run
 
@@ -265,9 +264,6 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
         return {"A_q": parameters["A_q"], "A_d": parameters.get("A_d", parameters["A_q"])}
-
-    def _unpack(self) -> dict[str, NDArray[np.float32]]:
-        return {"A_q": self.A_q_, "A_d": self.A_d_}
 
     def _fitted_header(self) -> dict[str, Any]:
         own = {"training_loss": list(self.training_loss_), "word_weight": self.word_weight_}

@@ -240,13 +240,5 @@ class _TwoTasks(TrainingRun):
     def step(self, batch: Batch) -> tuple[float, int, int]:
         if batch.task == 0:
             return super().step(batch)
-        A, _, _, _ = self.loss.gradients(
-            batch,
-            self._other.scores(batch),
-            self._other_judged,
-            self.slot,
-            self._other_stream.pool,
-            self.workers,
-        )
-        self._other.step(A)
+        self._step(batch, self._other, self._other_judged, self._other_stream.pool)
         return 0.0, 0, 0

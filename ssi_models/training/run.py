@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ssi_models.kernels.pair_losses import Judged
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
 from ssi_models.training.data import TrainingData
@@ -107,10 +108,15 @@ class TrainingRun:
         return self.scorer.state() | {"mixture": self.mixture}
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
+        return self._step(batch, self.scorer, self.judged, self.stream.pool)
+
+    def _step(
+        self, batch: Batch, scorer: Scorer, judged: Judged, pool: int
+    ) -> tuple[float, int, int]:
         A, loss, violations, tuples = self.loss.gradients(
-            batch, self.scorer.scores(batch), self.judged, self.slot, self.stream.pool, self.workers
+            batch, scorer.scores(batch), judged, self.slot, pool, self.workers
         )
-        self.scorer.step(A)
+        scorer.step(A)
         return loss, violations, tuples
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
