@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ltr_base.lazy_names import declared_names, lazy_names
 
 if TYPE_CHECKING:  # `as` marks a name as re-exported
+    from ssi_models.parameters import NotFittedError as NotFittedError
     from ssi_models.projections.baselines import VSM as VSM
     from ssi_models.projections.baselines import Popularity as Popularity
     from ssi_models.projections.baselines import PopularTfIdf as PopularTfIdf
@@ -37,7 +38,6 @@ if TYPE_CHECKING:  # `as` marks a name as re-exported
     from ssi_models.ssi.low_rank import LowRankSSI as LowRankSSI
     from ssi_models.ssi.polynomial import PSI as PSI
     from ssi_models.ssi.sparse import SparseSSI as SparseSSI
-    from ssi_models.stored_model import NotFittedError as NotFittedError
     from ssi_models.topics.bilingual import BLTM as BLTM
     from ssi_models.topics.bilingual import BLTMPR as BLTMPR
     from ssi_models.topics.bilingual import BLTMPR1V as BLTMPR1V

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -28,8 +29,6 @@ from ssi_models.remarks import FitWarning
 from ssi_models.representation import CachedDocuments, Representation
 from ssi_models.stored_model import StoredModel
 from ssi_models.training.preferences import Preferences, check_excluded, check_parts
-from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
 
 LearnsFrom = Literal["preferences", "documents"]
 
@@ -67,6 +66,8 @@ class MatchingModel(StoredModel):
     of_its_documents: ClassVar[bool] = False
     #: What :meth:`fit_parts` chooses once for the model and its copies, for notes; "" for nothing.
     shared_by_parts: ClassVar[str] = ""
+    #: Fitted attributes that say how scores are mixed; copies for parts have those of the model.
+    mixed_by: ClassVar[tuple[str, ...]] = ()
     #: Number of threads for scoring; the scores do not depend on it.
     threads: int | None = None
     #: Runs the pieces of a fit, if it has any, in other processes; the results do not depend on
@@ -78,12 +79,6 @@ class MatchingModel(StoredModel):
         """Whether ``fit`` consists of pieces that an :attr:`executor` can run."""
         return False
 
-    n_words_: int
-    n_query_words_: int
-    vocabulary_: Vocabulary | None = None
-    weighting_: TfIdf | None = None
-    recipe_: str | None = None
-
     def fit(self, *args: Any, **options: Any) -> Self:
         """Learn from Q [m, V], D [n, V] and the :class:`Preferences` over their rows.
 
@@ -92,6 +87,17 @@ class MatchingModel(StoredModel):
         an argument that the model would have to ignore raises an error.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """A fit that fails or is interrupted leaves the model as it was before."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def fit_parts(
         self,
@@ -108,7 +114,8 @@ class MatchingModel(StoredModel):
 
         Choices that depend on held-out queries (when to stop, the weight of word matching) are
         made once for the model and all copies, so that their scores are comparable: each copy
-        ranks the part that is held out of it, and the rankings of all parts are pooled.
+        ranks the part that is held out of it, and the rankings of all parts are pooled. A factor
+        that is chosen by training triples is that of the model.
 
         Args:
             Q, D, preferences, options: as for ``fit``.
@@ -127,6 +134,13 @@ class MatchingModel(StoredModel):
             others = preferences.without(part, sources)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)
+        return self._mixed_alike(copies)
+
+    def _mixed_alike(self, copies: list[Self]) -> list[Self]:
+        """The copies, which mix scores as the model does."""
+        for other in copies:
+            for name in self.mixed_by:
+                setattr(other, name, getattr(self, name))
         return copies
 
     @property

@@ -21,11 +21,19 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
 
     Raises:
         TypeError: not a sparse matrix.
-        ValueError: a value is NaN or infinite (the message names the row), or too many columns.
+        ValueError: a value is NaN or infinite (the message names the row), a column number is
+            outside the matrix, row pointers descend, or too many columns.
     """
     if not sp.issparse(matrix):
         raise TypeError(f"{name} must be a scipy sparse matrix [n, words], got {type(matrix)}")
     matrix = sp.csr_matrix(matrix)
+    # Scipy does not check these, by which kernels would read out of bounds.
+    lowest, highest = matrix.indices.min(initial=0), matrix.indices.max(initial=-1)
+    if lowest < 0 or highest >= matrix.shape[1] or (np.diff(matrix.indptr) < 0).any():
+        raise ValueError(
+            f"{name} is damaged: it has columns {lowest} to {highest} of {matrix.shape[1]}, or row "
+            "pointers that descend"
+        )
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -33,9 +41,8 @@ def check_csr(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
         raise ValueError(f"{name} has {matrix.shape[1]} columns; at most 2^31 - 1 are possible")
     data = matrix.data.astype(np.float32, copy=False)
     if not np.isfinite(data).all():
-        at = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {data[at]}; weights must be finite")
+        row, value = _first(~np.isfinite(data), matrix.indptr, data)
+        raise ValueError(f"{name}: row {row} holds {value}; weights must be finite")
     return _typed(matrix.indptr, matrix.indices, data, matrix.shape)
 
 
@@ -47,16 +54,21 @@ def check_counts(name: str, matrix: sp.csr_matrix) -> sp.csr_matrix:
             negative (tf-idf rows are not detected).
     """
     matrix = check_csr(name, matrix)
-    if matrix.nnz and matrix.data.min() < 0:
-        at = int(np.flatnonzero(matrix.data < 0)[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise ValueError(f"{name}: row {row} holds {matrix.data[at]}; counts must be 0 or more")
+    if (negative := matrix.data < 0).any():
+        row, value = _first(negative, matrix.indptr, matrix.data)
+        raise ValueError(f"{name}: row {row} holds {value}; counts must be 0 or more")
     return matrix
+
+
+def _first(wrong: NDArray[np.bool_], indptr: Any, data: NDArray[Any]) -> tuple[int, Any]:
+    """The row and the value of the first wrong entry of a CSR matrix."""
+    at = int(np.argmax(wrong))
+    return int(np.searchsorted(indptr, at, side="right")) - 1, data[at]
 
 
 def check_has_words(D: sp.csr_matrix) -> sp.csr_matrix:
     """The documents of a fit. Raises ValueError if none of them has a word."""
-    if D.nnz == 0:
+    if not D.data.any():  # stored zeros are no words
         raise ValueError("D has no word in any row: there is nothing to learn from")
     return D
 

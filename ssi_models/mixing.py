@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.representation import CachedDocuments
@@ -22,9 +21,10 @@ PairScores = Callable[
 
 
 def rank_loss(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> float:
-    """Share of (d+, d-) pairs that are ordered wrongly; ties count half."""
-    wrong = np.mean(positive < negative) + 0.5 * np.mean(positive == negative)
-    return float(wrong)
+    """Share of (d+, d-) pairs that are ordered wrongly; ties count half. 0 if there are none."""
+    if not len(positive):
+        return 0.0
+    return float(np.mean(positive < negative) + 0.5 * np.mean(positive == negative))
 
 
 def best_mixture(
@@ -35,7 +35,8 @@ def best_mixture(
     seed: int,
     excluded: NDArray[np.int64] | None = None,
 ) -> float:
-    """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples.
+    """The alpha for which alpha a + (1 - alpha) b has the lowest rank loss on training triples; the
+    first of equally good ones, also where there is no triple, as all candidates are relevant.
 
     Args:
         scores: returns the scores a and b of (query rows, document rows).
@@ -54,16 +55,10 @@ def best_mixture(
     return alphas[int(np.argmin(losses))]
 
 
-def choose_alpha(
-    model: Any,
-    Q: sp.csr_matrix,
-    D: sp.csr_matrix,
-    preferences: Preferences,
-    candidates: NDArray[np.int64],
-    excluded: NDArray[np.int64] | None,
-) -> None:
+def choose_alpha(model: Any, data: Any, preferences: Preferences) -> None:
     """Set ``model.alpha_`` [1], the factor with which a fitted model mixes two scores (1 and 0 give
-    one of them alone), by :func:`best_mixture`."""
+    one of them alone), by :func:`best_mixture` of training pairs of the data, which have Q, D,
+    candidates and excluded documents."""
 
     def scores(
         query: NDArray[np.int64], document: NDArray[np.int64]
@@ -71,10 +66,11 @@ def choose_alpha(
         out = []
         for alpha in (1.0, 0.0):
             model.alpha_ = np.array([alpha], np.float32)
-            out.append(CachedDocuments(model, D).pairs(Q, query, document))
+            out.append(CachedDocuments(model, data.D).pairs(data.Q, query, document))
         return out[0], out[1]
 
-    alpha = best_mixture(scores, preferences, candidates, ALPHAS, model.seed, excluded)
+    pool, excluded = data.candidates, data.excluded
+    alpha = best_mixture(scores, preferences, pool, ALPHAS, model.seed, excluded)
     model.alpha_ = np.array([alpha], np.float32)
 
 

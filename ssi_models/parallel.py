@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ltr_base.parallel import thread_count
 
 #: Number of multiplications from which waking other threads saves time.
 WORTH_WAKING = 2_500_000
-
-
-class InOrder(Protocol):
-    """Yields the results of ``work(*call)`` for each of the calls, in their order. A call may be
-    started twice.
-
-    Args:
-        homes: the process that ran each call last, by the call's number; updated in place. That
-            process is preferred, because it may still hold data of the call, but not guaranteed.
-    """
-
-    def __call__(
-        self,
-        work: Callable[..., Any],
-        calls: Iterable[tuple[Any, ...]],
-        homes: dict[int, str] | None = None,
-    ) -> Iterator[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -39,11 +22,14 @@ class Executor:
     Attributes:
         folder: for the files that pieces read and write; a fit resumes from what a killed run left
             there.
-        in_order: runs the pieces.
+        in_order: ``in_order(work, calls, homes=None)`` yields the results of ``work(*call)`` for
+            each of the calls, in their order. A call may be started twice. ``homes`` holds the
+            process that ran each call last, by the call's number, and is updated in place; that
+            process is preferred, because it may still hold data of the call, but not guaranteed.
     """
 
     folder: Path
-    in_order: InOrder
+    in_order: Callable[..., Iterator[Any]]
 
 
 class Workers:

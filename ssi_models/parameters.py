@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
@@ -20,6 +20,10 @@ P = TypeVar("P", bound="Parameters")
 
 #: Value of a parameter that is to be chosen by fitting.
 AUTO = "auto"
+
+
+class NotFittedError(ValueError, AttributeError):
+    """A method that needs a fitted object was called before ``fit`` or ``load``."""
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -54,11 +58,23 @@ class Parameters:
     #: Values of parameters that are missing in files older than the parameters.
     before_params: ClassVar[dict[str, Any]] = {}
 
+    #: Training options, for models that are trained by gradient steps.
+    training: Any
+
     @classmethod
     def default_params(cls) -> dict[str, Any]:
         """The default of each parameter by name, with each training option under its own name."""
         defaults = inspect.signature(cls).parameters.items()
         return _flat({name: parameter.default for name, parameter in defaults})
+
+    @classmethod
+    def param_types(cls) -> dict[str, Any]:
+        """The declared type of each parameter by name, with each training option under its own
+        name."""
+        types = {name: p.annotation for name, p in inspect.signature(cls).parameters.items()}
+        if types.pop("training", None) is not None:
+            types |= {option.name: option.type for option in fields(cls.training)}
+        return types
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, with each training option under its own name."""
@@ -114,48 +130,56 @@ def _flat(params: dict[str, Any]) -> dict[str, Any]:
     return params if training is None else {**params, **vars(training)}
 
 
-def check_kinds(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise ValueError naming a parameter that is not of the kind of its default (a 64-bit whole
-    number, a number, or true or false): kernels are compiled for these kinds."""
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Integral):
+        return not isinstance(value, bool) and abs(int(value)) < 2**63
+    return isinstance(value, Real) and value == value
+
+
+#: How messages name the types that parameters are declared with, and what is of each type.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "int": ("a whole number", lambda value: isinstance(value, Integral) and _is_number(value)),
+    "float": ("a number", _is_number),
+    "Sequence[float]": (
+        "several numbers",
+        lambda value: isinstance(value, (tuple, list)) and all(map(_is_number, value)),
+    ),
+    "str": ("a word", lambda value: isinstance(value, str)),
+    "None": ("None", lambda value: value is None),
+}
+_AUTOMATIC = (repr(AUTO), lambda value: isinstance(value, str) and value == AUTO)
+
+
+def check_kinds(params: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    """Raise ValueError naming a parameter that is of none of its declared types, such as "int |
+    None"; beside a number or truth value, "str" stands for the word "auto". Whole numbers have 64
+    bits: kernels are compiled for them. Other types are not checked."""
     for name, value in params.items():
-        default = defaults.get(name)
-        boolean = isinstance(value, (bool, np.bool_))
-        real = isinstance(value, Real) and not boolean and value == value
-        whole = real and isinstance(value, Integral) and abs(int(value)) < 2**63
-        number = whole or (real and not isinstance(value, Integral))
-        if isinstance(default, bool):
-            wanted, fits = "True or False", boolean
-        elif isinstance(default, int):
-            wanted, fits = "a whole number", whole or value is None
-        elif isinstance(default, float):
-            several = name == "learning_rate" and isinstance(value, (tuple, list))
-            wanted, fits = "a number", number or several
-        else:
-            wanted = f"of the kind of its default, {default!r}"
-            fits = (
-                whole or not isinstance(value, (int, np.ndarray)) or (default == AUTO and boolean)
-            )
-        automatic = isinstance(value, str) and value == AUTO and not isinstance(default, bool)
-        if not (fits or automatic):
+        declared = getattr(types[name], "__name__", str(types[name])).split(" | ")
+        if any(kind not in _KINDS for kind in declared):
+            continue
+        kinds = [_KINDS[kind] for kind in declared]
+        if {"bool", "int", "float"} & set(declared):
+            kinds = [_AUTOMATIC if kind is _KINDS["str"] else kind for kind in kinds]
+        if not any(fits(value) for _, fits in kinds):
+            wanted = " or ".join(wanted for wanted, _ in kinds)
             raise ValueError(f"{name} must be {wanted}, got {value!r}")
 
 
-def check_least(given: Any, least: float, *names: str) -> None:
-    """Raise ValueError naming a parameter that is below ``least``, or is None although its type
-    does not allow it."""
+def check_least(given: object, least: float, *names: str) -> None:
+    """Raise ValueError naming a parameter, of a checked kind, that is below ``least``."""
     for name in names:
         value = getattr(given, name)
-        if value is None and "None" in str(type(given).__dataclass_fields__[name].type):
-            continue
-        if not isinstance(value, Real) or value < least:
+        if value is not None and value < least:
             raise ValueError(f"{name} must be {least} or more, got {value!r}")
 
 
 def check_positive(given: object, *names: str) -> None:
-    """Raise ValueError naming a parameter that is not a positive finite number."""
+    """Raise ValueError naming a parameter, of a checked kind, that is not positive and finite."""
     for name in names:
-        value = getattr(given, name)
-        if isinstance(value, str) or not 0 < value < np.inf:
+        if not 0 < getattr(given, name) < np.inf:
+            value = getattr(given, name)
             raise ValueError(f"{name} must be positive and finite, got {value!r}")
 
 

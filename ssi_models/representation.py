@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,24 +53,7 @@ def joined(a: Representation, b: Representation) -> Representation:
     )
 
 
-class Represents(Protocol):
-    """The interface that scoring needs from a model."""
-
-    expands_queries: ClassVar[bool]
-    threads: int | None
-
-    def check_queries(self, Q: sp.csr_matrix) -> sp.csr_matrix: ...
-
-    def expanded(self, Q: sp.csr_matrix, excluded: ArrayLike | None = None) -> sp.csr_matrix: ...
-
-    def query_representation(
-        self, Q: sp.csr_matrix, words: NDArray[np.int64]
-    ) -> Representation: ...
-
-    def document_representation(self, D: sp.csr_matrix) -> Representation: ...
-
-
-def _checked(model: Represents, what: str, parts: Representation, n: int) -> Representation:
+def _checked(model: Any, what: str, parts: Representation, n: int) -> Representation:
     """A model's representation of n texts.
 
     Raises:
@@ -147,7 +130,7 @@ class CachedDocuments:
     costs one matrix product and the postings of its words.
     """
 
-    def __init__(self, model: Represents, D: sp.csr_matrix) -> None:
+    def __init__(self, model: Any, D: sp.csr_matrix) -> None:
         self._model = model
         self._words = np.unique(D.indices).astype(np.int64)
         self.n_documents = D.shape[0]

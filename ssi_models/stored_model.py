@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models import persistence
-from ssi_models.parameters import Parameters, check_kinds
+from ssi_models.parameters import NotFittedError, Parameters, check_kinds, check_least
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
 #: Version of the model file format; version 1 has ``emphasis`` in place of ``rank_weight``.
 VERSION = 2
-
-
-class NotFittedError(ValueError, AttributeError):
-    """A method that needs a fitted model was called before ``fit`` or ``load``."""
 
 
 class StoredModel(Parameters):
@@ -35,9 +31,9 @@ class StoredModel(Parameters):
 
     n_words_: int
     n_query_words_: int
-    vocabulary_: Vocabulary | None
-    weighting_: TfIdf | None
-    recipe_: str | None
+    vocabulary_: Vocabulary | None = None
+    weighting_: TfIdf | None = None
+    recipe_: str | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one safetensors file (parameters, vocabulary, weighting).
@@ -133,9 +129,9 @@ class StoredModel(Parameters):
 
     def check_params(self) -> None:
         """Raise an error naming a parameter that is of a wrong kind or out of range."""
-        check_kinds(self.get_params(), self.default_params())
-        if (seed := getattr(self, "seed", 0)) is None or seed < 0:
-            raise ValueError(f"seed must be 0 or more, got {seed!r}")
+        check_kinds(self.get_params(), self.param_types())
+        if hasattr(self, "seed"):
+            check_least(self, 0, "seed")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_words_"):

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.matrices import check_counts
+from ssi_models.parameters import NotFittedError
 
 
 class TfIdf:
@@ -50,9 +51,12 @@ class TfIdf:
         format; the input is not changed.
 
         Raises:
+            NotFittedError: the weighting is not fitted.
             TypeError, ValueError: as :func:`ssi_models.matrices.check_counts`; the latter also if
                 the counts do not have as many columns as the fitted ones.
         """
+        if not hasattr(self, "idf_"):
+            raise NotFittedError("this TfIdf is not fitted; call fit with the documents' counts")
         counts = check_counts("counts", counts)
         if counts.shape[1] != len(self.idf_):
             raise ValueError(

@@ -58,6 +58,8 @@ class WeighsWords(MatchingModel):
     weight_parameter: ClassVar[str] = "word_weight"
     #: The weight if there are fewer than two queries with judgements to choose it by.
     unchosen: ClassVar[float] = 0.5
+    #: Whether labels and queries only choose the weight, so that all copies have the same fit.
+    reads_no_queries: ClassVar[bool] = False
     shared_by_parts: ClassVar[str] = "their weight of word matching"
     seed: int = 0
 
@@ -65,6 +67,10 @@ class WeighsWords(MatchingModel):
     n_queries_: int = 0
     n_pairs_: int = 0
     _chosen: bool = False
+
+    @property
+    def looks_at_labels(self) -> bool:
+        return super().looks_at_labels or getattr(self, self.weight_parameter) == AUTO
 
     @property
     def remarks(self) -> list[str]:
@@ -111,21 +117,20 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             check_preferences(preferences)
         asked = getattr(self, self.weight_parameter)
-        if asked != AUTO or preferences is None or not self.looks_at_labels:
-            parts: list[NDArray[np.int64]] = []
-        else:
+        parts: list[NDArray[np.int64]] = []
+        # A previous fit, which a warm start continues, saw the labels of all parts.
+        if asked == AUTO and preferences is not None and not self._goes_on:
             parts = self._parts(Q, D, preferences, groups, options.get("excluded"))
-        if self._goes_on:
-            parts = []  # the previous fit saw the labels of all parts
-        if preferences is None or not parts:
+        with self._unchanged_on_error():
+            if preferences is not None and parts:
+                self._fit_in_parts(Q, D, preferences, parts, **options)
+                return self
             if not self._goes_on:
                 self.word_weight_ = self.unchosen if asked == AUTO else float(asked)
                 self._chosen = False
             self._count(preferences)
             self.fit_alone(Q, D, preferences, groups=groups, **options)
-            delete_checkpoint(options.get("checkpoint"))
-            return self
-        self._fit_in_parts(Q, D, preferences, parts, **options)
+        delete_checkpoint(options.get("checkpoint"))
         return self
 
     def fit_parts(
@@ -140,7 +145,8 @@ class WeighsWords(MatchingModel):
         check_parts(parts, preferences, options.get("excluded"))
         if self._goes_on:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
-        return self._fit_in_parts(Q, D, preferences, parts, **options)
+        with self._unchanged_on_error():
+            return self._fit_in_parts(Q, D, preferences, parts, **options)
 
     def fit_alone(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None, **options: Any
@@ -217,8 +223,7 @@ class WeighsWords(MatchingModel):
         copies, values = [], []
         n_held_out = sum(map(len, parts))
         paths = [checkpoint_of(checkpoint, f"part{number}") for number in range(1, len(parts) + 1)]
-        # Labels only choose the weight: all copies have the same fit.
-        same_fit = self.learns_from == "documents" and self.looks_at_labels
+        same_fit = self.reads_no_queries
         if same_fit:
             self.fit_alone(Q, D, preferences, checkpoint=checkpoint, **options)
         for path, part in zip(paths, parts, strict=True):
@@ -247,7 +252,7 @@ class WeighsWords(MatchingModel):
             model.keep_rank(rank)
         for path in (*paths, checkpoint):
             delete_checkpoint(path)
-        return copies
+        return self._mixed_alike(copies)
 
     def _count(self, preferences: Preferences | None) -> None:
         """Record how many queries and pairs were learned from."""
@@ -281,7 +286,5 @@ class WeighsWords(MatchingModel):
 
 def check_word_weight(weight: float | str, name: str = "word_weight") -> None:
     """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
-    if weight == AUTO:
-        return
-    if isinstance(weight, str) or not 0 <= weight <= 1:
+    if weight != AUTO and not 0 <= float(weight) <= 1:
         raise ValueError(f"{name} must be 'auto' or in 0..1, got {weight!r}")

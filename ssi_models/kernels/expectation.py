@@ -135,9 +135,10 @@ def tilt(theta, lam, one_q, one_d, u, v):
     return np.float64(a), np.float64(b)
 
 
-@kernel(fastmath=_FAST)
+@kernel(fastmath=_FAST, forceinline=True)
 def _evaluate(queries, titles, b, theta, lam, size, gain, gradient, scale, step):
-    """Gradient and scaling of the dual of pair b at lambda.
+    """Gradient and scaling of the dual of pair b at lambda. Inlined, as of two copies of its code,
+    with sums in another order, a process would take the one that it compiled itself.
 
     Args:
         size: float64 [2], |q| and |d|. gain: float32 [2, K], written: the expected fractions' part.

@@ -76,7 +76,8 @@ class Baseline(MatchingModel):
             check_words(vocabulary, weighting, D.shape[1])
         check_shapes(Q, D, preferences)
         checked = check_constraints(self.name, preferences, **constraints)
-        self._learn(Examples(Q, D, preferences, *checked))
+        with self._unchanged_on_error():
+            self._learn(Examples(Q, D, preferences, *checked))
         self.n_query_words_, self.n_words_ = Q.shape[1], D.shape[1]
         self.vocabulary_, self.weighting_, self.recipe_ = vocabulary, weighting, recipe
         return self

@@ -64,12 +64,10 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     def check_params(self) -> None:
         super().check_params()
         self.check_weight()
-        if isinstance(self.rank, str):
-            known = " or 'auto'" if self.compared_ranks else ""
-            if self.rank != AUTO or not self.compared_ranks:
-                raise ValueError(f"rank must be a number{known}, got {self.rank!r}")
-        else:
+        if self.rank != AUTO:
             check_least(self, 1, "rank")
+        elif not self.compared_ranks:
+            raise ValueError(f"rank must be a number, got {self.rank!r}")
 
     @property
     def weight_of_words(self) -> float:
@@ -186,6 +184,7 @@ class LsiTfIdf(LSI):
     name: ClassVar[str] = "lsi-tfidf"
     learns_from: ClassVar[LearnsFrom] = "preferences"
     tensors: ClassVar[Mapping[str, Tensor]] = {**Projection.tensors, "alpha": Tensor((1,))}
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
 
     alpha: float | None = None
 
@@ -195,14 +194,15 @@ class LsiTfIdf(LSI):
         super().check_params()
         if self.alpha is not None and not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be in [0, 1], got {self.alpha}")
+        if self.word_weight == AUTO:
+            raise ValueError("word_weight: alpha is the weight that is chosen here; give a number")
 
     def _learn(self, given: Examples) -> None:
         super()._learn(given)
         if self.alpha is not None:
             self.alpha_ = np.array([self.alpha], np.float32)
         else:
-            labels = given.preferences, given.candidates, given.excluded
-            choose_alpha(self, given.Q, given.D, *labels)
+            choose_alpha(self, given, given.preferences)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = float(self.alpha_[0])

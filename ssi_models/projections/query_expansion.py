@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -46,6 +45,8 @@ class QueryExpansion(Baseline):
         **matrix("D", "documents", "words"),
         "D_shape": Tensor((2,), "int64"),
     }
+    mixed_by: ClassVar[tuple[str, ...]] = ("beta_", "n_expansion_")
+    shared_by_parts: ClassVar[str] = "the weight and the number of the documents fed back"
     BETAS: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.5, 1.0)
     EXPANSIONS: ClassVar[tuple[int, ...]] = (1, 2, 5, 10, 20)
     N_TRIPLES: ClassVar[int] = 2000
@@ -58,7 +59,7 @@ class QueryExpansion(Baseline):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.beta is not None and not (isinstance(self.beta, Real) and 0 <= self.beta < np.inf):
+        if self.beta is not None and not 0 <= self.beta < np.inf:
             raise ValueError(f"beta must be 0 or more, got {self.beta!r}")
         check_least(self, 1, "n_expansion")
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ssi_models.kernels.projections import CosineLoss
 from ssi_models.parallel import Executor
 from ssi_models.s2net.lbfgs import LBFGS
-from ssi_models.s2net.mini_batch import CosineScorer, Judgements
-from ssi_models.s2net.tuples import TupleObjective
+from ssi_models.s2net.mini_batch import CosineScorer
+from ssi_models.s2net.tuples import TupleObjective, draw_negatives
 from ssi_models.training.batches import Batch, OwnNegatives
 from ssi_models.training.preferences import Preferences
 from ssi_models.training.run import TrainingRun
@@ -30,6 +30,7 @@ class ProjectionRun(TrainingRun):
     scorer: CosineScorer  # type: ignore[assignment]  # learns from cosines, not from scores
     options: Any  # S2NetOptions
     losses: tuple[float, float]  # before and after training
+    executor: Executor | None = None
     _parts: tuple[int, Iterator[Batch]] | None = None  # next epoch, and the batches from it on
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -64,8 +65,10 @@ class ProjectionRun(TrainingRun):
     @cached_property
     def training_tuples(self) -> TupleObjective:
         """The training pairs with random documents, and with documents from their lists."""
-        training = self.data.training
-        return self._tuples(training, self.stream.own, self.loss.list_share, training.weight)
+        training, own = self.data.training, self.stream.own
+        tuples = self._tuples(training, own, self.loss.list_share, training.weight)
+        tuples.executor = self.executor
+        return tuples
 
     @cached_property
     def validation_tuples(self) -> TupleObjective:
@@ -78,12 +81,8 @@ class ProjectionRun(TrainingRun):
         return loss / max(1, tuples.n_tuples)
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
-        return self.scorer.step(
-            batch,
-            Judgements(
-                CosineLoss(1 / self.options.margin, self.loss.list_share), self.judged, self.slot
-            ),
-        )
+        loss = CosineLoss(1 / self.options.margin, self.loss.list_share)
+        return self.scorer.step(batch, loss, self.judged, self.slot)
 
     @property
     def n_held_out(self) -> int:
@@ -105,27 +104,19 @@ class ProjectionRun(TrainingRun):
         share: float = 0.0,
         weight: NDArray[np.float32] | None = None,
     ) -> TupleObjective:
+        data, n = self.data, self.options.negatives_per_pair
+        documents = draw_negatives(
+            preferences, data.candidates, n, self.seed, data.excluded, own, share
+        )
+        gamma = 1 / self.options.margin
         return TupleObjective(
-            self.data.Q,
-            self.data.D,
-            preferences,
-            self.data.candidates,
-            self.options.negatives_per_pair,
-            1 / self.options.margin,
-            self.seed,
-            self.workers,
-            self.data.excluded,
-            own,
-            share,
-            weight,
+            data.Q, data.D, preferences.query, documents, weight, gamma, self.workers
         )
 
 
 class FullBatchRun(ProjectionRun):
     """A run whose epochs are iterations of L-BFGS over the training pairs; the executor, if there
     is one, computes the gradients."""
-
-    executor: Executor | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -137,12 +128,6 @@ class FullBatchRun(ProjectionRun):
             table.values = x[start : start + size].reshape(table.values.shape)
             start += size
         self._optimizer = LBFGS(x, self._mean_loss_and_gradient)
-
-    @cached_property
-    def training_tuples(self) -> TupleObjective:
-        tuples = super().training_tuples
-        tuples.executor = self.executor
-        return tuples
 
     def batches(self, number: int) -> Iterator[Batch]:
         """One batch that stands for all training pairs."""

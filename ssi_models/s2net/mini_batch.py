@@ -80,11 +80,11 @@ class BatchTexts:
         """int64 [B (1 + k)], the query of each of the flattened places."""
         return np.repeat(self.query_of, self.places.shape[1])
 
-    def pairs(self, batch: Batch, judgements: Judgements) -> QueryPairs:
+    def pairs(self, batch: Batch, judged: Judged, slot: NDArray[np.int32]) -> QueryPairs:
         """The batch's pairs, as the kernels expect them."""
         return QueryPairs(
-            self.order, self.starts, self.places, self.queries, batch.grade, batch.weights,
-            judgements.slot, judgements.judged,
+            self.order, self.starts, self.places, self.queries, batch.grade, batch.weights, slot,
+            judged,
         )  # fmt: skip
 
     def empty_gradients(self) -> PairGradients:
@@ -121,20 +121,6 @@ def _grouped(
     ``order[starts[i]:starts[i + 1]]``, in the order of the sequence."""
     order = sequence[np.argsort(place[sequence], kind="stable")]
     return order, np.searchsorted(place[order], np.arange(n + 1))
-
-
-@dataclass(frozen=True, eq=False)
-class Judgements:
-    """What a batch's losses depend on besides its cosines.
-
-    Attributes:
-        loss: gamma, and the weight of a pair's own negatives. judged: of all queries.
-        slot: int32, -1 everywhere; marks the batch's negatives during a step.
-    """
-
-    loss: CosineLoss
-    judged: Judged
-    slot: NDArray[np.int32]
 
 
 class ProjectionTable(EmbeddingTable):
@@ -240,9 +226,15 @@ class CosineScorer(DiagonalPart):
         for table in self.tables.values():
             table.begin()
 
-    def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
+    def step(
+        self, batch: Batch, loss: CosineLoss, judged: Judged, slot: NDArray[np.int32]
+    ) -> tuple[float, int, int]:
         """Take a step that lowers the batch's losses, averaged over each kind of negatives, divided
-        by gamma; returns (summed loss, tuples with a difference below 1 / gamma, tuples)."""
+        by gamma; returns (summed loss, tuples with a difference below 1 / gamma, tuples).
+
+        ``judged`` is of all queries; ``slot``, int32 [n_documents], is -1 everywhere and marks the
+        batch's negatives during the step.
+        """
         texts = BatchTexts.of(batch)
         cost = self._cost(texts)
         sides = (
@@ -257,16 +249,16 @@ class CosineScorer(DiagonalPart):
         size = max(BLOCK, -(-n // BLOCKS))
         shares = np.empty((-(-n // size), K, width), np.float32)
         G_q, G_d, out = np.empty_like(Hq), np.empty_like(Hd), texts.empty_gradients()
-        pairs = texts.pairs(batch, judgements)
-        judgements.slot[batch.negatives] = np.arange(K, dtype=np.int32)
+        pairs = texts.pairs(batch, judged, slot)
+        slot[batch.negatives] = np.arange(K, dtype=np.int32)
         self.workers.split(
             lambda first, last: query_gradients(
-                Hq, inverse_q, Hd, pairs, judgements.loss, size, out, G_q, shares, first, last
+                Hq, inverse_q, Hd, pairs, loss, size, out, G_q, shares, first, last
             ),
             len(shares),
             cost,
         )
-        judgements.slot[batch.negatives] = -1
+        slot[batch.negatives] = -1
         # Takes less time than waking another thread.
         document_gradients(
             Hq, Hd, inverse_d, *texts.by_document(), texts.query_of_place, out.pull.ravel(), shares,
@@ -283,12 +275,13 @@ class CosineScorer(DiagonalPart):
     ) -> None:
         squares = [row_squares(G) for G in gradients]
         weights = [(table, table.next_weight()) for table in self.tables.values()]
-        for _, rows in sides:
-            rows.index_by_term()  # not by several threads at once
+        entries = [rows.by_term for _, rows in sides]
 
         def work(share: int, n_shares: int) -> None:
-            for (table, rows), G, square in zip(sides, gradients, squares, strict=True):
-                table.step_share(rows, G, square, share, n_shares)
+            for (table, _), of_words, G, square in zip(
+                sides, entries, gradients, squares, strict=True
+            ):
+                table.step_share(of_words, G, square, share, n_shares)
             for table, weight in weights:
                 table.average_own(weight, share, n_shares)
 

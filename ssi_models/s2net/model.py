@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models.matrices import take_rows
@@ -158,10 +157,9 @@ class S2Net(CosineOfProjections, TrainableModel):
     def check_params(self) -> None:
         super().check_params()
         check_least(self, 1, "rank")
-        if self.device is not None and self.training.optimizer == "l-bfgs":
+        if self.device is not None and self.in_pieces:
             raise ValueError("device: l-bfgs runs on the host; use rmsprop, or leave it out")
         check_choice("vocabularies", self.vocabularies, VOCABULARIES)
-        check_choice("symmetric", self.symmetric, (True, False, AUTO))
         check_word_weight(self.word_weight)
         if tuple(self.scales) != (1.0,):
             raise ValueError("scales: cosines are mixed with words by word_weight")
@@ -186,10 +184,11 @@ class S2Net(CosineOfProjections, TrainableModel):
         query, document = (self._table(A.copy(), rate) for A in sides)
         if self.symmetric_:
             document = query
-        if self.device is not None:
-            scorer = TorchScorer(data.Q, data.D, query, document, workers, self.device)
+        given = data.Q, data.D, query, document, workers
+        if self.device is None:
+            scorer = CosineScorer(*given)
         else:
-            scorer = CosineScorer(data.Q, data.D, query, document, workers)
+            scorer = TorchScorer(*given, device=self.device)
         if any(words for words, _ in self.mixtures):
             scorer.diagonal = Identity()
         return scorer
@@ -202,28 +201,24 @@ class S2Net(CosineOfProjections, TrainableModel):
     def _run(
         self, scorer: Any, data: TrainingData, rate: float, workers: Workers, **options: Any
     ) -> TrainingRun:
-        if self.training.optimizer != "l-bfgs":
-            return ProjectionRun(scorer, data, self.training, workers, **options)
-        run = FullBatchRun(scorer, data, self.training, workers, **options)
+        kind = FullBatchRun if self.in_pieces else ProjectionRun
+        run = kind(scorer, data, self.training, workers, **options)
         run.executor = self.executor
         return run
 
     def _lsa(self, data: TrainingData, workers: Workers) -> NDArray[np.float32]:
         """The initial projection, scaled so that the mean squared length of a word's row is 1;
         [words, rank], with fewer columns if the texts have a lower rank."""
-
-        def start_at(*factors: sp.csr_matrix) -> NDArray[np.float32]:
-            return singular_start(factors, self.rank, self.seed, workers)
-
+        how = self.rank, self.seed, workers
         if not self.same_words:
             texts = stacked(data.Q, data.D, "separate")
-            return data.cached(
-                ("lsa", data.part), lambda: start_at(pair_matrix(data.training, 1), texts)
-            )
+            factors = [pair_matrix(data.training, 1), texts]
+            return data.cached(("lsa", data.part), lambda: singular_start(factors, *how))
         if np.isin(data.Q.indices, data.D.indices).all():
-            return data.cached("lsa", lambda: start_at(data.D))
+            return data.cached("lsa", lambda: singular_start([data.D], *how))
         queries = take_rows(data.Q, np.unique(data.training.query))
-        return data.cached(("lsa", data.part), lambda: start_at(stacked(queries, data.D, "shared")))
+        both = stacked(queries, data.D, "shared")
+        return data.cached(("lsa", data.part), lambda: singular_start([both], *how))
 
     def _learn(self, run: JointRun, settings: Settings) -> History:
         """Train, and return to the start if training raised the loss of the training pairs."""
@@ -269,9 +264,6 @@ class S2Net(CosineOfProjections, TrainableModel):
 
     def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
         return {"A_q": parameters["A_q"], "A_d": parameters.get("A_d", parameters["A_q"])}
-
-    def _unpack(self) -> dict[str, NDArray[np.float32]]:
-        return {"A_q": self.A_q_, "A_d": self.A_d_}
 
     def _fitted_header(self) -> dict[str, Any]:
         own = {"training_loss": list(self.training_loss_), "word_weight": self.word_weight_}

@@ -6,17 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.projections import batch_gradients
+from ssi_models.kernels.pair_losses import Judged
+from ssi_models.kernels.projections import CosineLoss, batch_gradients
 from ssi_models.matrices import arrays, take_rows
-from ssi_models.parallel import Workers
 from ssi_models.s2net.mini_batch import (
     AveragedTable,
     BatchTexts,
     CosineScorer,
-    Judgements,
     ProjectionTable,
 )
 from ssi_models.training.batches import Batch
@@ -36,16 +34,8 @@ class TorchScorer(CosineScorer):
         ValueError: PyTorch is not installed, or does not have the device.
     """
 
-    def __init__(
-        self,
-        Q: sp.csr_matrix,
-        D: sp.csr_matrix,
-        query: ProjectionTable,
-        document: ProjectionTable,
-        workers: Workers,
-        device: str,
-    ) -> None:
-        super().__init__(Q, D, query, document, workers)
+    def __init__(self, *given: Any, device: str) -> None:
+        super().__init__(*given)
         try:
             import torch
         except ImportError:
@@ -82,7 +72,9 @@ class TorchScorer(CosineScorer):
         self._stepped = False
         return super().state()
 
-    def step(self, batch: Batch, judgements: Judgements) -> tuple[float, int, int]:
+    def step(
+        self, batch: Batch, loss: CosineLoss, judged: Judged, slot: NDArray[np.int32]
+    ) -> tuple[float, int, int]:
         self._stepped = True
         texts = BatchTexts.of(batch)
         Hq, inverse_q = self._project(self.query, self.Q, texts.queries)
@@ -94,10 +86,10 @@ class TorchScorer(CosineScorer):
         paired = (Hq[query_of] * Hd[places]).sum(1).reshape(texts.places.shape).cpu().numpy()
         negative = (Hq @ Hn.T).cpu().numpy()
         C, out = np.empty_like(negative), texts.empty_gradients()
-        judgements.slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
-        pairs = texts.pairs(batch, judgements)
-        batch_gradients(paired, negative, pairs, judgements.loss, out, C, 0, len(C))
-        judgements.slot[batch.negatives] = -1
+        slot[batch.negatives] = np.arange(len(batch.negatives), dtype=np.int32)
+        pairs = texts.pairs(batch, judged, slot)
+        batch_gradients(paired, negative, pairs, loss, out, C, 0, len(C))
+        slot[batch.negatives] = -1
         gradients = self._to(C)
         pulls = out.pull.ravel()
         G_q = self._pairs(*texts.by_query(), texts.places.ravel(), pulls, len(Hd)) @ Hd

@@ -48,10 +48,10 @@ class TupleObjective:
     """L(A_q, A_d) = sum over (q, d+, d-) of log(1 + exp(-gamma (cos(q, d+) - cos(q, d-)))), the
     cosines being those of A_q'q and A_d'd (Gao, Toutanova, Yih, SIGIR 2011, eq. 21).
 
-    For each relevant pair, ``n_negatives`` random documents are drawn once: from the candidates or,
-    with own negatives, each with probability ``list_share`` from its query's list. Documents judged
-    for the query at least as high as the relevant one are left out. The losses of a pair are
-    multiplied by its weight, float32 [n_pairs], if there are weights.
+    Args:
+        query: int64 [n_pairs], a row of Q for each pair. documents: int64 [n_pairs, 1 + negatives],
+            rows of D, see :func:`draw_negatives`.
+        weight: float32 [n_pairs], factors of the pairs' losses, or None for 1.
 
     Attributes:
         n_tuples: number of (q, d+, d-), each counted by the weight of its pair.
@@ -62,25 +62,17 @@ class TupleObjective:
         self,
         Q: sp.csr_matrix,
         D: sp.csr_matrix,
-        preferences: Preferences,
-        candidates: NDArray[np.int64],
-        n_negatives: int,
+        query: NDArray[np.int64],
+        documents: NDArray[np.int64],
+        weight: NDArray[np.float32] | None,
         gamma: float,
-        seed: int,
         workers: Workers,
-        excluded: NDArray[np.int64] | None = None,
-        own: OwnNegatives | None = None,
-        list_share: float = 0.0,
-        weight: NDArray[np.float32] | None = None,
     ) -> None:
-        weight = np.ones(len(preferences), np.float32) if weight is None else weight
+        weight = np.ones(len(query), np.float32) if weight is None else weight
         self.gamma, self.workers = float(gamma), workers
         self.executor: Executor | None = None
-        documents = draw_negatives(
-            preferences, candidates, n_negatives, seed, excluded, own, list_share
-        )
         self.shards = [
-            Tuples.of(Q, D, preferences.query[rows], documents[rows], weight[rows])
+            Tuples.of(Q, D, query[rows], documents[rows], weight[rows])
             for rows in slices(len(documents), SHARD)
         ]
         self.n_tuples = float(weight @ (documents[:, 1:] >= 0).sum(axis=1))
@@ -283,26 +275,18 @@ def draw_negatives(
     own: OwnNegatives | None = None,
     list_share: float = 0.0,
 ) -> NDArray[np.int64]:
-    """int64 [n_pairs, 1 + n_negatives]: each pair's document and its random negatives; -1 where
-    the one drawn is judged at least as high, or excluded."""
+    """int64 [n_pairs, 1 + n_negatives]: each pair's document and its random negatives, drawn from
+    the candidates or, with own negatives, each with probability ``list_share`` from its query's
+    list; -1 where the one drawn is judged at least as high, or excluded."""
     rng = np.random.default_rng([seed, 8])
-    n = len(preferences)
-    documents = np.empty((n, 1 + n_negatives), np.int64)
-    documents[:, 0] = preferences.document
-    drawn = candidates[rng.integers(len(candidates), size=(n, n_negatives))]
-    # Pairs are sorted by query and document, so that their keys ascend.
-    width = preferences.n_documents
-    keys = preferences.query * width + preferences.document
-    wanted = preferences.query[:, None] * width + drawn
-    at = np.minimum(np.searchsorted(keys, wanted), n - 1)
-    barred = (keys[at] == wanted) & (preferences.grade[at] >= preferences.grade[:, None])
+    query, grade = preferences.query, preferences.grade
+    drawn = candidates[rng.integers(len(candidates), size=(len(query), n_negatives))]
+    barred = preferences.as_high(query[:, None], drawn, grade[:, None])
     if excluded is not None:
-        barred |= drawn == excluded[preferences.query][:, None]
-    documents[:, 1:] = np.where(barred, -1, drawn)
+        barred |= drawn == excluded[query][:, None]
+    negatives = np.where(barred, -1, drawn)
     if own is not None:
-        listed = own.draw(preferences.query, preferences.grade, n_negatives, rng)
-        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(preferences.query) > 0)[
-            :, None
-        ]
-        documents[:, 1:] = np.where(chosen, listed, documents[:, 1:])
-    return documents
+        listed = own.draw(query, grade, n_negatives, rng)
+        chosen = (rng.random(listed.shape) < list_share) & (own.sizes(query) > 0)[:, None]
+        negatives = np.where(chosen, listed, negatives)
+    return np.column_stack([preferences.document, negatives])

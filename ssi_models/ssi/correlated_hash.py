@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -34,7 +33,8 @@ _BLOCK = 2**24  # co-occurrence counts held at a time
 @model_class
 class CorrelatedHashSSI(LowRankSSI):
     """SSI in the space of the F most frequent words: every word is replaced by the k frequent
-    words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)).
+    words with the largest DICE coefficients, DICE(i, j) = 2 cooc(i, j) / (occ(i) + occ(j)), where
+    occ(i) is the number of texts with the word i (the paper counts all its occurrences).
 
     Follows Algorithm 1 of the paper: with T the 0/1 matrix of the replacements, q and d become
     Tq / sqrt(k) and Td / sqrt(k), and W = U'V + I is learned there. (Eq. 6 of the paper keeps
@@ -64,6 +64,7 @@ class CorrelatedHashSSI(LowRankSSI):
     """
 
     name: ClassVar[str] = "correlated-hash"
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
     tensors: ClassVar[Mapping[str, Tensor]] = {
         **LowRankSSI.tensors,
         "frequent": Tensor(("embedded",), "int64", below="words", ascending=True),
@@ -119,24 +120,33 @@ class CorrelatedHashSSI(LowRankSSI):
         units = D if cooccurrence is None else check_csr("cooccurrence", cooccurrence)
         if units.shape[1] != D.shape[1]:
             raise ValueError(f"cooccurrence has {units.shape[1]} columns, D has {D.shape[1]}")
-        allowed = np.arange(units.shape[1]) if words is None else np.flatnonzero(words)
+        mask = np.ones(D.shape[1], bool) if words is None else np.asarray(words)
+        if mask.dtype != bool or mask.shape != (D.shape[1],):
+            raise ValueError(
+                f"words must be bool [{D.shape[1]}], a mask of the columns, got {mask.dtype} "
+                f"{list(mask.shape)}"
+            )
+        allowed = np.flatnonzero(mask)
         if not len(allowed):
             raise ValueError("words: no column may become a frequent word")
         chosen = frequent_columns(take_columns(units, allowed), self.n_features)
-        with _unchanged_on_error(self):
-            self.frequent_ = allowed[chosen]
-            self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
-            files = checkpoints(options.get("checkpoint"), self.choices(few=True))
-            copies = super()._fit_jointly(Q, D, *given, **options)
-            for model in (self, *copies):
-                model.alpha_ = np.ones(1, np.float32)
-                model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
-                model.A_diagonal_ = np.zeros(0, np.float32)
-            if self.mixture:
-                self._mix(copies, Q, D, *given, **options)
-                super()._delete_checkpoints(files)
-            for model in (self, *copies):
-                del model._data
+        frequent = allowed[chosen]
+        warm = self.warm_start and hasattr(self, "n_words_")
+        if warm and not np.array_equal(frequent, self.frequent_):
+            raise ValueError("warm_start: the frequent words are others than those of the last fit")
+        self.frequent_ = frequent
+        self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
+        files = checkpoints(options.get("checkpoint"), self.choices(few=True))
+        copies = super()._fit_jointly(Q, D, *given, **options)
+        for model in (self, *copies):
+            model.alpha_ = np.ones(1, np.float32)
+            model.A_U_ = model.A_V_ = np.zeros((0, self.rank), np.float32)
+            model.A_diagonal_ = np.zeros(0, np.float32)
+        if self.mixture:
+            self._mix(copies, Q, D, *given, **options)
+            super()._delete_checkpoints(files)
+        for model in (self, *copies):
+            del model._data
         return copies
 
     def top_matches(self, word: int) -> list[tuple[int, float]]:
@@ -189,9 +199,7 @@ class CorrelatedHashSSI(LowRankSSI):
         others = on_words._fit_jointly(*given, **{**options, "checkpoint": own_path})
         for model, A in zip((self, *copies), (on_words, *others), strict=True):
             model.A_U_, model.A_V_, model.A_diagonal_ = A.U_, A.V_, A.diagonal_
-            data = model._data
-            labels = data.training, data.candidates, data.excluded
-            choose_alpha(model, data.Q, data.D, *labels)
+            choose_alpha(model, model._data, model._data.training)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         own = super().query_representation(self.hash(Q), words)
@@ -226,18 +234,6 @@ class _OnWords(LowRankSSI):
 
     def _fingerprint(self, *given: Any) -> str:
         return digest_of([super()._fingerprint(*given)], (self.words,))
-
-
-@contextmanager
-def _unchanged_on_error(model: CorrelatedHashSSI) -> Iterator[None]:
-    """A fit in several steps that fails or is interrupted leaves the model as it was before."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 def top_dice(

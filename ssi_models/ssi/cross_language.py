@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.matrices import arrays, check_csr, take_rows
+from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import (
     AUTO,
@@ -116,11 +116,12 @@ class CrossLanguageSSI(TrainableModel):
     ) -> list[Self]:
         self._monolingual = None
         if monolingual is not None:
-            Q_E = check_csr("monolingual", monolingual[0])
+            Q_E, preferences = monolingual
+            Q_E = self._check_rows("monolingual", Q_E)
             if Q_E.shape[1] != D.shape[1]:
                 raise ValueError(f"monolingual has {Q_E.shape[1]} columns, D has {D.shape[1]}")
-            check_shapes(Q_E, D, monolingual[1])
-            self._monolingual = (Q_E, monolingual[1])
+            check_shapes(Q_E, D, preferences)
+            self._monolingual = (Q_E, preferences)
         models = [self]
         try:
             models += super()._fit_jointly(Q, D, *given, **options)
@@ -239,13 +240,5 @@ class _TwoTasks(TrainingRun):
     def step(self, batch: Batch) -> tuple[float, int, int]:
         if batch.task == 0:
             return super().step(batch)
-        A, _, _, _ = self.loss.gradients(
-            batch,
-            self._other.scores(batch),
-            self._other_judged,
-            self.slot,
-            self._other_stream.pool,
-            self.workers,
-        )
-        self._other.step(A)
+        self._step(batch, self._other, self._other_judged, self._other_stream.pool)
         return 0.0, 0, 0

@@ -18,7 +18,6 @@ from ssi_models.stored_tensors import Tensor
 from ssi_models.training.data import TrainingData
 from ssi_models.training.diagonal import Identity
 from ssi_models.training.pair_weights import PairWeights, PairWeightScorer
-from ssi_models.training.run import TrainingRun
 from ssi_models.training.trainable import TrainableModel
 
 MAX_WEIGHTS = 2**31  # 8 GiB of float32; AdaGrad doubles it
@@ -76,9 +75,8 @@ class FullSSI(TrainableModel):
             weighted_D=take_columns(data.D, columns),
         )
 
-    def _adopt(self, run: TrainingRun) -> None:
-        super()._adopt(run)
-        self.rows_, self.columns_ = self._weighted(run.data)
+    def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
+        return dict(zip(("rows", "columns"), self._weighted(data), strict=True))
 
     def _weighted(self, data: TrainingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The words with rows (those of training queries: others learn nothing) and columns."""

@@ -52,6 +52,7 @@ class HashKernelSSI(TrainableModel):
     name: ClassVar[str] = "hash"
     tensors: ClassVar[Mapping[str, Tensor]] = {"w": Tensor(("buckets",)), "alpha": Tensor((1,))}
     expands_queries: ClassVar[bool] = True
+    mixed_by: ClassVar[tuple[str, ...]] = ("alpha_",)
 
     n_buckets: int = 1_000_000
     identity: str = "added"
@@ -89,9 +90,7 @@ class HashKernelSSI(TrainableModel):
         super()._adopt(run)
         self.alpha_ = np.ones(1, np.float32)
         if self.identity == "mixed":
-            data = run.data
-            labels = data.training, data.candidates, data.excluded
-            choose_alpha(self, data.Q, data.D, *labels)
+            choose_alpha(self, run.data, run.data.training)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         alpha = self.alpha_[0]

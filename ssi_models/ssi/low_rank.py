@@ -102,8 +102,6 @@ class EmbeddingModel(TrainableModel):
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}")
         check_choice("diagonal", self.diagonal, DIAGONALS)
         check_choice("init", self.init, INITS)
-        check_choice("symmetric", self.symmetric, (True, False, AUTO))
-        check_choice("unit_documents", self.unit_documents, (True, False, AUTO))
         if self.init == "identity" and self.unit_documents is True:
             raise ValueError(
                 "unit_documents: embeddings that start at 0 (init='identity') have no length; use "
@@ -198,18 +196,16 @@ class EmbeddingModel(TrainableModel):
         return Diagonal(np.ones(n_words, np.float32), rate, self.training.adagrad_start)
 
     def _adopt(self, run: TrainingRun) -> None:
-        words = self._words(run.data.D)
-        self.embedded_words_ = np.zeros(0, np.int64) if words is None else words
         self.diagonal_ = np.zeros(0, np.float32)
         super()._adopt(run)
-        if self.symmetric_:
-            # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.
-            factor = run.mixture[1] if self.unit_documents_ else np.sqrt(run.mixture[1])
-            self._share(run.scorer.parameters()["U"] * factor)
 
-    def _share(self, U: NDArray[np.float32]) -> None:
-        """Store U as the embeddings of queries and, for degree 2, of documents."""
-        raise TypeError(f"{type(self).__name__} does not define _share")
+    def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
+        words = self._words(data.D)
+        return {"embedded_words": np.zeros(0, np.int64) if words is None else words}
+
+    def _factor(self, scale: np.float32) -> np.float32:
+        # (sU)'(sU) would have the factor s^2, unless documents are scaled to unit length.
+        return np.sqrt(scale) if self.symmetric_ and not self.unit_documents_ else scale
 
     @property
     def _space(self) -> int:
@@ -245,7 +241,7 @@ class EmbeddingModel(TrainableModel):
 class LowRankSSI(EmbeddingModel):
     """f(q, d) = q' (U'V + I) d = (Uq) . (Vd) + q . d, or (Uq) . (Vd) / |Vd| + q . d.
 
-    Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4, 5,
+    Minimises sum over (q, d+, d-) of max(0, margin - f(q, d+) + f(q, d-)) (Bai et al., eq. 4 and
     8); :class:`TrainableModel` describes the training and its parameters,
     :class:`EmbeddingModel` the diagonal and the limit on words.
 
@@ -268,8 +264,8 @@ class LowRankSSI(EmbeddingModel):
         name = "U" if self.symmetric_ else "V"
         return self._tower(data, rate, workers, (("U", U), [(name, V)]))
 
-    def _share(self, U: NDArray[np.float32]) -> None:
-        self.U_ = self.V_ = U
+    def _pack(self, parameters: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        return parameters | {"V": parameters["U"]} if self.symmetric_ else parameters
 
     def document_representation(self, D: sp.csr_matrix) -> Representation:
         return self._represented(D, [self.V_])

@@ -116,9 +116,6 @@ class PSI(EmbeddingModel):
         rest = {name: v for name, v in parameters.items() if not name.startswith("V")}
         return rest | {"V": np.stack(tables)}
 
-    def _share(self, U: NDArray[np.float32]) -> None:
-        self.U_ = self.V_[0] = U
-
     def _unpack(self) -> dict[str, NDArray[np.float32]]:
         parameters = super()._unpack()
         return parameters | {f"V{i}": table for i, table in enumerate(parameters["V"])}

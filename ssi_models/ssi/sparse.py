@@ -103,7 +103,7 @@ class SparseSSI(FullSSI):
 
     def _kept_weights(self, run: JointRun) -> int:
         """Number of weights that a row of W still has; the same in all rows of all runs."""
-        return int(self._rows(run.runs[0])[1][0].sum())
+        return int(self._rows(run.runs[0])[1].sum(axis=1).max(initial=0))
 
     def _rows(self, run: TrainingRun) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """W - I and the mask of its active weights, [query words, document words] each."""
@@ -123,8 +123,7 @@ class SparseSSI(FullSSI):
         scorer: PairWeightScorer = run.scorer  # type: ignore[assignment]
         delta = self.w_.reshape(len(self.rows_), len(self.columns_))
         # Pruned weights hold -1 on the diagonal and 0 elsewhere, so that W = I + delta is 0 there.
-        learned = sp.csr_matrix(delta)
-        entries = learned.tocoo()
+        entries = sp.csr_matrix(delta).tocoo()
         W = sp.identity(n, np.float32, format="csr") + sp.csr_matrix(
             (entries.data, (self.rows_[entries.row], self.columns_[entries.col])), shape=(n, n)
         )

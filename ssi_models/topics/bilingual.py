@@ -10,11 +10,14 @@ import scipy.sparse as sp
 
 from ssi_models.base import LearnsFrom
 from ssi_models.matrices import lengths_of
-from ssi_models.parameters import AUTO, check_least, model_class
+from ssi_models.parameters import check_least, model_class
 from ssi_models.stored_tensors import Tensor
 from ssi_models.topics.em import Blocks, PosteriorConstraint
 from ssi_models.topics.topic_model import TopicModel
 from ssi_models.training.preferences import Preferences
+
+#: The arrays of models in which queries and titles share one phi.
+_ONE_PHI = {name: TopicModel.tensors[name] for name in ("phi_q", "background")}
 
 
 @model_class
@@ -31,18 +34,12 @@ class PLSA(TopicModel):
 
     name: ClassVar[str] = "plsa"
     learns_from: ClassVar[LearnsFrom] = "documents"
-    tensors: ClassVar[Mapping[str, Tensor]] = {
-        "phi_q": Tensor(("words", "topics")),
-        "background": Tensor(("words",)),
-    }
+    tensors: ClassVar[Mapping[str, Tensor]] = _ONE_PHI
     shared: ClassVar[bool] = True
     weighs_pairs: ClassVar[bool] = False
 
     unchosen: ClassVar[float] = 0.95
-
-    @property
-    def looks_at_labels(self) -> bool:
-        return self.lambda2 == AUTO
+    reads_no_queries: ClassVar[bool] = True
 
     def _training_pairs(
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
@@ -110,8 +107,5 @@ class BLTMPR1V(BLTMPR):
     paper)."""
 
     name: ClassVar[str] = "bltm-pr-1v"
-    tensors: ClassVar[Mapping[str, Tensor]] = {
-        "phi_q": Tensor(("words", "topics")),
-        "background": Tensor(("words",)),
-    }
+    tensors: ClassVar[Mapping[str, Tensor]] = _ONE_PHI
     shared: ClassVar[bool] = True

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -134,30 +135,19 @@ class Scratch:
     """Work arrays of a pass, reused from pass to pass.
 
     Attributes:
-        queries, titles: float64 with the shape of phi, sum_i r_iw theta_i per word and topic; the
-            same array if phi is shared.
+        sums: one array per phi of the state, float64 with its shape: sum_i r_iw theta_i per word
+            and topic. queries, titles: those of each side, the same array if phi is shared.
         q_theta, d_theta: float32 [BLOCK, K], the theta that each side's posteriors come from.
     """
 
     def __init__(self, state: State) -> None:
-        shared, n_topics = state.phi_q is state.phi_d, state.phi_q.shape[1]
-        self.queries = np.zeros(state.phi_q.shape)
-        self.titles = self.queries if shared else np.zeros(state.phi_d.shape)
-        self.q_theta, self.d_theta = np.empty((2, BLOCK, n_topics), np.float32)
-
-    @property
-    def sums(self) -> list[NDArray[np.float64]]:
-        """The sums of the shard, one array per phi."""
-        return [self.queries] if self.queries is self.titles else [self.queries, self.titles]
+        self.sums = state.zeros()
+        self.queries, self.titles = self.sums[0], self.sums[-1]
+        self.q_theta, self.d_theta = np.empty((2, BLOCK, state.phi_q.shape[1]), np.float32)
 
     def clear(self) -> None:
         for total in self.sums:
             total.fill(0)
-
-
-def zeros_like(state: State) -> list[NDArray[np.float64]]:
-    """Expected counts of 0: float64 [V, K], one array per phi."""
-    return [np.zeros(phi.shape) for phi in phis_of(state)]
 
 
 def shards(blocks: Iterable[Block]) -> Iterator[Iterable[Block]]:
@@ -267,7 +257,7 @@ def iterate(
 
     Args:
         shards: the expectations of all shards, which are added up in the given order.
-        totals: :func:`zeros_like` the state; 0 again on return.
+        totals: ``state.zeros()``; 0 again on return.
     """
     objective, evaluations = 0.0, 0
     for position, shard in enumerate(shards):
@@ -280,14 +270,9 @@ def iterate(
                 total += sums
             else:
                 workers.split(partial(add_rows, total, words, sums), len(words))
-    for phi, total in zip(phis_of(state), totals, strict=True):
+    for phi, total in zip(state.phis, totals, strict=True):
         maximise_words(total, phi, prior, workers)
     return Iteration(number, objective, evaluations / len(state.theta))
-
-
-def phis_of(state: State) -> list[NDArray[np.float32]]:
-    """phi^q and phi^d, or the single phi that they share."""
-    return [state.phi_q] if state.phi_q is state.phi_d else [state.phi_q, state.phi_d]
 
 
 def maximise_words(
@@ -319,8 +304,46 @@ def log_prior_of_words(state: State, prior: Prior, workers: Workers) -> float:
     """log P(phi) without its constant."""
     total = 0.0
     if prior.beta > 1:
-        for phi in phis_of(state):
+        for phi in state.phis:
             logs = np.empty(len(phi))
             workers.split(partial(sum_logs, phi, logs), len(phi))
             total += float(logs.sum())
     return (prior.beta - 1) * total
+
+
+class EStep:
+    """E-steps in this process.
+
+    Args:
+        pairs: all pairs. state: the parameters; theta and multipliers are changed in place.
+        checkpoint: file for the state, from which a killed run resumes, and the run's fingerprint.
+    """
+
+    def __init__(
+        self,
+        pairs: Blocks,
+        state: State,
+        prior: Prior,
+        workers: Workers,
+        checkpoint: tuple[Path, str] | None = None,
+    ) -> None:
+        self._blocks = pairs if state.mapped else list(pairs)
+        self._given = state, prior, Scratch(state), workers
+        self._state, self._checkpoint = state, checkpoint
+
+    def resume(self) -> list[Iteration]:
+        """Restore the state that a killed run left; returns its history."""
+        return self._state.resume(*self._checkpoint) if self._checkpoint else []
+
+    def shards(self, number: int) -> Iterator[ShardExpectation]:
+        """The expectations of all shards, in order, for an iteration (numbered from 1)."""
+        for shard in shards(self._blocks):
+            yield expect_shard(shard, *self._given)
+
+    def save(self, history: list[Iteration]) -> None:
+        """Save the state after an iteration."""
+        if self._checkpoint:
+            self._state.save(*self._checkpoint, history)
+
+    def finish(self, history: list[Iteration]) -> None:
+        """After the last iteration, make sure that the state has the final theta."""

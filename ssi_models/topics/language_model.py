@@ -17,8 +17,6 @@ from ssi_models.kernels.sparse import Csr
 from ssi_models.kernels.translation import translation_probabilities
 from ssi_models.matrices import (
     arrays,
-    check_counts,
-    check_has_words,
     check_rows,
     largest,
     lengths_of,
@@ -210,11 +208,6 @@ class LanguageModel(WeighsWords):
     def _ready(self, D: sp.csr_matrix) -> CachedTitles:
         return CachedTitles(self, D)
 
-    def embed_queries(self, Q: sp.csr_matrix) -> NDArray[np.float32]:
-        """float32 [m, 0]: queries have no representation of their own."""
-        self._check_fitted()
-        return np.zeros((self.check_queries(Q).shape[0], 0), np.float32)
-
     def embed_documents(self, D: sp.csr_matrix) -> NDArray[np.float32]:
         """float32 [n, K]: what the model infers about each title; K = 0 if nothing."""
         self._check_fitted()
@@ -239,6 +232,9 @@ class LanguageModel(WeighsWords):
         weights = self.probabilities(Q, D, np.zeros_like(every), every).model
         return largest(weights, n)
 
+    def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
+        raise TypeError(f"{type(self).__name__} explains single words; use nearest_words")
+
     def _begin(
         self,
         Q: sp.csr_matrix,
@@ -252,9 +248,7 @@ class LanguageModel(WeighsWords):
         if weighting is not None:
             raise ValueError(f"weighting: {self.name} reads counts, which are not weighted")
         self.check_params()
-        Q, D = check_counts("Q", Q), check_has_words(check_counts("D", D))
-        if Q.shape[1] != D.shape[1]:
-            raise ValueError(f"Q has {Q.shape[1]} columns, D has {D.shape[1]}; use one vocabulary")
+        Q, D = self._check_spaces(Q, D)
         if preferences is not None:
             check_shapes(Q, D, preferences)
             check_constraints(self.name, preferences, weighs_pairs=self.weighs_pairs, **constraints)

@@ -16,9 +16,7 @@ from ssi_models.topics.em import (
     Prior,
     Scratch,
     expect,
-    phis_of,
     set_mode,
-    zeros_like,
 )
 from ssi_models.topics.state import Iteration, State
 
@@ -43,7 +41,7 @@ class OnlineEM:
         self.state, self.fitted = state, fitted
         self.prior, self.step_power = prior, step_power
         self.scratch = Scratch(state)
-        self.counts = zeros_like(state)
+        self.counts = state.zeros()
         self.occurrences = np.zeros(len(state.phi_d))
         self.n_pairs = 0.0  # by weight
         self.history: list[Iteration] = []
@@ -64,9 +62,7 @@ class OnlineEM:
             self._adopt_fitted(block)
         step = (len(self.history) + 2.0) ** -self.step_power
         self.n_pairs += block.size
-        for phi, running, sums in zip(
-            phis_of(self.state), self.counts, self.scratch.sums, strict=True
-        ):
+        for phi, running, sums in zip(self.state.phis, self.counts, self.scratch.sums, strict=True):
             running *= 1 - step
             running += (step / block.size) * (sums * phi)
             counts = running * self.n_pairs
@@ -79,7 +75,7 @@ class OnlineEM:
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of a checkpoint."""
         arrays: dict[str, NDArray[Any]] = {"occurrences": self.occurrences}
-        for i, (phi, counts) in enumerate(zip(phis_of(self.state), self.counts, strict=True)):
+        for i, (phi, counts) in enumerate(zip(self.state.phis, self.counts, strict=True)):
             arrays |= {f"phi{i}": phi, f"counts{i}": counts}
         return arrays
 
@@ -121,5 +117,5 @@ class OnlineEM:
             for side in (block.queries, block.titles)
         ]
         sizes = sizes if len(self.counts) == 2 else [np.sum(sizes)]
-        for phi, running, size in zip(phis_of(self.state), self.counts, sizes, strict=True):
+        for phi, running, size in zip(self.state.phis, self.counts, sizes, strict=True):
             running += phi * (size / block.size / phi.shape[1])

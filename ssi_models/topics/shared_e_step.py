@@ -16,17 +16,16 @@ from ssi_models import persistence
 from ssi_models.matrices import as_tensors, of_tensors, take_columns, take_rows
 from ssi_models.parallel import Executor, Workers
 from ssi_models.stored_tensors import Tensor, check_tensors, matrix
-from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     SHARD,
     Block,
     Blocks,
+    EStep,
     Prior,
     Scratch,
     ShardExpectation,
     expect_shard,
-    phis_of,
 )
 from ssi_models.topics.state import Iteration, State
 
@@ -59,7 +58,7 @@ class SharedEStep(EStep):
         self._state, self._executor = state, executor
         self._homes: dict[int, str] = {}
         self._old: list[Path] = []
-        self._names = ["q"] if state.phi_q is state.phi_d else ["q", "d"]
+        self._names = "qd"[: len(state.phis)]
         folder = executor.folder / f"em-{run[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         self._how = _How(str(folder), prior, iterations, bool(state.mapped))
@@ -75,7 +74,7 @@ class SharedEStep(EStep):
             self.save([])
             return []
         header, phis = _phis(found[-1], self._state.phi_q.shape[0])
-        for phi, (words, saved) in zip(phis_of(self._state), phis, strict=True):
+        for phi, (words, saved) in zip(self._state.phis, phis, strict=True):
             phi[words] = saved
         return [Iteration(**persistence.numbers(line)) for line in header["history"]]
 
@@ -94,7 +93,7 @@ class SharedEStep(EStep):
         number = len(history)
         header = {"history": [asdict(line) for line in history]}
         tensors: dict[str, NDArray[Any]] = {}
-        for side, phi in zip(self._names, phis_of(self._state), strict=True):
+        for side, phi in zip(self._names, self._state.phis, strict=True):
             words = np.flatnonzero(phi[:, 0])  # the words that the side knows
             tensors |= {f"words_{side}": words, f"phi_{side}": phi[words]}
         persistence.save_tensors(self._how.file("phi", number + 1), header, tensors)
@@ -185,7 +184,7 @@ class _Shard:
         """The E-step of the next iteration."""
         self.iteration += 1
         _, phis = _phis(self.how.file("phi", self.iteration), self.n_words)
-        for own, words, phi in zip(phis_of(self.state), self.words, phis, strict=True):
+        for own, words, phi in zip(self.state.phis, self.words, phis, strict=True):
             _take_words(*phi, words, own)
         with Workers(1) as workers:
             given = self.how.prior, Scratch(self.state), workers

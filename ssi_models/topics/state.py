@@ -70,21 +70,24 @@ class State:
         """
         K = phi_q.shape[1]
         shapes = [(n_pairs, K), (n_pairs, K if regularised else 0)]
-        if on_disk:
-            files = [_temporary(4 * n * width) if width else None for n, width in shapes]
-            theta, multiplier = (
-                np.zeros(shape, np.float32) if file is None else np.frombuffer(file, np.float32)
-                for shape, file in zip(shapes, files, strict=True)
-            )
-            mapped = tuple(file for file in files if file is not None)
-        else:
-            theta, multiplier = (np.zeros(shape, np.float32) for shape in shapes)
-            mapped = ()
-        state = cls(theta.reshape(shapes[0]), phi_q, phi_d, multiplier.reshape(shapes[1]), mapped)
+        mapped = tuple(_temporary(4 * n * width) for n, width in shapes if on_disk and width)
+        arrays = [np.frombuffer(file, np.float32) for file in mapped]
+        arrays += [np.zeros(shape, np.float32) for shape in shapes[len(arrays) :]]
+        theta, multiplier = (a.reshape(shape) for a, shape in zip(arrays, shapes, strict=True))
+        state = cls(theta, phi_q, phi_d, multiplier, mapped)
         for start in range(0, n_pairs, _ROWS):
             state.theta[start : start + _ROWS] = 1 / K
             state.release()
         return state
+
+    @property
+    def phis(self) -> list[NDArray[np.float32]]:
+        """phi^q and phi^d, or the single phi that they share."""
+        return [self.phi_q] if self.phi_q is self.phi_d else [self.phi_q, self.phi_d]
+
+    def zeros(self) -> list[NDArray[np.float64]]:
+        """Expected counts of 0: float64 [V, K], one array per phi."""
+        return [np.zeros(phi.shape) for phi in self.phis]
 
     def save(self, path: Path, fingerprint: str, history: list[Iteration]) -> None:
         """Write a checkpoint of a run."""

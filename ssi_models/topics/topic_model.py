@@ -18,14 +18,13 @@ from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.e_step import EStep
 from ssi_models.topics.em import (
     BLOCK,
     Blocks,
+    EStep,
     PosteriorConstraint,
     Prior,
     iterate,
-    zeros_like,
 )
 from ssi_models.topics.em_model import EMModel
 from ssi_models.topics.language_model import Terms
@@ -135,7 +134,7 @@ class TopicModel(EMModel):
         """Estimate the topics."""
         pairs = self._training_pairs(Q, D, preferences)
         state = self._start(self._seen(pairs), len(pairs.query))
-        totals = zeros_like(state)
+        totals = state.zeros()
         with Workers(self.threads) as workers:
             e_step = self._e_step(pairs, state, checkpoint, workers)
             history = e_step.resume()

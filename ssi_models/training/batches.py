@@ -221,7 +221,7 @@ class PairStream:
         for place, pairs in enumerate(self._parts(rng)):
             query, grade = self.preferences.query[pairs], self.preferences.grade[pairs]
             weight = self.preferences.weight
-            negatives, own = self._draw(pairs, rng), {}
+            negatives, own = self.draw(pairs, rng), {}
             if self.own is not None:
                 own["own"] = self.own.draw(query, grade, self.n_own, rng)
                 own["own_pool"] = self.own.sizes(query)
@@ -251,7 +251,8 @@ class PairStream:
             for group in groups
         ]
 
-    def _draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, pairs: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """The distinct documents, int64 [K], that are negatives of all of a batch's pairs."""
         if self.negatives == "in-batch":
             # With return_index, np.unique sorts, ten times as fast here as NumPy 2.4's hashing.
             relevant, _ = np.unique(self.preferences.document[pairs], return_index=True)

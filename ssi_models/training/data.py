@@ -125,7 +125,13 @@ def training_data(
     else:
         raise ValueError("groups: single pairs are held out; use hold_out='queries'")
     if lists is not None:
-        check_lists(lists, preferences)
+        if not isinstance(lists, CandidateLists):
+            raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
+        if (lists.n_queries, lists.n_documents) != (Q.shape[0], D.shape[0]):
+            raise ValueError(
+                f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D "
+                f"have {Q.shape[0]} x {D.shape[0]}"
+            )
         if options.negatives == "given":
             raise ValueError(
                 "candidate_lists: negatives='given' takes those that are judged, not those of lists"
@@ -141,15 +147,3 @@ def training_data(
         isinstance(candidates, str),
         candidate_lists=lists if options.list_share else None,
     )
-
-
-def check_lists(lists: CandidateLists, preferences: Preferences) -> None:
-    """Raise an error unless these are candidate lists over the same queries and documents as the
-    preferences."""
-    if not isinstance(lists, CandidateLists):
-        raise TypeError(f"candidate_lists must be CandidateLists, got {type(lists)}")
-    if (lists.n_queries, lists.n_documents) != (preferences.n_queries, preferences.n_documents):
-        raise ValueError(
-            f"candidate_lists are over {lists.n_queries} x {lists.n_documents} rows, Q and D have "
-            f"{preferences.n_queries} x {preferences.n_documents}"
-        )

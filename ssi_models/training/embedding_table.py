@@ -48,14 +48,11 @@ class BatchView:
 
     @property
     def by_term(self) -> ByTerm:
-        """The entries of the rows, see ``transpose_rows``."""
-        self.index_by_term()
-        return self._by_term  # type: ignore[return-value]
-
-    def index_by_term(self) -> None:
-        """Build ``by_term`` now, unless it exists, so that several threads do not all build it."""
+        """The entries of the rows, see ``transpose_rows``; not first asked for by several threads
+        at once."""
         if self._by_term is None:
             self._by_term = _by_word(self.space, self.rows)
+        return self._by_term
 
     def embedded(self, table: EmbeddingTable, workers: Workers) -> NDArray[np.float32]:
         """The weighted sum of the embeddings of each row's words: float32 [B, N]."""
@@ -89,25 +86,23 @@ class EmbeddingTable:
 
     def step(self, batch: BatchView, G: NDArray[np.float32], workers: Workers) -> None:
         """Gradient ascent of sum_b embedding_b . G_b."""
-        batch.index_by_term()
-        squares = row_squares(G)
+        entries, squares = batch.by_term, row_squares(G)
         workers.run(
-            lambda share, n_shares: self.step_share(batch, G, squares, share, n_shares),
-            cost=len(batch.by_term.owner) * G.shape[1],
+            lambda share, n_shares: self.step_share(entries, G, squares, share, n_shares),
+            cost=len(entries.owner) * G.shape[1],
         )
 
     def step_share(
         self,
-        batch: BatchView,
+        entries: ByTerm,
         G: NDArray[np.float32],
         squares: NDArray[np.float64],
         share: int,
         n_shares: int,
     ) -> None:
-        """One thread's part of ``step``, with the batch indexed by term; ``squares`` float64 [B] is
-        |G_b|^2 / N."""
+        """One thread's part of ``step``; ``squares`` float64 [B] is |G_b|^2 / N."""
         step_words(
-            batch.by_term, G, squares, self.values, self.accumulator, self.learning_rate,
+            entries, G, squares, self.values, self.accumulator, self.learning_rate,
             self.adaptive, self.kept, self.added, share, n_shares,
         )  # fmt: skip
 

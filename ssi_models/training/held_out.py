@@ -255,12 +255,7 @@ def sample_triples(
     pair = rng.integers(len(preferences), size=n)
     query, positive = preferences.query[pair], preferences.document[pair]
     negative = candidates[rng.integers(len(candidates), size=n)]
-    key = preferences.query * preferences.n_documents + preferences.document
-    order = np.argsort(key)
-    wanted = query * preferences.n_documents + negative
-    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-    found = key[order][at] == wanted
-    keep = ~(found & (preferences.grade[order][at] >= preferences.grade[pair]))
+    keep = ~preferences.as_high(query, negative, preferences.grade[pair])
     if excluded is not None:
         keep &= negative != excluded[query]
     return query[keep], positive[keep], negative[keep]

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models.persistence import count, load_tensors, numbers, save_tensors
 from ssi_models.training.options import TrainingOptions
+from ssi_models.training.run import JointRun
 
 SMALL_STATE = 1_000_000  # bytes
 
 
 class DivergenceWarning(UserWarning):
     """Training diverged to non-finite numbers; the best parameters so far were kept."""
-
-
-class Trainable(Protocol):
-    """The interface that the loop needs from a model."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Every array that training changes (parameters and optimiser), by name, not copied."""
-
-    def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
-        """Learn from each batch of an epoch (numbered from 0); yields (summed loss, violating
-        tuples, tuples) for each."""
-
-    def validate(self) -> float:
-        """The validation measure at the current parameters; higher is better."""
-
-    def begin(self) -> None:
-        """Called after the first validation, which is of the initial parameters."""
-
-    def beats_start(self) -> bool:
-        """Whether the parameters validated last are better than the initial ones by more than
-        chance would explain."""
 
 
 @dataclass(frozen=True)
@@ -101,45 +82,27 @@ class Settings:
     """How long to train and where to keep the state.
 
     Attributes:
-        max_epochs: upper limit of epochs.
-        patience: epochs without a better validation measure after which training stops.
-        least_gain: smallest gain that counts as better, as a share of the measure.
+        options: with the limits on epochs and on time, which counts from ``began``.
+        fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
+        callback: called with each finished :class:`Epoch`.
+        learning_rate: reported if training diverges.
         checkpoint: file for the state, see :class:`Checkpoint`; a file left by a killed run of the
             same ``fingerprint`` is resumed, and the resumed run ends with the same bytes. The file
             is kept after training, as a further part of the same fit may follow.
-        learning_rate: reported if training diverges.
-        fingerprint: identifies data and parameters, so that a stale checkpoint is not resumed.
-        callback: called with each finished :class:`Epoch`.
-        until: value of ``time.perf_counter`` after which no further epoch begins.
         resumes: whether to resume from an existing checkpoint.
+        began: value of ``time.perf_counter``.
     """
 
-    max_epochs: int
-    patience: int
-    least_gain: float = 0.0
-    learning_rate: float = float("nan")
-    checkpoint: Path | None = None
+    options: TrainingOptions
     fingerprint: str = ""
     callback: Callable[[Epoch], None] | None = None
-    until: float | None = None
+    learning_rate: float = float("nan")
+    checkpoint: Path | None = None
     resumes: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        options: TrainingOptions,
-        fingerprint: str,
-        callback: Callable[[Epoch], None] | None,
-    ) -> Self:
-        """The settings for a model's options; the time limit counts from now."""
-        until = None if options.max_seconds is None else time.perf_counter() + options.max_seconds
-        return cls(
-            options.max_epochs, options.patience, options.least_gain, fingerprint=fingerprint,
-            callback=callback, until=until,
-        )  # fmt: skip
+    began: float = field(default_factory=time.perf_counter)
 
 
-def train(model: Trainable, settings: Settings) -> History:
+def train(model: JointRun, settings: Settings) -> History:
     """Train until the validation measure stops rising; leave the best parameters in the model.
 
     The initial parameters are validated too, and an epoch replaces them only if it is better by
@@ -182,7 +145,7 @@ def train(model: Trainable, settings: Settings) -> History:
     return history
 
 
-def _run_epoch(model: Trainable, number: int) -> Epoch | None:
+def _run_epoch(model: JointRun, number: int) -> Epoch | None:
     """One epoch; None if the loss or a parameter stopped being finite."""
     loss, violations, tuples = 0.0, 0, 0
     for batch_loss, batch_violations, batch_tuples in model.epoch(number - 1):
@@ -200,16 +163,16 @@ def _run_epoch(model: Trainable, number: int) -> Epoch | None:
 def _reason_to_stop(history: History, settings: Settings) -> str:
     """Why training stops; "" if it goes on."""
     # Gains count even while the start is still kept: added up, they may yet beat it.
-    peak = history.epochs[0]
+    options, peak = settings.options, history.epochs[0]
     for epoch in history.epochs:
-        if epoch.validation > peak.validation + settings.least_gain * abs(peak.validation):
+        if epoch.validation > peak.validation + options.least_gain * abs(peak.validation):
             peak = epoch
-    if history.epochs[-1].number - peak.number >= settings.patience:
+    if history.epochs[-1].number - peak.number >= options.patience:
         return "patience"
-    if len(history.epochs) > settings.max_epochs:
+    if len(history.epochs) > options.max_epochs:
         return "max_epochs"
-    late = settings.until is not None and time.perf_counter() >= settings.until
-    return "max_seconds" if late else ""
+    limit = math.inf if options.max_seconds is None else options.max_seconds
+    return "max_seconds" if time.perf_counter() - settings.began >= limit else ""
 
 
 def _report(settings: Settings, history: History) -> None:
@@ -238,11 +201,7 @@ class Checkpoint:
             return
         tensors = {f"state.{name}": array for name, array in state.items()}
         tensors |= {f"best.{name}": array for name, array in best.items()}
-        header = {
-            "fingerprint": settings.fingerprint,
-            "best_epoch": history.best_epoch,
-            "epochs": [list(vars(epoch).values()) for epoch in history.epochs],
-        }
+        header = {"fingerprint": settings.fingerprint, **history.header()}
         save_tensors(settings.checkpoint, header, tensors)
         self._written = time.perf_counter()
         self._took = self._written - began
@@ -267,6 +226,5 @@ def _resume(
     for name, array in state.items():
         array[...] = tensors[f"state.{name}"]
         best[name] = tensors[f"best.{name}"].copy()
-    history.epochs = [Epoch(*values) for values in header["epochs"]]
-    history.best_epoch = header["best_epoch"]
+    vars(history).update(vars(History.from_header(header)))
     return True

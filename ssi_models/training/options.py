@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,12 +102,12 @@ class TrainingOptions:
         """Raise ValueError naming an option that is out of range."""
         check_least(self, 1, "batch_size", "n_negatives", "n_list_negatives", "patience")
         check_least(self, 1, "validation_documents")
-        check_least(self, 0, "max_epochs")
+        check_least(self, 0, "max_epochs", "max_seconds")
         check_positive(self, "accumulator_start")
         if self.margin != AUTO:
             check_positive(self, "margin")
         rates = self.rates
-        if not rates or not all(isinstance(r, Real) and 0 < r < np.inf for r in rates):
+        if not rates or not all(0 < rate < np.inf for rate in rates):
             raise ValueError(
                 f"learning_rate must be positive and finite, got {self.learning_rate!r}"
             )

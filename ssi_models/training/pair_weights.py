@@ -70,7 +70,7 @@ class PairWeights:
         )  # fmt: skip
 
     def _offsets(self, words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        offsets = words % len(self.values)
+        offsets = words % max(1, len(self.values))  # none if no training query has a word
         order = np.argsort(offsets, kind="stable")
         return order, offsets[order]
 

@@ -25,12 +25,12 @@ def _no_rows() -> NDArray[np.int64]:
 @dataclass(frozen=True, eq=False)
 class Preferences:
     """Graded relevant pairs, which cannot be changed. A document is preferred over every document
-    of a lower grade, and documents that are not listed have grade 0 (the pairwise preferences R of
-    Bai et al., eq. 4).
+    of a lower grade, and documents that are not listed have grade 0 (the tuples R of Bai et
+    al., eq. 8).
 
     Attributes:
         query: int64 [n], row of the query matrix, ascending.
-        document: int64 [n], row of the document matrix.
+        document: int64 [n], row of the document matrix, ascending for each query.
         grade: float32 [n], greater than 0.
         n_queries, n_documents: number of rows of the two matrices.
         rejected_query, rejected_document: int64 [r], pairs that were given with grade 0 or less:
@@ -74,28 +74,26 @@ class Preferences:
         q = check_rows("query", query, n_queries)
         d = check_rows("document", document, n_documents)
         g = np.ones(len(q), np.float32) if grade is None else np.asarray(grade, dtype=np.float32)
-        if not len(q) == len(d) == len(g):
-            raise ValueError(f"query, document, grade have lengths {len(q)}, {len(d)}, {len(g)}")
+        if not q.shape == d.shape == g.shape:
+            raise ValueError(f"query, document, grade have shapes {q.shape}, {d.shape}, {g.shape}")
         if not np.isfinite(g).all():
             at = int(np.flatnonzero(~np.isfinite(g))[0])
             raise ValueError(f"preference {at}: grade is {g[at]}")
         if not (g > 0).any():
             raise ValueError("no preference has a grade above 0: there is nothing to learn from")
         w = np.ones(len(q), np.float32) if weight is None else np.asarray(weight, np.float32)
-        if len(w) != len(q):
-            raise ValueError(f"weight has {len(w)} entries for {len(q)} pairs")
+        if w.shape != q.shape:
+            raise ValueError(f"weight has shape {w.shape} for {len(q)} pairs")
         if not (np.isfinite(w) & (w > 0)).all():
             at = int(np.argmin(np.isfinite(w) & (w > 0)))
             raise ValueError(f"preference {at}: weight is {w[at]}, must be above 0")
         order = np.lexsort((d, q))
         q, d, g, w = q[order], d[order], np.maximum(g[order], 0), w[order]
         same = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
-        if (same & (g[1:] != g[:-1])).any():
-            at = int(np.flatnonzero(same & (g[1:] != g[:-1]))[0])
-            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different grades")
-        if (same & (w[1:] != w[:-1])).any():
-            at = int(np.flatnonzero(same & (w[1:] != w[:-1]))[0])
-            raise ValueError(f"query row {q[at]}, document row {d[at]}: two different weights")
+        for name, values in (("grades", g), ("weights", w)):
+            if (differ := same & (values[1:] != values[:-1])).any():
+                at = int(np.argmax(differ))
+                raise ValueError(f"query row {q[at]}, document row {d[at]}: two different {name}")
         first = np.concatenate([[True], ~same])
         relevant, rejected = first & (g > 0), first & (g == 0)
         return cls(
@@ -185,6 +183,16 @@ class Preferences:
             rejected_document=self.rejected_document[rejected],
             weight=None if self.weight is None else self.weight[relevant],
         )
+
+    def as_high(
+        self, query: NDArray[np.int64], document: NDArray[np.int64], grade: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Whether documents, arrays of any shape, are relevant to their queries with at least the
+        given grades."""
+        keys = self.query * self.n_documents + self.document  # ascending
+        wanted = query * self.n_documents + document
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return (keys[at] == wanted) & (self.grade[at] >= grade)
 
     def judged(self, excluded: NDArray[np.int64] | None = None) -> Judged:
         """All judged documents by query.

@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from threading import Lock
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ssi_models.kernels.pair_losses import Judged
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch, OwnNegatives, PairStream, own_negatives
 from ssi_models.training.data import TrainingData
@@ -38,6 +39,10 @@ class TrainingRun:
         mixtures: (factor of the diagonal part, factor of the learned part) of scores to compare.
         training: the pairs to learn from; by default those of ``data``.
         validates: whether to validate on the held-out pairs.
+
+    Attributes:
+        loss: :class:`ssi_models.training.losses.PairwiseLoss`. stream:
+            :class:`ssi_models.training.batches.PairStream`. Either may be replaced by another.
     """
 
     def __init__(
@@ -103,10 +108,15 @@ class TrainingRun:
         return self.scorer.state() | {"mixture": self.mixture}
 
     def step(self, batch: Batch) -> tuple[float, int, int]:
+        return self._step(batch, self.scorer, self.judged, self.stream.pool)
+
+    def _step(
+        self, batch: Batch, scorer: Scorer, judged: Judged, pool: int
+    ) -> tuple[float, int, int]:
         A, loss, violations, tuples = self.loss.gradients(
-            batch, self.scorer.scores(batch), self.judged, self.slot, self.stream.pool, self.workers
+            batch, scorer.scores(batch), judged, self.slot, pool, self.workers
         )
-        self.scorer.step(A)
+        scorer.step(A)
         return loss, violations, tuples
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
@@ -192,18 +202,6 @@ def hogwild_steps(
             yield from results
 
 
-class Runnable(Protocol):
-    """The interface that training runs need from a model."""
-
-    training: TrainingOptions
-    seed: int
-
-    def make_run(
-        self, data: TrainingData, rate: float, workers: Workers, **options: Any
-    ) -> TrainingRun:
-        """Create a training run."""
-
-
 class JointRun:
     """Runs of one model on several parts of the data, which are trained in parallel, validated
     together, and keep the same epoch and the same mixture of their diagonal and learned parts:
@@ -223,14 +221,14 @@ class JointRun:
     @classmethod
     def of(
         cls,
-        models: Sequence[Runnable],
+        models: Sequence[Any],
         data: Sequence[TrainingData],
         chosen: Mapping[str, Any],
         workers: Workers,
         stack: ExitStack,
     ) -> Self:
-        """Create a run for each model, with the ``chosen`` values of its parameters, among them
-        ``learning_rate``.
+        """Create a run for each trainable model, with the ``chosen`` values of its parameters,
+        among them ``learning_rate``.
 
         Runs are trained in parallel, with the threads divided among them; with Hogwild, which needs
         all threads for its own steps, they are trained one after the other.
@@ -246,6 +244,7 @@ class JointRun:
         return cls(runs, across_runs)
 
     def state(self) -> dict[str, NDArray[Any]]:
+        """Every array that training changes, parameters and optimisers, not copied."""
         states = [run.state() for run in self.runs]
         named = {f"{i}.{name}": a for i, state in enumerate(states) for name, a in state.items()}
         return named | {"start": self._start}
@@ -255,6 +254,7 @@ class JointRun:
         return {f"{i}.{name}": a for i, named in enumerate(every) for name, a in named.items()}
 
     def epoch(self, number: int) -> Iterator[tuple[float, int, int]]:
+        """The steps of an epoch: (summed loss, violating tuples, tuples) of each."""
         if len(self.runs) == 1:
             return self.runs[0].epoch(number)
         return chain.from_iterable(self._of_each(lambda run: list(run.epoch(number))))
@@ -274,6 +274,7 @@ class JointRun:
         self._start[:] = self._values
 
     def beats_start(self) -> bool:
+        """Whether the last validation was better than the start, by more than chance explains."""
         return exceeds_noise(self._values, self._start)
 
     def is_better_than(self, other: JointRun, errors: float = ERRORS) -> bool:
@@ -298,8 +299,9 @@ class JointRun:
         return [results[i] for i in range(len(self.runs))]
 
 
-def best_rate(model: Runnable, data: TrainingData, workers: Workers) -> float:
-    """The rate of ``RATES`` with the lowest training loss on a twentieth of the pairs."""
+def best_rate(model: Any, data: TrainingData, workers: Workers) -> float:
+    """The rate of ``RATES`` with which a trainable model has the lowest training loss on a
+    twentieth of the pairs."""
     training = data.training
     n = min(len(training), max(len(training) // 20, 20 * model.training.batch_size))
     chosen = np.random.default_rng([model.seed, 5]).permutation(len(training))[:n]
@@ -325,15 +327,15 @@ def begin_at_best_scale(run: JointRun) -> None:
             scorer.magnify(scale)
 
 
-def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32]) -> None:
-    """Copy fitted parameters into those that training starts from.
+def start_from(name: str, values: NDArray[np.float32], fitted: NDArray[np.float32] | None) -> None:
+    """Copy a fitted parameter, if there is one, into the one that training starts from.
 
     Raises:
-        ValueError: their shapes differ.
+        ValueError: there is none, or it has another shape.
     """
-    if values.shape != fitted.shape:
+    if fitted is None or values.shape != fitted.shape:
         raise ValueError(
-            f"warm_start: {name} was fitted with shape {fitted.shape}, the data and parameters "
-            f"now give {values.shape}"
+            f"warm_start: {name} was fitted with shape {None if fitted is None else fitted.shape}, "
+            f"the data and parameters now give {values.shape}"
         )
     values[...] = fitted

@@ -127,7 +127,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         if self.training.hold_out == "auto":
             in_parts = not self.warm_start and holds_out_parts(preferences, groups)
         parts = split_queries(preferences, groups, N_PARTS, self.seed) if in_parts else []
-        self._fit_jointly(Q, D, preferences, groups, parts, **options)
+        with self._unchanged_on_error():
+            self._fit_jointly(Q, D, preferences, groups, parts, **options)
         return self
 
     def fit_parts(
@@ -144,7 +145,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             raise ValueError("hold_out='pairs': the queries are held out in parts here")
         if self.warm_start:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
-        return self._fit_jointly(Q, D, preferences, None, parts, **options)
+        with self._unchanged_on_error():
+            return self._mixed_alike(self._fit_jointly(Q, D, preferences, None, parts, **options))
 
     def _fit_jointly(
         self,
@@ -183,7 +185,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             if self.training.learning_rate == AUTO:
                 choices["learning_rate"] = (best_rate(self, every, workers),)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
-            settings = Settings.of(self.training, fingerprint, callback)
+            settings = Settings(self.training, fingerprint, callback)
 
             def trained(chosen: Mapping[str, Any], file: Path | None) -> tuple[JointRun, History]:
                 joint = JointRun.of(models, data, chosen, workers, stack)
@@ -235,8 +237,11 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         scorer = self.make_scorer(data, rate, workers)
         fitted = self.fitted_parameters() if self.warm_start else None
         if fitted is not None:
+            for name, words in self._words_of(data).items():
+                if not np.array_equal(words, getattr(self, f"{name}_")):
+                    raise ValueError(f"warm_start: other words have weights now ({name}_)")
             for name, values in scorer.parameters().items():
-                start_from(name, values, fitted[name])
+                start_from(name, values, fitted.get(name))
         options |= {"seed": self.seed, "mixtures": self.mixtures, "margin": self.margin_}
         return self._run(scorer, data, rate, workers, **options)
 
@@ -253,8 +258,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             )
         super().check_params()
         self.training.check()
-        scales = self.scales if isinstance(self.scales, (tuple, list)) else ()
-        if not scales or not all(0 <= scale < np.inf for scale in scales):
+        if not self.scales or not all(0 <= scale < np.inf for scale in self.scales):
             raise ValueError(f"scales must be numbers of 0 or more, got {self.scales!r}")
         if self.warm_start and self.training.hold_out == "parts":
             raise ValueError("warm_start: the fitted model saw all parts; use hold_out='queries'")
@@ -300,13 +304,21 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         self.scale_ = learned / diagonal if diagonal else np.inf
 
     def _adopt(self, run: TrainingRun) -> None:
-        """Store the trained parameters; the first of them is multiplied by the chosen scale."""
+        """Store the trained parameters, the first of them multiplied by :meth:`_factor`."""
         parameters = dict(run.scorer.parameters())
         first = next(iter(parameters))
         if run.mixture[1] != 1:
-            parameters[first] = parameters[first] * run.mixture[1]
-        for name, values in self._pack(parameters).items():
+            parameters[first] = parameters[first] * self._factor(run.mixture[1])
+        for name, values in (self._words_of(run.data) | self._pack(parameters)).items():
             setattr(self, f"{name}_", values)
+
+    def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
+        """Fitted tensors, by name, that say which words the rows of the others stand for."""
+        return {}
+
+    def _factor(self, scale: np.float32) -> np.float32:
+        """What multiplies the first parameter, so that the learned scores have the chosen scale."""
+        return scale
 
     @property
     def start(self) -> str:

@@ -17,8 +17,7 @@ from timing import peer, seconds_of, timed
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics.bilingual import BLTM
-from ssi_models.topics.e_step import EStep
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
+from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate
 from ssi_models.topics.state import State
 
 K, V = 100, 20_000
@@ -62,7 +61,7 @@ def per_iteration(
     rows = np.arange(n)
     seconds, gradients = [], []
     with Workers(threads) as workers:
-        prior, totals = Prior(1.1, 1.01, constraint), zeros_like(state)
+        prior, totals = Prior(1.1, 1.01, constraint), state.zeros()
         e_step = EStep(Blocks(Q, D, rows, rows), state, prior, workers)
         for number in range(1 + ITERATIONS):
             taken, line = timed(

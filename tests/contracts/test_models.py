@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from pair_data import maker, random_labels, sparse_texts
 
+from ssi_models.parameters import NotFittedError
 from ssi_models.persistence import load_tensors
 from ssi_models.projections.baselines import VSM, Baseline
 from ssi_models.registry import MODELS, get_model, load_model
 from ssi_models.remarks import FitWarning
-from ssi_models.stored_model import NotFittedError
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.loop import DivergenceWarning
 from ssi_models.training.preferences import Preferences
@@ -363,6 +363,10 @@ def test_bad_input_is_refused_by_name(make):
     broken.data[broken.indptr[3]] = np.nan
     with pytest.raises(ValueError, match="D: row 3 holds nan"):
         make().fit(Q, broken, pairs)
+    far = D.copy()
+    far.indices[far.indptr[3]] = WIDTH  # a kernel would write beyond its arrays
+    with pytest.raises(ValueError, match="D is damaged: it has columns 0 to 30 of 30"):
+        make().fit(Q, far, pairs)
     with pytest.raises(ValueError, match="preferences are over 40 x 40 rows"):
         make().fit(Q, D[:20], pairs)
     with pytest.raises(ValueError, match="D has no word in any row: there is nothing to learn"):
@@ -393,6 +397,26 @@ def test_bad_input_is_refused_by_name(make):
             make().fit(Q, D, pairs, weighting=TfIdf().fit(D[:, :20]))
 
 
+def test_stored_zeros_are_no_words(make):
+    Q, D, pairs = make.data()
+    D.data[:] = 0
+    with pytest.raises(ValueError, match="D has no word in any row: there is nothing to learn"):
+        make().fit(Q, D, pairs)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_queries_without_words_and_documents_that_are_all_relevant_teach_nothing(make):
+    Q, D, _ = make.data()
+    every = Preferences.from_pairs(*np.indices((N, N)).reshape(2, -1), n_queries=N, n_documents=N)
+    scores_of(make().fit(Q, D, every))
+    wordless = Q[[EMPTY] * N], D, labels()
+    if make.kind.inputs == "counts" and make.kind.weighs_pairs:
+        with pytest.raises(ValueError, match=r"none of the .* pairs has words on both"):
+            make().fit(*wordless)
+    else:
+        scores_of(make().fit(*wordless))
+
+
 def test_numbers_of_numpy_are_parameters_and_other_kinds_are_refused(make, tmp_path):
     """A grid has the former; the latter are named before anything is computed."""
     kinds = {int: np.int64, float: np.float64, bool: np.bool_}
@@ -407,8 +431,19 @@ def test_numbers_of_numpy_are_parameters_and_other_kinds_are_refused(make, tmp_p
             continue
         wanted = "True or False" if isinstance(usual, bool) else "a (whole )?number"
         for odd in ("no", float("nan")):
-            with pytest.raises(ValueError, match=f"{name} must be {wanted}, got {odd!r}"):
+            with pytest.raises(ValueError, match=f"{name} must be {wanted}.*, got {odd!r}"):
                 make(**{name: odd}).fit(*make.data())
+
+
+def test_what_is_of_no_declared_type_is_refused_by_name(make):
+    """Also where a parameter may be None, or "auto"."""
+    for name in make.kind.default_params():
+        with pytest.raises(ValueError, match=f"{name} must be .*, got {{}}"):
+            make(**{name: {}}).fit(*make.data())
+    for name, declared in make.kind.param_types().items():
+        if declared in ("int", "float"):
+            with pytest.raises(ValueError, match=f"{name} must be a (whole )?number, got 'auto'"):
+                make(**{name: "auto"}).fit(*make.data())
 
 
 def test_parameters_can_be_read_and_set(make):
@@ -450,11 +485,13 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(make, n_calls):
 
     model = make(max_epochs=3, patience=9).fit(*make.data())
     before = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
+    scores = scores_of(model)
     try:
         model.fit(make.texts(2), make.texts(3), labels(), callback=interrupt)
     except KeyboardInterrupt:
         after = {name: getattr(model, f"{name}_").tobytes() for name in make.kind.tensors}
         assert [name for name in before if before[name] != after[name]] == []
+        np.testing.assert_array_equal(scores_of(model), scores)  # by the same form and weights
     else:
         pytest.skip("has ended before")
 

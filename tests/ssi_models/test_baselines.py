@@ -212,6 +212,7 @@ def test_expansion_is_chosen_where_it_helps():
     [
         (LSI(0), "rank must be 1 or more"),
         (LsiTfIdf(alpha=1.5), "alpha must be in"),
+        (LsiTfIdf(word_weight="auto"), "word_weight: alpha is the weight that is chosen here"),
         (QueryExpansion(beta=-1), "beta must be 0 or more"),
         (QueryExpansion(n_expansion=0), "n_expansion must be 1 or more"),
     ],

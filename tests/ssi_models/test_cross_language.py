@@ -209,3 +209,5 @@ def test_monolingual_queries_need_the_documents_words():
     Q, D, pairs, own = two_languages()
     with pytest.raises(ValueError, match="monolingual has 12 columns, D has 18"):
         CrossLanguageSSI(4, **QUICK).fit(Q, D, pairs, monolingual=(Q, own))
+    with pytest.raises(ValueError, match="monolingual: row 0 has length 2; unit rows are expected"):
+        CrossLanguageSSI(4, **QUICK).fit(Q, D, pairs, monolingual=(2 * D, own))

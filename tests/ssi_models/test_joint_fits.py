@@ -341,3 +341,25 @@ def test_bad_input_is_told_what_to_do():
         get_model("opca")().fit(texts[0][:, :40], texts[1], preferences)
     with pytest.raises(ValueError, match=r"Q: row 0 has length .*; unit rows"):
         get_model("ssi")().fit(sp.csr_matrix(Q), texts[1], preferences)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("lsi-tfidf", {"rank": 6}),
+     ("query-expansion", {}),
+     ("hash", {"identity": "mixed", "n_buckets": 700, "max_epochs": 2}),
+     ("correlated-hash", {"mixture": True, "rank": 6, "n_features": 20, "max_epochs": 2})],
+)  # fmt: skip
+def test_all_models_of_a_fold_mix_scores_by_the_same_factor(name, options):
+    """Or a column would mean one thing in training rows, another in the others."""
+    Q, D, query, document = problem()
+    rows = matrices(name, Q, D)
+    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    kind = get_model(name)
+    model = kind(**options, threads=1)
+    copies = model.fit_parts(*rows, preferences, PARTS)
+    chosen = [[getattr(one, part).tolist() for part in kind.mixed_by] for one in (model, *copies)]
+    assert chosen == [chosen[0]] * 4
+    if name in ("lsi-tfidf", "query-expansion"):  # others also agree on when to stop
+        alone = kind(**options, threads=1).fit(*rows, preferences)
+        assert chosen[0] == [getattr(alone, part).tolist() for part in kind.mixed_by]

@@ -41,6 +41,8 @@ def test_dirichlet_by_hand():
 def test_pairs_of_a_word_are_its_own_title():
     with pytest.warns(FitWarning, match="^unigram: matches each query word with itself only$"):
         assert UnigramLM().fit(Q, D).nearest_words(2, 3) == [(2, 1.0)]
+    with pytest.raises(TypeError, match="UnigramLM explains single words; use nearest_words"):
+        UnigramLM().fit(Q, D).nearest_words_of_text(Q[:1])
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_weights_are_sorted_and_chosen_with_their_pairs():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"weight": [1, 1]}, "weight has 2 entries for 4 pairs"),
+        ({"weight": [1, 1]}, r"weight has shape \(2,\) for 4 pairs"),
         ({"weight": [1, 1, 0, 1]}, "preference 2: weight is 0.0, must be above 0"),
         ({"weight": [1, np.inf, 1, 1]}, "preference 1: weight is inf"),
         ({"query": [2, 0, 0, 2], "document": [1, 4, 4, 0], "weight": [1, 2, 3, 1]},

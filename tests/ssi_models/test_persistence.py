@@ -81,7 +81,7 @@ def test_arrays_that_could_not_be_read_again_are_not_written(array, said, tmp_pa
     [
         ("fold_in_iterations", 2**31, "fold_in_iterations must be 10,000 or fewer"),
         ("alpha", 2**70, f"alpha must be a number, got {2**70}"),
-        ("n_topics", None, "n_topics must be 1 or more, got None"),
+        ("n_topics", None, "n_topics must be a whole number, got None"),
         ("n_topics", 2.5, "n_topics must be a whole number, got 2.5"),
         ("n_topics", True, "n_topics must be a whole number, got True"),
         ("beta", float("nan"), "beta must be a number, got nan"),

@@ -112,6 +112,22 @@ def test_rank_is_that_which_ranks_held_out_queries_best(n_topics, ranks):
     assert CLLSA(word_weight=0.5).fit(*sides, known).A_q_.shape[1] == min(n, 200)
 
 
+def test_weight_of_words_beside_lsa_is_chosen_by_held_out_queries():
+    """Each query is the text of its document, and its words alone find it."""
+    _, D, _ = data()
+    X = sp.csr_matrix(D)
+    own = Preferences.from_pairs(np.arange(N), np.arange(N), n_queries=N, n_documents=N)
+    model = LSA(2, word_weight="auto")
+    assert model.looks_at_labels
+    assert not LSA(2).looks_at_labels
+    assert model.fit(X, X, own).word_weight_ == 1
+    assert "gives no weight to its learned part" in model.remarks[-1]
+    part = np.arange(10)
+    (copy, _) = LSA(2, word_weight="auto").fit_parts(X, X, own, [part, np.arange(10, 20)])
+    alone = LSA(2).fit(X, X, own.without(part))  # the queries of the part are in no text
+    np.testing.assert_array_equal(copy.A_q_, alone.A_q_)
+
+
 def test_cl_lsa_of_two_vocabularies():
     Q, D, pairs = data(11)
     A = twins.lsa(np.hstack([Q[pairs.query], D[pairs.document]]), 5)
@@ -183,7 +199,7 @@ def test_product_of_factors_is_never_formed_but_decomposed():
     [
         (LSA(0), "rank must be 1 or more, got 0"),
         (LSA("auto"), "rank must be a number, got 'auto'"),
-        (CLLSA("most"), "rank must be a number or 'auto', got 'most'"),
+        (CLLSA("most"), "rank must be a whole number or 'auto', got 'most'"),
         (LSA(scaling="whitened"), "scaling 'whitened' is unknown"),
         (CLLSA(vocabularies="two"), "vocabularies 'two' is unknown; use one of"),
         (OPCA(ridge=0), "ridge must be positive and finite, got 0"),

@@ -53,10 +53,11 @@ def model(**params):
     return S2Net(**{"rank": RANK, **quick, **paper, **params})
 
 
-def objective(workers, **options):
-    Q, D, preferences = data()
-    given = {"n_negatives": 4, "gamma": GAMMA, "seed": 0} | options
-    return TupleObjective(Q, D, preferences, np.arange(N), workers=workers, **given)
+def objective(workers, preferences=None):
+    Q, D, every = data()
+    preferences = preferences or every
+    documents = draw_negatives(preferences, np.arange(N), 4, 0, None)
+    return TupleObjective(Q, D, preferences.query, documents, None, GAMMA, workers)
 
 
 def tuples_of(kept):
@@ -157,12 +158,12 @@ def test_full_batches_reach_scipys_minimum():
     assert (np.diff(losses) <= 1e-7).all()
     with Workers(1) as workers:
         training = preferences.only(np.setdiff1d(preferences.queries, ours.validation_queries_))
-        objective = TupleObjective(Q, D, training, np.arange(N), 4, GAMMA, 0, workers)
+        of_training = objective(workers, training)
 
         def value(x):
             A = x.reshape(WIDTH, RANK).astype(np.float32)
-            loss, _, G_q, G_d = objective.gradient(A, A)
-            n = objective.n_tuples
+            loss, _, G_q, G_d = of_training.gradient(A, A)
+            n = of_training.n_tuples
             return loss / n, (G_q + G_d).ravel().astype(np.float64) / n
 
         start = twins.lsa(np.vstack([Q.toarray(), D.toarray()]).astype(float), RANK).ravel()
@@ -329,7 +330,7 @@ def test_rmsprop_is_that_of_its_slow_twin(monkeypatch):
         G = rng.standard_normal((5, RANK)).astype(np.float32)
         with_words, weight = space.rows(drawn), table.next_weight()
         for share in range(3):
-            table.step_share(with_words, G, row_squares(G), share, 3)
+            table.step_share(with_words.by_term, G, row_squares(G), share, 3)
             table.average_own(weight, share, 3)
         with_words.close()
         x = X[drawn].toarray().astype(float)

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -15,8 +17,7 @@ from ssi_models.matrices import arrays, check_csr
 from ssi_models.parallel import Workers
 from ssi_models.topics import em
 from ssi_models.topics.bilingual import BLTM, BLTMPR, BLTMPR1V, PLSA
-from ssi_models.topics.e_step import EStep
-from ssi_models.topics.em import Blocks, PosteriorConstraint, Prior, iterate, zeros_like
+from ssi_models.topics.em import Blocks, EStep, PosteriorConstraint, Prior, iterate
 from ssi_models.topics.state import State
 
 MODELS = [PLSA, BLTM, BLTMPR, BLTMPR1V]
@@ -26,6 +27,28 @@ K = 4
 def fitted(model, data, **options):
     Q, D = data[:2]
     return model(**{"n_topics": K, "threads": 2, **options}).fit(Q, D, paired(Q.shape[0]))
+
+
+_HISTORIES = """
+import numpy as np, scipy.sparse as sp
+from ssi_models import BLTMPR, Preferences
+n = 8
+pairs = Preferences.from_pairs(np.arange(n), np.arange(n), n_queries=n, n_documents=n)
+for seed in range(20):
+    rng = np.random.default_rng(seed)
+    Q, D = (sp.csr_matrix(rng.poisson(rate, (n, 60))) for rate in (0.1, 0.5))
+    model = BLTMPR(n_topics=8, iterations=6, lambda2=0.5, threads=1).fit(Q, D, pairs)
+    print([line.objective for line in model.history_])
+"""
+
+
+def test_code_that_was_just_compiled_gives_the_digits_of_code_compiled_earlier(tmp_path):
+    def fit():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", _HISTORIES]
+        return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+
+    assert fit() == fit()
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +85,7 @@ def test_em_gives_the_numbers_of_its_slow_twin(shared, regularised):
                 Q, D, theta, phi_q, phi_d, 1.1, 1.01, regularised, shared
             )
             found = e_step.shards(number)
-            line = iterate(found, state, prior, zeros_like(state), workers, number)
+            line = iterate(found, state, prior, state.zeros(), workers, number)
             assert line.objective == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(state.theta, theta, atol=2e-5)
     np.testing.assert_allclose(state.phi_q, phi_q, atol=2e-5)

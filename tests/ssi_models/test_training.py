@@ -14,13 +14,14 @@ from pair_data import topic_texts as problem
 from ssi_models.matrices import check_csr
 from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
+from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import EARLY, checkpoints, choose
 from ssi_models.training.loop import DivergenceWarning, Epoch, History, Settings, train
-from ssi_models.training.options import RATES
+from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 
 
@@ -115,7 +116,9 @@ def test_small_gains_do_not_keep_training_going():
             return True
 
     def last(gain):
-        history = train(Rising(gain), Settings(max_epochs=30, patience=4, least_gain=0.01))
+        history = train(
+            Rising(gain), Settings(TrainingOptions(max_epochs=30, patience=4, least_gain=0.01))
+        )
         assert history.best_epoch == history.epochs[-1].number  # kept all the same
         return history.best_epoch
 
@@ -161,6 +164,26 @@ def test_held_out_pairs_belong_to_queries_that_are_trained():
         model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
 
 
+@pytest.mark.parametrize(
+    ("kind", "params", "change", "message"),
+    [
+        (LowRankSSI, {"n_frequent": 20}, {}, r"other words have weights now \(embedded_words_\)"),
+        (FullSSI, {}, {}, r"other words have weights now \(rows_\)"),
+        (CorrelatedHashSSI, {"n_features": 20}, {}, "the frequent words are others"),
+        (PSI, {}, {"degree": 4}, "V2 was fitted with shape None"),
+    ],
+)
+def test_a_warm_start_is_from_parameters_of_the_same_words(kind, params, change, message):
+    """Rows of the same number would stand for other words."""
+    Q, D, pairs = problem()
+    first = kind(max_epochs=1, threads=1, hold_out="queries", **params).fit(Q, D, pairs)
+    first.set_params(warm_start=True, **change)
+    # The first words become rare, and those of the first queries are turned around.
+    turned = sp.csr_matrix(Q[:, ::-1]), sp.csr_matrix(D[:, ::-1])
+    with pytest.raises(ValueError, match=f"warm_start: .*{message}"):
+        first.fit(*((Q, D) if change else turned), pairs)
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
     """The fit is that with the margin whose validation is the better, to the byte."""
@@ -197,7 +220,7 @@ def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_p
     if kind is not S2Net:
         shared = each[1].V_[0] if kind is PSI else each[1].V_
         np.testing.assert_array_equal(shared, each[1].U_)
-    with pytest.raises(ValueError, match="symmetric 'yes' is unknown"):
+    with pytest.raises(ValueError, match="symmetric must be True or False or 'auto', got 'yes'"):
         kind(symmetric="yes").fit(*problem())
 
 
@@ -351,10 +374,11 @@ def test_given_negatives_learn_from_rejected_documents_only():
     [
         ({"rank": 0}, "rank must be 1 or more, got 0"),
         ({"learning_rate": 0}, "learning_rate must be positive"),
-        ({"learning_rate": "fast"}, "learning_rate must be positive and finite, got 'fast'"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number or .* 'auto', got 'fast'"),
         ({"learning_rate": (0.1, 0)}, r"learning_rate must be positive .* got \(0.1, 0\)"),
         ({"learning_rate": ()}, "learning_rate must be positive"),
-        ({"margin": float("nan")}, "margin must be positive"),
+        ({"margin": float("nan")}, "margin must be a number or 'auto', got nan"),
+        ({"max_seconds": -1}, "max_seconds must be 0 or more"),
         ({"optimizer": "adam"}, "optimizer 'adam' is unknown; use one of"),
         ({"loss": "square"}, "loss 'square' is unknown"),
         ({"rank_weight": "err"}, "rank_weight 'err' is unknown"),
@@ -421,7 +445,9 @@ def test_whether_documents_have_unit_length_is_chosen_by_held_out_queries():
     each = [LowRankSSI(unit_documents=v, **quick).fit(*problem()) for v in (False, True)]
     chosen = LowRankSSI(unit_documents="auto", **quick).fit(*problem())
     assert bytes_of(chosen) == bytes_of(each[chosen.unit_documents_])
-    with pytest.raises(ValueError, match="unit_documents 'yes' is unknown"):
+    with pytest.raises(
+        ValueError, match="unit_documents must be True or False or 'auto', got 'yes'"
+    ):
         LowRankSSI(unit_documents="yes").fit(*problem())
 
 

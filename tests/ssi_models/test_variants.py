@@ -356,6 +356,11 @@ def test_ngrams_are_hashed_to_words_only():
     assert (model.matches_[12:] >= 0).any()
     with pytest.raises(ValueError, match="no column may become a frequent word"):
         CorrelatedHashSSI(4, **QUICK).fit(*data(), words=np.zeros(WIDTH, bool))
+    for odd in (np.array([3, 5]), words[1:]):
+        with pytest.raises(
+            ValueError, match=r"words must be bool \[24\], a mask of the columns, got"
+        ):
+            CorrelatedHashSSI(4, **QUICK).fit(*data(), words=odd)
 
 
 def test_mixture_adds_the_two_models():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ssi_models.parameters import NotFittedError
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
 
@@ -60,3 +61,5 @@ def test_what_is_no_count_is_refused():
         TfIdf().fit(sp.csr_matrix([[1.0], [-2.0]]))
     with pytest.raises(TypeError, match="counts must be a scipy sparse matrix"):
         TfIdf().fit(np.eye(2))
+    with pytest.raises(NotFittedError, match="this TfIdf is not fitted"):
+        TfIdf().transform(sp.csr_matrix([[1.0]]))
