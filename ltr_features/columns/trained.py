@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +28,7 @@ from ssi_models.matrices import arrays
 from ssi_models.parallel import Executor
 from ssi_models.parameters import digest_of
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.loop import DivergenceWarning
+from ssi_models.training.loop import divergence_in_remarks
 from ssi_models.training.preferences import Preferences
 
 
@@ -323,14 +322,6 @@ class FoldColumn:
             rows.tobytes(): FittedColumn(self.column.recipe, model)
             for rows, model in zip(seen, self.models, strict=True)
         }
-
-
-@contextmanager
-def divergence_in_remarks() -> Iterator[None]:
-    """Suppress warnings of divergence: the model's remarks report it to the column's user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)
-        yield
 
 
 def _no_preferences(context: ColumnContext) -> Preferences:

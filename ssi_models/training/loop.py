@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,20 @@ SMALL_STATE = 1_000_000  # bytes
 
 class DivergenceWarning(UserWarning):
     """Training diverged to non-finite numbers; the best parameters so far were kept."""
+
+
+_in_remarks: ContextVar[bool] = ContextVar("divergence is told in remarks", default=False)
+
+
+@contextmanager
+def divergence_in_remarks() -> Iterator[None]:
+    """Fits of the calling thread do not warn of divergence in this block: the model's remarks tell
+    whoever asked for it. Filters of warnings would change for the whole process."""
+    token = _in_remarks.set(True)
+    try:
+        yield
+    finally:
+        _in_remarks.reset(token)
 
 
 @dataclass(frozen=True)
@@ -121,14 +137,7 @@ def train(model: JointRun, settings: Settings) -> History:
         while not (reason := _reason_to_stop(history, settings)):
             epoch = _run_epoch(model, len(history.epochs))
             if epoch is None:
-                warnings.warn(
-                    f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is "
-                    f"not finite. The parameters of epoch {history.best_epoch} were kept; the "
-                    f"learning rate was {settings.learning_rate:g}, try "
-                    f"{settings.learning_rate / 10:g}",
-                    DivergenceWarning,
-                    stacklevel=3,
-                )
+                _warn_of_divergence(history, settings.learning_rate)
                 reason = "diverged"
                 break
             history.epochs.append(epoch)
@@ -158,6 +167,17 @@ def _run_epoch(model: JointRun, number: int) -> Epoch | None:
         return None
     tuples = max(tuples, 1)
     return Epoch(number, loss / tuples, violations / tuples, model.validate())
+
+
+def _warn_of_divergence(history: History, learning_rate: float) -> None:
+    if not _in_remarks.get():
+        warnings.warn(
+            f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is not "
+            f"finite. The parameters of epoch {history.best_epoch} were kept; the learning rate "
+            f"was {learning_rate:g}, try {learning_rate / 10:g}",
+            DivergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _reason_to_stop(history: History, settings: Settings) -> str:

@@ -1,6 +1,7 @@
 """The training loop: early stopping, divergence, checkpoint and resume, learning rates."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from time import sleep
 from types import SimpleNamespace
 
@@ -20,7 +21,14 @@ from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out, loop
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import EARLY, checkpoints, choose
-from ssi_models.training.loop import DivergenceWarning, Epoch, History, Settings, train
+from ssi_models.training.loop import (
+    DivergenceWarning,
+    Epoch,
+    History,
+    Settings,
+    divergence_in_remarks,
+    train,
+)
 from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 
@@ -76,6 +84,20 @@ def test_divergence_keeps_the_last_good_parameters_and_names_a_rate():
     assert np.isfinite(fitted.U_).all()
     assert np.isfinite(fitted.V_).all()
     assert fitted.history_.best_epoch == 0
+
+
+def test_divergence_is_left_to_remarks_by_the_thread_that_asks_for_it():
+    def fit():
+        return model(learning_rate=1e30, optimizer="sgd").fit(*problem())
+
+    before = warnings.filters[:]
+    with ThreadPoolExecutor(1) as others, divergence_in_remarks():
+        assert warnings.filters == before
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert "diverged" in " ".join(fit().remarks)
+        with pytest.warns(DivergenceWarning):
+            others.submit(fit).result()
 
 
 def test_training_that_cannot_help_returns_the_word_matching_model():

@@ -24,7 +24,6 @@ from ltr_features.clicks.judging import ClickJudgements, weighted_pairs
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn, model_texts
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.feature_table import build_columns, table_pairs
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import Digests
@@ -39,6 +38,7 @@ from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import TermIndex
+from ssi_models.training.loop import divergence_in_remarks
 from ssi_models.training.preferences import Preferences
 
 

@@ -13,13 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.files import write_json
-from ltr_features.columns.trained import divergence_in_remarks
 from ltr_features.studies.kinds.matching_tasks import Task
 from ltr_features.studies.progress import Reporter
 from ssi_models.base import MatchingModel
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
 from ssi_models.training.held_out import Validation, hold_out_pairs
+from ssi_models.training.loop import divergence_in_remarks
 from ssi_models.training.trainable import TrainableModel
 
 #: Fitted attributes that are recorded for each trial.
