@@ -25,7 +25,7 @@ _EPOCHS = 25
 #: Seconds on one core, or where they are unknown words of an epoch, from which on a fit takes long.
 _LONG, _MANY_WORDS = 300.0, 1e7
 #: Embeddings of models without a parameter ``rank``.
-RANK = 100
+_RANK = 100
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class FitSize:
         model, seconds = recipe.new_model(), 0.0
         if isinstance(model, TrainableModel):
             epochs = min(model.training.max_epochs, _EPOCHS) / _EPOCHS
-            size = words * model.get_params().get("rank", RANK) * epochs
+            size = words * model.get_params().get("rank", _RANK) * epochs
             seconds = size * (_SECONDS_FEW if few else _SECONDS)
         return cls(
             sum(1 + len(parts) if len(parts) > 1 else 1 for parts in folds), len(folds),

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ltr_base.machine import usable_memory
 from ltr_base.parallel import side_by_side, thread_count
-from ltr_features.columns.fit_size import RANK
 from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.trained import TrainedColumn
 
@@ -24,6 +23,8 @@ FitAll: TypeAlias = Callable[[Sequence[TrainedColumn], Sequence[Parts]], None]
 #: Numbers that a fit holds for each one of its models' parameters: those of the best epoch, sums of
 #: squared gradients and the like (5 of SSI, 12 of S2Net were measured).
 _COPIES = 12
+#: Width of the embeddings of models that choose it, or have none.
+_WIDTH = 200
 #: The share of the memory that fits may take together.
 _SHARE = 0.5
 
@@ -113,6 +114,7 @@ def _stoppable(column: TrainedColumn, stopping: Event, threads: int) -> TrainedC
 def _bytes(column: TrainedColumn, parts: Parts) -> float:
     """Roughly what a fit of a fold takes, without the texts, which all fits share."""
     params = column.recipe.new_model().get_params()
-    width = params.get("rank", params.get("n_topics", RANK))
+    width = params.get("rank", params.get("n_topics"))
     n_words = model_texts(column.context, column.recipe).D.shape[1]
-    return 4.0 * _COPIES * (1 + len(parts)) * width * n_words
+    n_numbers = n_words * (width if isinstance(width, int) else _WIDTH)
+    return 4.0 * _COPIES * (1 + len(parts)) * n_numbers

@@ -18,6 +18,7 @@ PARAMS = {
     "bltm": {"n_topics": 4},
     "opca": {"rank": 4},
     "lsi": {"rank": 4},
+    "cl-lsa": {},
 }
 PARTS = [np.arange(p, 18, 3) for p in range(3)]  # queries 0..17 train, 18 and 19 do not
 #: The folds leave out other training queries each.
@@ -44,13 +45,13 @@ def content(folder):
 
 
 def test_models_do_not_depend_on_how_many_are_fitted_at_a_time(tmp_path):
-    names = ["ssi", "bltm", "opca", "lsi"]
+    names = list(PARAMS)
     alone = columns(tmp_path / "alone", *names)
     for one in alone:
         for parts in FOLDS:
             one.fold_models(parts)
     expected = content(tmp_path / "alone")
-    assert len(expected) == 3 * 3 * 4 + 1  # lsi learns from documents, and is one model for all
+    assert len(expected) == 4 * 3 * 4 + 1  # lsi learns from documents, and is one model for all
     for threads, memory in ((1, None), (2, None), (16, None), (16, 1)):
         folder = tmp_path / f"{threads}-{memory}"
         fit_folds(columns(folder, *names), FOLDS, threads=threads, memory=memory)
