@@ -61,6 +61,19 @@ def test_it_reads_the_collection_and_analyses_texts_as_they_were_indexed(
     assert [split.by for split in config.splits] == ["query"]
 
 
+def test_what_judgements_add_is_measured_against_all_columns_that_read_none(workspace, tmp_path):
+    config = config_of(workspace, tmp_path)
+    learns = {model.name for model in config.models if model.recipe.looks_at_labels}
+    columns = {system.name: set(system.columns) for system in config.systems}
+    (whole, words), *_ = config.evaluation.comparisons
+    against, baseline = config.evaluation.headline
+    assert whole == against
+    assert columns[whole] - columns[baseline] == learns == {"ssi", "s2net"}
+    alone = {name for name, own in columns.items() if len(own - columns[words]) == 1}
+    shown = {system for system, other in config.evaluation.comparisons if other == words}
+    assert alone <= shown
+
+
 def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
     few, many = (
         replace(
