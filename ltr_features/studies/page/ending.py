@@ -12,6 +12,7 @@ from ltr_features.studies.page.verdicts import (
     MARKS,
     out_of_reach,
     outcome_of,
+    second_sentence,
     value,
     verdict_sentence,
 )
@@ -23,14 +24,15 @@ ENDING = "verdict.txt"
 
 
 def report_ending(report: Report) -> str:
-    """Summary of a report on systems: the headline's baseline and the systems compared with it."""
+    """Summary of a report on systems: the verdicts, and the headline's baseline and the systems
+    compared with it."""
     studies = report.studies[:STUDIES]
     labels = {name: study.label_of(name) for study in studies for name in _compared(study)}
     cells = [_cells(study) for study in studies]
     rows = [[label, *(c.get(name, "") for c in cells)] for name, label in labels.items()]
     heads = [studies[0].measures[0], *(study.name for study in studies)]
     parts = [
-        textwrap.fill(verdict_sentence(report), WIDTH),
+        textwrap.fill(f"{verdict_sentence(report)} {second_sentence(report)}", WIDTH),
         _table(heads, rows),
         "▲/▼ significantly better/worse than the first line after correction.",
         *_remarks(report),

@@ -8,6 +8,7 @@ from toys import run
 
 from ltr_features.studies.page.ending import WIDTH, report_ending, rows_ending
 from ltr_features.studies.page.html import render
+from ltr_features.studies.page.verdicts import second_sentence, verdict_sentence
 
 
 @pytest.fixture
@@ -45,6 +46,17 @@ def test_the_verdict_and_a_short_table_come_last(runs, tmp_path):
     texts = (tmp_path / "out" / "report" / "verdict.txt").read_text(encoding="utf-8")
     assert all(len(line) <= WIDTH for line in texts.splitlines())
     assert any(line.endswith("summary.txt") for line in lines[-2:])
+
+
+def test_the_second_verdict_follows_the_first(make_report):
+    report = make_report(n_queries=20, n_systems=5)
+    study = report.studies[0]
+    first, second, third, *_ = (system.name for system in study.systems)
+    study = replace(study, pairs=[(second, first), (third, second)], second=(third, second))
+    report = replace(report, studies=[study])
+    told = " ".join(report_ending(report).split())
+    assert told.startswith(f"{verdict_sentence(report)} {second_sentence(report)} ")
+    assert second_sentence(report).count(study.label_of(third)) == 1
 
 
 def test_what_a_table_leaves_out_is_counted(make_report):
