@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
-from threadpoolctl import OpenBLASController, threadpool_limits
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = Lock()
-_limits: list[threadpool_limits] = []
+_limits: list[Any] = []
 _n_blocks = 0
+if hasattr(os, "register_at_fork"):  # a copy of the lock that another thread holds stays locked
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 @contextmanager
@@ -24,7 +30,10 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _n_blocks += 1
         _take_control()
-        _limits.append(threadpool_limits(1, user_api="blas"))  # also of libraries loaded since
+        blas = ThreadpoolController().select(user_api="blas")
+        # Blocks that overlap without an end add no limits but those of libraries loaded since.
+        if any(library.num_threads != 1 for library in blas.lib_controllers):
+            _limits.append(blas.limit(limits=1))
     try:
         yield
     finally:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.blas import one_blas_thread
 from ssi_models import persistence
 from ssi_models.matrices import (
     check_counts,
@@ -265,6 +266,7 @@ class MatchingModel(StoredModel):
         Q = sp.csr_matrix((one, ([0], row)), shape=(1, self.n_query_words_))
         return self.nearest_words_of_text(Q, n)
 
+    @one_blas_thread()
     def nearest_words_of_text(self, q: sp.csr_matrix, n: int = 5) -> list[tuple[int, float]]:
         """:meth:`nearest_words` for a query of several words, a row q [1, V]."""
         self._check_fitted()

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.blas import one_blas_thread
 from ssi_models.kernels.sparse import pair_dots, pair_products
 from ssi_models.matrices import arrays, side_by_side, take_rows, with_data
 from ssi_models.parallel import Workers
@@ -175,6 +176,7 @@ class CachedDocuments:
                 out[chosen] = part
         return out.astype(np.float32)
 
+    @one_blas_thread()
     def scores(self, Q: sp.csr_matrix, *, excluded: ArrayLike | None = None) -> NDArray[np.float32]:
         """f of every query with every document: float32 [m, n_documents].
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ltr_base.blas import one_blas_thread
 from ltr_base.slices import slices
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import check_csr, take_rows
@@ -259,6 +260,7 @@ class WeighsWords(MatchingModel):
         if preferences is not None:
             self.n_queries_, self.n_pairs_ = len(preferences.queries), len(preferences)
 
+    @one_blas_thread()
     def _held_out_values(
         self,
         Q: sp.csr_matrix,

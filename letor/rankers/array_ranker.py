@@ -18,6 +18,7 @@ from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.base import Ranker
+from ltr_base.blas import one_blas_thread
 
 MODEL_FILE = "model.safetensors"
 
@@ -60,7 +61,8 @@ class ArrayRanker(Ranker):
         train = with_pairs(in_own_order(train.select_columns(names)))
         if valid is not None:
             valid = in_own_order(valid.select_columns(names))
-        self._learn(train, valid)
+        with one_blas_thread():
+            self._learn(train, valid)
         self._columns = columns.astype(np.int64)
 
     def _predict(self, data: RankingData) -> NDArray[Any]:

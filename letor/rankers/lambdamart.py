@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ MAX_ROWS_PER_QUERY = 10_000
 MODEL_FILE = "model.txt"
 #: Number of rows from which on threads score them faster than one.
 _WORTH_THREADS = 10_000
+#: The process that LightGBM's threads belong to.
+_LOADED_BY = os.getpid()
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +69,7 @@ class LambdaMART(TreeRanker):
             ``none``, ``minmax``, ``zscore`` or ``standard``, see :mod:`letor.normalise`.
         seed: seed of the shuffling and of LightGBM's sampling.
         num_threads: number of threads, which changes nothing in the result and is not saved; None
-            for one per core.
+            for one per core. A process forked from one that has loaded LightGBM uses one.
 
     Attributes:
         best_iteration_: number of trees kept.
@@ -159,7 +162,7 @@ class LambdaMART(TreeRanker):
         self._set_model(re.sub(r"\[num_threads: \d+\]\n", "", text))
 
     def _predict(self, data: RankingData) -> NDArray[Any]:
-        threads = thread_count(self.num_threads) if len(data) >= _WORTH_THREADS else 1
+        threads = self._threads if len(data) >= _WORTH_THREADS else 1
         return np.asarray(self._booster.predict(data.X, num_threads=threads))
 
     def _importance(self) -> tuple[Any, Any]:
@@ -191,7 +194,14 @@ class LambdaMART(TreeRanker):
 
     def _set_model(self, text: str) -> None:
         self._model_text = text
+        if _is_forked():  # reading a model has no parameter for its threads and takes the last ones
+            parameters = {"num_threads": 1, "verbosity": -1}
+            lightgbm.Dataset(np.zeros((1, 1)), params=parameters).construct()
         self._booster = lightgbm.Booster(model_str=text)
+
+    @property
+    def _threads(self) -> int:
+        return 1 if _is_forked() else thread_count(self.num_threads)
 
     def _lightgbm_parameters(self, label_gain: list[float]) -> dict[str, Any]:
         return {
@@ -210,7 +220,7 @@ class LambdaMART(TreeRanker):
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": thread_count(self.num_threads),
+            "num_threads": self._threads,
             "verbosity": -1,
         }
 
@@ -241,6 +251,12 @@ class LambdaMART(TreeRanker):
                 "use gain='linear', or bin the labels"
             )
         return [2.0**label - 1.0 for label in range(largest + 1)]
+
+
+def _is_forked() -> bool:
+    """Whether another process loaded LightGBM. Its threads are not here, and LightGBM, if it has
+    used any there, would wait for them forever."""
+    return os.getpid() != _LOADED_BY
 
 
 def _lightgbm_dataset(

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from xgboost import collective
 
 from letor.dataset import RankingData
@@ -30,6 +31,7 @@ from ltr_base.machine import temporary_folder_named
 
 MODEL_FILE = "model.json"
 _BLOCK_BYTES = 2**26  # size of a block of memory-mapped values
+_ONE_THREAD = {"nthread": 1, "verbosity": 0}
 
 
 @dataclass(eq=False, repr=False)
@@ -186,7 +188,10 @@ class XGBoostLambdaMART(TreeRanker):
 
     def _set_model(self, text: bytes) -> None:
         self._model_json = text
-        self._booster = xgboost.Booster({"nthread": 1, "verbosity": 0}, model_file=bytearray(text))
+        # XGBoost loads a model on all cores, whatever nthread; in a process forked from one that
+        # has loaded any it would wait forever for threads that are not there.
+        with threadpool_limits(1, user_api="openmp"):
+            self._booster = xgboost.Booster(_ONE_THREAD, model_file=bytearray(text))
 
     def _xgboost_parameters(self, train: RankingData) -> dict[str, Any]:
         exponential = largest_label(train) <= 30
@@ -206,8 +211,7 @@ class XGBoostLambdaMART(TreeRanker):
             "ndcg_exp_gain": exponential,
             "disable_default_eval_metric": True,
             "seed": self.seed,
-            "nthread": 1,
-            "verbosity": 0,
+            **_ONE_THREAD,
         }
 
     def _matrix(

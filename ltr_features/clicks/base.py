@@ -128,6 +128,7 @@ class ClickModel(ABC):
         """float64 [pairs]: standard error of ``relevance_``."""
         return self.standard_error_
 
+    @one_blas_thread()
     def predict(self, log: ClickLog) -> Prediction:
         """Measure how well the model predicts a log. Unknown pairs get the mean attractiveness of
         the fitted log, weighted by evidence; positions beyond its last are treated like the last.

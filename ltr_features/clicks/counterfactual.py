@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from letor.errors import InputError
 from letor.judged_runs import checked_frame
+from ltr_base.blas import one_blas_thread
 from ltr_features.clicks.base import Array
 from ltr_features.clicks.log import ClickLog
 from ltr_features.parameters import check_range
@@ -40,6 +41,7 @@ class ClickEstimate:
     most: float
 
 
+@one_blas_thread()
 def estimate_clicks(
     log: ClickLog,
     examination: Array,

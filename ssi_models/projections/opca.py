@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ltr_base.blas import one_blas_thread
+from ltr_base.quiet import ignored
 from ssi_models.matrices import take_columns
 from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.projections.baselines import Examples
@@ -93,9 +93,8 @@ class OPCA(PairProjection):
         rho = self.ridge * noise.mean() or 1.0
         inverse = 1 / (noise + rho)[:, None]
         X = np.random.default_rng([self.seed, 9]).standard_normal((T.shape[1], rank))
-        with warnings.catch_warnings():
-            # The cosines hardly change if the last of many directions miss the tolerance.
-            warnings.filterwarnings("ignore", message="Exited ")
+        # The cosines hardly change if the last of many directions miss the tolerance.
+        with ignored("Exited "):
             values, V = sp.linalg.lobpcg(
                 lambda X: transpose @ (W * (T @ X)),
                 X * np.sqrt(inverse),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+
+from ltr_base.quiet import ignored
 
 MEMORY = 10  # pairs of steps and gradient changes that approximate the Hessian
 ValueAndGradient = Callable[[NDArray[np.float32]], tuple[float, NDArray[np.float32]]]
@@ -90,9 +91,8 @@ class LBFGS:
     ) -> tuple[NDArray[np.float32], float, NDArray[np.float32]] | None:
         """(step, value, gradient) that satisfies the strong Wolfe conditions; None if none is
         found."""
-        with warnings.catch_warnings():
-            # Finding no step is a valid result here, which ends the descent.
-            warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
+        # Finding no step is a valid result here, which ends the descent.
+        with ignored("The line search algorithm did not converge"):
             alpha = scipy.optimize.line_search(
                 lambda x: self._at(x)[0],
                 lambda x: self._at(x)[1],

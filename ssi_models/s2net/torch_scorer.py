@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.quiet import ignored
 from ssi_models.kernels.pair_losses import Judged
 from ssi_models.kernels.projections import CosineLoss, batch_gradients
 from ssi_models.matrices import arrays, take_rows
@@ -48,9 +48,8 @@ class TorchScorer(CosineScorer):
             self._device = torch.zeros(1, device=device).device
         except (RuntimeError, AssertionError) as error:
             raise ValueError(f"device {device!r}: {str(error).splitlines()[0]}") from None
-        with warnings.catch_warnings():
-            # PyTorch warns once per process that its sparse matrices are in beta state.
-            warnings.simplefilter("ignore")
+        # PyTorch warns once per process that its sparse matrices are in beta state.
+        with ignored("Sparse "):
             self._csr(np.zeros(2), np.zeros(0), np.zeros(0, np.float32), (1, 1))
         self._stepped = False
         self.begin_epoch()

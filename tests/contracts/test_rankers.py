@@ -1,6 +1,7 @@
 """What every ranker promises (``letor.rankers.base.Ranker``), installed plug-ins included."""
 
 import json
+import multiprocessing
 from dataclasses import replace
 
 import numpy as np
@@ -77,6 +78,28 @@ def test_scores_of_many_rows_do_not_depend_on_how_they_are_divided(make, monkeyp
     together = scores_of(ranker, data)
     monkeypatch.setattr(letor.normalise, "ROWS_AT_ONCE", 50)
     np.testing.assert_array_equal(scores_of(ranker, data), together)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_fits_and_loads_the_same_ranker(make, tmp_path):
+    """Libraries whose threads have run in the process that forks would wait for them forever."""
+    threads = {"num_threads": 2} if "num_threads" in make().get_params() else {}
+    ranker, data = make(**threads).fit(toy(0), toy(1)), toy(2, n_queries=1000)
+    ranker.save(tmp_path / "ranker")
+
+    def child():
+        np.save(tmp_path / "loaded.npy", load_ranker(tmp_path / "ranker").predict(data))
+        np.save(tmp_path / "fitted.npy", make(**threads).fit(toy(0), toy(1)).predict(data))
+
+    scores = scores_of(ranker, data)
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(60)
+    hangs = process.is_alive()
+    process.kill()
+    assert not hangs
+    for name in ("loaded", "fitted"):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), scores)
 
 
 def test_separable_toy_reaches_ndcg_1(learner):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -172,3 +173,12 @@ def test_limits_of_adarank(name, most):
         AdaRank(**{name: 0}).fit(rows(0))
     if name != "n_rounds":
         assert AdaRank(**{name: most, "n_rounds": 1}).fit(rows(0)).predict(rows(0)).any()
+
+
+def test_adarank_of_many_queries_does_not_depend_on_blas_threads():
+    data = rows(0, n_queries=12_000, size=3, p=40)
+    fitted = []
+    for threads in (1, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            fitted.append(AdaRank(n_rounds=20, max_repeats=1).fit(data)._model["weights"])
+    np.testing.assert_array_equal(*fitted)

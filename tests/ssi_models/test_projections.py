@@ -9,6 +9,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from ssi_models.matrices import check_csr
 from ssi_models.mixing import chosen_by_others
@@ -233,3 +234,14 @@ def test_many_rows_take_float64_copies_of_some_at_a_time():
     whole = np.linalg.eigvalsh((X.T @ X).toarray().astype(np.float64))[::-1][:20]
     np.testing.assert_allclose(s**2, whole, rtol=1e-5)
     assert peak < 4 * 300_000 * 40 * 4  # a float64 copy of all rows and its transpose took 5.4
+
+
+def test_scores_of_a_query_with_all_documents_do_not_depend_on_blas_threads():
+    D = sp.csr_matrix(rows(0, 20_011, 150))
+    pairs = Preferences.from_pairs([0], [1], n_queries=1, n_documents=D.shape[0])
+    cached = LSA(rank=100, word_weight=0.5).fit(D[:1], D, pairs).cache(D)
+    scores = []
+    for threads in (1, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            scores.append(cached.scores(D[:1]))
+    np.testing.assert_array_equal(*scores)

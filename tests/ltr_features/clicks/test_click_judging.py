@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from click_logs import log_of
 from scipy.stats import chi2_contingency
+from threadpoolctl import threadpool_limits
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -237,6 +238,21 @@ def test_another_rankings_clicks_are_within_the_interval(seed, depth):
         log, model.examination_, run, covariance=model.examination_covariance_, confidence=0.999
     )
     assert with_model.low - 0.02 < truth < with_model.high + 0.02
+
+
+def test_estimates_and_predictions_of_large_logs_do_not_depend_on_blas_threads():
+    data = judged_rows(n_queries=1500)
+    log = Simulation(data, data.X[:, 0], Users(), exploration=1.0).log(60_000)
+    queries = np.asarray(data.query_ids, dtype=object)[data.query_index]
+    run = pd.DataFrame({"qid": queries, "docno": data.document_ids, "score": data.X[:, 1]})
+    new = judged_rows(seed=1, n_queries=9000)  # pairs without clicks get the mean of all others
+    new = Simulation(new, new.X[:, 0], Users(), exploration=1.0).log(500)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            estimate = estimate_clicks(log, Users().examination(10), run, largest=1.0)
+            found.append((estimate, ClickRate().fit(log).predict(new).log_likelihood))
+    assert found[1:] == found[:-1]
 
 
 def test_the_same_ranking_has_its_own_clicks():

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import warnings
 import xml.etree.ElementTree as ET
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
@@ -196,3 +200,42 @@ def test_labels_in_scripts_without_glyphs_are_text_in_the_svg_and_no_warning() -
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert set(labels) <= set(words(chart))
+
+
+def test_charts_drawn_at_the_same_time_are_the_same_and_leave_matplotlibs_settings(
+    tmp_path: Path,
+) -> None:
+    first_began, second_began, first_ended = Event(), Event(), Event()
+
+    class Waiting(Text):
+        """Tells that it is being drawn, and waits for the other thread: in vain if charts take
+        turns."""
+
+        def __init__(self, began: Event, until: Event) -> None:
+            super().__init__(0.5, 0.5, "seen")
+            self.began, self.until = began, until
+
+        def draw(self, renderer: Any) -> None:
+            self.began.set()
+            self.until.wait(0.5)
+            super().draw(renderer)
+
+    def written(name: str, began: Event, until: Event) -> list[bytes]:
+        drawing = Drawing("t", "d", 50, lambda figure: figure.add_artist(Waiting(began, until)))
+        drawing.write(tmp_path / name)
+        return [(tmp_path / f"{name}.{kind}").read_bytes() for kind in ("svg", "pdf")]
+
+    def draw_second() -> None:
+        first_began.wait(10)
+        drawn.append(written("second", second_began, first_ended))
+
+    settings, filters, drawn = dict(matplotlib.rcParams), list(warnings.filters), []
+    thread = Thread(target=draw_second)
+    thread.start()
+    drawn.append(written("first", first_began, second_began))
+    first_ended.set()
+    thread.join()
+    alone = written("alone", first_began, first_ended)
+    assert drawn == [alone, alone]
+    assert dict(matplotlib.rcParams) == settings
+    assert list(warnings.filters) == filters

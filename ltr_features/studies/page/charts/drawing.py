@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import io
 import re
-import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from ltr_base.quiet import ignored
 from ltr_features.studies.page.verdicts import minus
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ _RC = {
     "legend.frameon": False, "legend.fontsize": 9.5, "legend.borderaxespad": 0.0,
     "lines.linewidth": 1.75,
 }  # fmt: skip
+_drawing = Lock()
 
 
 #: File formats, and the metadata key of each for the creation time.
@@ -114,19 +116,19 @@ class Drawing:
 
     def _saved(self, kind: str) -> bytes:
         buffer = io.BytesIO()
-        with _settings(), warnings.catch_warnings():
-            # Viewers of SVG take other fonts for what the PDF lacks (see docs/experiments.md).
-            warnings.filterwarnings("ignore", "Glyph |Matplotlib currently", UserWarning)
+        # Viewers of SVG take other fonts for what the PDF lacks (see docs/experiments.md).
+        with _settings(), ignored("Glyph |Matplotlib currently"):
             self._figure.savefig(buffer, format=kind, metadata={_DATES[kind]: None})
         return buffer.getvalue()
 
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Use our settings on top of matplotlib's defaults, ignoring a user's file; restored after."""
+    """Use our settings on top of matplotlib's defaults, ignoring a user's file; restored after.
+    One thread at a time, as matplotlib's settings are the whole process's."""
     import matplotlib.style
 
-    with matplotlib.style.context(_RC, after_reset=True):
+    with _drawing, matplotlib.style.context(_RC, after_reset=True):
         yield
 
 
