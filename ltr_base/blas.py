@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
 
-from threadpoolctl import OpenBLASController, ThreadpoolController
+from threadpoolctl import OpenBLASController, threadpool_limits
 
 _lock = Lock()
-_limits: list[Any] = []
+_limit: threadpool_limits | None = None
 _n_blocks = 0
 if hasattr(os, "register_at_fork"):  # a copy of the lock that another thread holds stays locked
     os.register_at_fork(
@@ -24,25 +23,26 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread while the block runs, for the same bits on any number of cores.
 
     The limit holds for the whole process: of blocks that run at the same time in several threads,
-    the last one to end lifts it.
+    the first one to begin sets it, and the last one to end lifts it.
     """
-    global _n_blocks
+    global _limit, _n_blocks
     with _lock:
         _n_blocks += 1
-        _take_control()
-        blas = ThreadpoolController().select(user_api="blas")
-        # Blocks that overlap without an end add no limits but those of libraries loaded since.
-        if any(library.num_threads != 1 for library in blas.lib_controllers):
-            _limits.append(blas.limit(limits=1))
+        if _limit is None:
+            import scipy.linalg  # noqa: F401  it has a BLAS of its own, which must be loaded by now
+
+            _take_control()
+            _limit = threadpool_limits(1, user_api="blas")
     try:
         yield
     finally:
         with _lock:
             _n_blocks -= 1
-            while not _n_blocks and _limits:
+            if _limit is not None and not _n_blocks:
                 _take_control()
-                _limits.pop().restore_original_limits()
+                _limit.restore_original_limits()
                 _take_control()
+                _limit = None
 
 
 def _take_control() -> None:

@@ -198,6 +198,7 @@ class CachedDocuments:
             out += (queries.sparse @ self._postings).toarray()
         return out
 
+    @one_blas_thread()
     def top(self, Q: sp.csr_matrix, n: int) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """(rows, scores) of the n best documents for each query, best first, ties by row."""
         best = []

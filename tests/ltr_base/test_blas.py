@@ -5,8 +5,8 @@ import time
 import tracemalloc
 from threading import Event, Thread
 
-import numpy as np  # noqa: F401  brings BLAS
 import pytest
+import scipy.linalg  # noqa: F401  has a BLAS of its own beside that of numpy
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ltr_base import blas
