@@ -27,12 +27,12 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _limit, _n_blocks
     with _lock:
-        _n_blocks += 1
         if _limit is None:
             import scipy.linalg  # noqa: F401  it has a BLAS of its own, which must be loaded by now
 
             _take_control()
             _limit = threadpool_limits(1, user_api="blas")
+        _n_blocks += 1
     try:
         yield
     finally:

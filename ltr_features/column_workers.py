@@ -148,11 +148,11 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
         spread: list[tuple[TrainedColumn, PartFolder]] = []
         for column, store in zip(columns, stores, strict=True):
             _begin(store, column)
-            once = not column.recipe.looks_at_labels
-            if once and isinstance(store, PartFolder) and column.recipe.new_model().in_pieces:
+            in_pieces = not column.recipe.looks_at_labels and column.recipe.new_model().in_pieces
+            if in_pieces and isinstance(store, PartFolder):
                 spread.append((column, store))
-                continue
-            wanted += [(column, store, rows) for _, rows in unfitted([column], folds)]
+            else:
+                wanted += [(column, store, rows) for _, rows in unfitted([column], folds)]
         seen = _seen(workspace.resolve())
         with connected(address, workspace, *dict.fromkeys(stores)) as cluster:
             _fit_all(cluster, seen, wanted)

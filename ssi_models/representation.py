@@ -129,6 +129,10 @@ class CachedDocuments:
 
     The dense parts are kept as they are, the sparse ones indexed by term, so that a query
     costs one matrix product and the postings of its words.
+
+    Args:
+        model: a fitted :class:`ssi_models.base.MatchingModel`. D: float32 CSR [n, V], as it is
+            scored with.
     """
 
     def __init__(self, model: Any, D: sp.csr_matrix) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,7 +25,6 @@ from ltr_features.commands.options import (
 
 if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
-    from ltr_features.columns.fold_fits import FitAll
     from ltr_features.columns.learned import LearnedColumn
 
 app = Commands(help="Feature columns: list, build and append them.", no_args_is_help=True)
@@ -190,10 +188,9 @@ def columns_build(
     ssi.rank=50 --out folds"""
     from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources
-    from ltr_features.column_workers import blocks_on, fits_on
+    from ltr_features.column_workers import blocks_on
     from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.fold_fits import fit_folds
     from ltr_features.columns.out_of_fold import train_parts
     from ltr_features.commands import columns_files as files
     from ltr_features.part_store import PartFolder, part_store
@@ -226,14 +223,7 @@ def columns_build(
     if recipes:
         parts_of = [train_parts(context.collection, made, fold) for fold in made]
         files.tell_fits(context, recipes, parts_of, build.reporter)
-    fit: FitAll = partial(
-        fit_folds,
-        threads=threads,
-        memory=n_bytes if in_blocks else None,
-        on_fit=build.reporter.part,
-    )
-    if scheduler and recipes:
-        fit = fits_on(scheduler, workspace, None if parts is None else part_store(parts, out))
+    fit = files.fits(build, scheduler, workspace, parts, n_bytes if in_blocks else None)
     with files.held(build, on_workers=scheduler is not None):
         if in_blocks:
             rows = files.all_rows(out, made).resolve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -230,6 +231,22 @@ def tell_fits(
             f"{size.advice(option.format(recipe.name))}",
             err=True,
         )
+
+
+def fits(
+    build: Build, scheduler: str | None, workspace: Path, parts: str | None, memory: int | None
+) -> FitAll:
+    """What fits the models: the workers of a cluster, or this process in this memory."""
+    from ltr_features.column_workers import fits_on
+    from ltr_features.columns.fold_fits import fit_folds
+    from ltr_features.part_store import part_store
+
+    if scheduler and build.recipes:
+        return fits_on(
+            scheduler, workspace, None if parts is None else part_store(parts, build.out)
+        )
+    threads, told = build.context.threads, build.reporter.part
+    return partial(fit_folds, threads=threads, memory=memory, on_fit=told)
 
 
 def write_table(
