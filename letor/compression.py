@@ -8,7 +8,7 @@ import mmap
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -93,14 +93,14 @@ def open_input(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             compressed in another way; or its compressed data is damaged, or as :class:`Unpacked`
             (raised while reading).
     """
-    with _open_arrow(path) as stream:
+    with _open_arrow(path) as stream, closing(stream):
         raw = Unpacked(stream, path) if Path(path).suffix in _CODECS else stream
         yield io.BufferedReader(cast(io.RawIOBase, raw), _BLOCK_BYTES)
 
 
 @contextmanager
 def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A text file's content as a stream of Arrow's own, however long it is."""
+    """A text file's content as a stream of Arrow's own, however long it is; it is left open."""
     import pyarrow as pa
 
     path = Path(path)
@@ -108,10 +108,10 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
     codec = _CODECS.get(path.suffix)
     try:
-        with pa.OSFile(str(path)) as raw:
-            _check_format(path, raw.read(16))
-            raw.seek(0)
-            yield pa.CompressedInputStream(raw, codec) if codec else raw
+        raw = pa.OSFile(str(path))
+        _check_format(path, raw.read(16))
+        raw.seek(0)
+        yield pa.CompressedInputStream(raw, codec) if codec else raw
     except OSError as error:
         if codec is None or error.errno is not None:
             raise
@@ -201,7 +201,9 @@ def is_utf8(content: bytes) -> bool:
 def open_for_arrow(path: str | os.PathLike[str], encoding: str = "utf-8") -> Iterator[IO[bytes]]:
     """As :func:`open_utf8`, as a stream of Arrow's own for readers of Arrow: their threads, left
     behind by an error, would wait for objects of Python at exit, and for ever. So the content of a
-    compressed file is read through once before.
+    compressed file is read through once before. And the stream is closed with the last reference
+    to it, not at the end of the block: a thread that still reads ahead would go on in the next file
+    that is opened, which gets the same descriptor, and take rows from it.
 
     Raises:
         InputError: as there, before the stream is given.

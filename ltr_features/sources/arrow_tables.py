@@ -209,7 +209,6 @@ class SeparatedValues:
         with (
             arrow_errors(self.path, self.encoding),
             open_for_arrow(self.path, self.encoding) as stream,
-            # Closed before the stream, from which its threads read ahead.
             pa.csv.open_csv(
                 stream, read_options=read, parse_options=parse, convert_options=convert
             ) as reader,

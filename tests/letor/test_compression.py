@@ -12,13 +12,25 @@ import pytest
 import zstandard
 
 from letor import compression
-from letor.compression import open_input, read_buffer, text_lines
+from letor.compression import open_for_arrow, open_input, read_buffer, text_lines
 from letor.errors import InputError
 from letor.lint import validate
 from letor.svmlight import read_letor
 
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}
 MIB = 1 << 20
+
+
+@pytest.mark.parametrize("suffix", ["", *PACK])
+def test_a_reader_that_is_ahead_does_not_read_the_next_file(suffix, tmp_path):
+    pack = PACK.get(suffix, bytes)
+    (tmp_path / f"a{suffix}").write_bytes(pack(b"first"))
+    (tmp_path / f"b{suffix}").write_bytes(pack(b"second"))
+    with open_for_arrow(tmp_path / f"a{suffix}") as stream:
+        ahead = stream  # as a thread of Arrow's holds it
+    with open_for_arrow(tmp_path / f"b{suffix}") as stream:
+        assert ahead.read() == b"first"
+        assert stream.read() == b"second"
 
 
 @pytest.mark.parametrize("suffix", PACK)
