@@ -18,12 +18,11 @@ from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
 from ltr_features.studies.kinds.clickthrough_report import (
     ClickthroughResults,
-    RowFit,
     csv_rows,
     document,
 )
 from ltr_features.studies.kinds.clickthrough_tasks import ranked
-from ltr_features.studies.kinds.task_tables import Row, TaskStudy
+from ltr_features.studies.kinds.task_tables import Fit, Row, TaskStudy
 from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
@@ -112,13 +111,13 @@ class ClickthroughStudy(TaskStudy):
             code=_CODE,
         )  # fmt: skip
 
-    def _row(self, name: str, row: RowConfig) -> Row[RowFit]:
+    def _row(self, name: str, row: RowConfig) -> Row:
         fits = []
         for number in range(self.config.fits_of(row)):
             fitted = self.done(self._fit_stage(name, row, number))
             ranked = self.done(self._row_stage(name, row, number))
             facts = {"weights": ranked.json("weights.json"), **fitted.json("fit.json")}
-            fits.append(RowFit(ranked.per_query("query"), fitted.json("times.json"), **facts))
+            fits.append(Fit(ranked.per_query("query"), fitted.json("times.json"), facts))
         return Row(fits)
 
     def report(self) -> Contents:

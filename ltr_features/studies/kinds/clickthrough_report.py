@@ -3,7 +3,7 @@ outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,7 @@ from ltr_features.studies.kinds.clickthrough_config import (
 from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, TAUGHT, WORDLESS
 from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import (
-    Fit,
     Results,
-    Row,
     beside_paper,
     compare_rows,
     too_few_queries,
@@ -37,21 +35,10 @@ from ltr_features.studies.statistics.significance import corrected
 
 
 @dataclass(frozen=True, eq=False)
-class RowFit(Fit):
-    """One fit of a row.
-
-    Attributes:
-        weights: weights with which each half of the test queries was scored.
-        evaluations: gradients of the projection per pair, by iteration of EM; may be empty.
-    """
-
-    weights: Sequence[Sequence[float]]
-    evaluations: Sequence[float]
-
-
-@dataclass(frozen=True, eq=False)
-class ClickthroughResults(Results[Row[RowFit]]):
-    """Everything that a report shows.
+class ClickthroughResults(Results):
+    """Everything that a report shows; facts on fits are the ``weights`` with which each half of the
+    test queries was scored, and ``evaluations``: gradients of the projection per pair, by iteration
+    of EM, if there are any.
 
     Attributes:
         groups: groups of the test queries, for tasks that have them.
@@ -130,7 +117,7 @@ def _cells(results: ClickthroughResults, table: TableConfig, row: RowConfig) -> 
         with_spread(f"{found.per_query[measure].mean():.3f}", found.spread[measure])
         for measure in config.measures
     ]
-    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.weights)
+    weights = " ".join(",".join(f"{w:g}" for w in half) for half in found.first.facts["weights"])
     paper = [f"{value:.3f}" for value in row.paper] or ["–"] * len(config.cutoffs)
     return [row.label, *means, weights, f"{found.first.seconds['seconds']:.1f}", *paper]
 
@@ -140,7 +127,9 @@ def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, s
     return [
         (
             f"{label}, function and gradient evaluations by iteration",
-            " ".join(f"{x:.1f}" for x in results.rows[table.name, label].first.evaluations),
+            " ".join(
+                f"{x:.1f}" for x in results.rows[table.name, label].first.facts["evaluations"]
+            ),
         )
         for label in table.evaluations
     ]
@@ -149,7 +138,8 @@ def _work(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, s
 def _evaluations(results: ClickthroughResults, table: TableConfig) -> list[tuple[str, Drawing]]:
     """Chart of the work of the projection by iteration of EM (Figure 2 of the paper)."""
     found = {
-        label: results.rows[table.name, label].first.evaluations for label in table.evaluations
+        label: results.rows[table.name, label].first.facts["evaluations"]
+        for label in table.evaluations
     }
     series = {label: (range(1, len(y) + 1), y) for label, y in found.items() if len(y)}
     if not series:
@@ -252,7 +242,7 @@ def csv_rows(results: ClickthroughResults) -> pd.DataFrame:
             if results.config.repeats > 1:
                 record |= {"fits": len(found.fits)}
                 record |= {f"{m} spread": found.spread[m] for m in results.config.measures}
-            record |= {"weights": str([list(w) for w in found.first.weights])}
+            record |= {"weights": str([list(w) for w in found.first.facts["weights"]])}
             paper = dict(zip(results.config.measures, row.paper, strict=False))
             records.append(record | {f"paper {m}": value for m, value in paper.items()})
     return pd.DataFrame(records)

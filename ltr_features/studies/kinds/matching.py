@@ -21,13 +21,11 @@ from ltr_features.studies.kinds.matching_config import (
 from ltr_features.studies.kinds.matching_curves import training_curve
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
-    RowFit,
-    RowResult,
     csv_rows,
     document,
 )
 from ltr_features.studies.kinds.matching_rows import make_row
-from ltr_features.studies.kinds.task_tables import TaskStudy
+from ltr_features.studies.kinds.task_tables import Fit, Row, TaskStudy
 from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents
 
@@ -128,11 +126,11 @@ class MatchingStudy(TaskStudy):
         )
         return Contents(document(results), {"rows": csv_rows(results), "times": results.times})
 
-    def _row(self, task: str, row: RowConfig) -> RowResult:
+    def _row(self, task: str, row: RowConfig) -> Row:
         fits = []
         for stage in self.row_stages(task, row):
             done = self.done(stage)
             result, trials = done.json("result.json"), done.json("times.json")["trials"]
             seconds = {"seconds": trials[result["kept"]], "tuning_seconds": sum(trials)}
-            fits.append(RowFit(done.per_query("query"), seconds, result["remarks"], result))
-        return RowResult(fits)
+            fits.append(Fit(done.per_query("query"), seconds, result))
+        return Row(fits)

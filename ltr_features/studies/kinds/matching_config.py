@@ -238,19 +238,16 @@ class MatchingConfig(TablesSection):
 
     def problems(self) -> Iterator[str]:
         yield from super().problems()
-        yield from self._figure_problems()
+        if self.scatter is not None:
+            yield from self._scatter_problems(self.scatter)
+        if self.curves is not None:
+            yield from self._curve_problems(self.curves)
         names = {row.model for table in self.tables for row in table.rows if row.model}
         names |= {self.curves.model} if self.curves else set()
         kinds = [kind for name in names if (kind := find_model(name)) is not None]
         known = {p for k in kinds if issubclass(k, TrainableModel) for p in _parameters_of(k)}
         for name in self.settings.keys() - known:
             yield f"settings: no trained model has a parameter {name!r}; {nearest(name, known)}"
-
-    def _figure_problems(self) -> Iterator[str]:
-        if self.scatter is not None:
-            yield from self._scatter_problems(self.scatter)
-        if self.curves is not None:
-            yield from self._curve_problems(self.curves)
 
     def _scatter_problems(self, scatter: ScatterConfig) -> Iterator[str]:
         table = next((t for t in self.tables if t.name == scatter.table), None)

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +19,6 @@ from ltr_features.studies.kinds.matching_config import (
 )
 from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import (
-    Fit,
     Results,
     Row,
     beside_paper,
@@ -61,43 +58,9 @@ _SIGNS = {
 
 
 @dataclass(frozen=True, eq=False)
-class RowFit(Fit):
-    """One fit of a row: ``result`` is the content of ``result.json``; per-query values have the
-    columns ``group``, ``ap`` and ``p10``; ``tuning_seconds`` is the training time of all trials."""
-
-    result: Mapping[str, Any]
-
-    @property
-    def kept(self) -> Mapping[str, Any]:
-        """The trial that is reported."""
-        trial: Mapping[str, Any] = self.result["trials"][self.result["kept"]]
-        return trial
-
-
-class RowResult(Row[RowFit]):
-    """The fits of a row."""
-
-    @cached_property
-    def _measures(self) -> pd.DataFrame:
-        return pd.DataFrame([fit.result["measures"] for fit in self.fits])
-
-    @property
-    def measures(self) -> dict[str, float]:
-        """Each measure, mean over the fits, and its standard error over groups of queries."""
-        values = self.per_query
-        errors, _ = group_error(values[["ap", "p10"]], values["group"].tolist())
-        found = dict(self._measures.mean())
-        return found | dict(zip(("map_error", "p10_error"), errors.tolist(), strict=True))
-
-    @property
-    def spread(self) -> pd.Series:
-        """Standard deviation of each measure over the fits; NaN for one fit."""
-        return self._measures.std(ddof=1)
-
-
-@dataclass(frozen=True, eq=False)
-class MatchingResults(Results[RowResult]):
-    """Everything that a report shows.
+class MatchingResults(Results):
+    """Everything that a report shows. Facts on fits are the content of ``result.json``; per-query
+    values have the columns ``group``, ``ap`` and ``p10``.
 
     Attributes:
         curves: loss after each epoch, by share of the training links and N.
@@ -105,6 +68,16 @@ class MatchingResults(Results[RowResult]):
 
     config: MatchingConfig
     curves: Mapping[tuple[float, int], list[dict[str, float]]]
+
+
+def measures_of(row: Row) -> tuple[dict[str, float], pd.Series]:
+    """Each measure of a row, mean over the fits, with its standard error over groups of queries;
+    and its standard deviation over the fits, NaN for one fit."""
+    by_fit = pd.DataFrame([fit.facts["measures"] for fit in row.fits])
+    values = row.per_query
+    errors, _ = group_error(values[["ap", "p10"]], values["group"].tolist())
+    means = {**by_fit.mean(), "map_error": float(errors[0]), "p10_error": float(errors[1])}
+    return means, by_fit.std(ddof=1)
 
 
 def document(results: MatchingResults) -> Document:
@@ -117,7 +90,7 @@ def document(results: MatchingResults) -> Document:
         sections.append(Section("figures", "Figures", figures=drawn, notes=notes))
     return Document(
         config.title, config.introduction, sections,
-        results.means(lambda row: row.measures["map"]), "MAP",
+        results.means(lambda row: measures_of(row)[0]["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
         remarks=[
             text
@@ -212,16 +185,16 @@ def _cells(results: MatchingResults, table: TableConfig, row: RowConfig) -> list
     if row.model is None:
         return [Cell(row.label, style="biased"), *["–"] * 6, *paper]
     found = results.rows[table.name, row.label]
-    m, spread, first = found.measures, found.spread, found.first
+    (m, spread), first = measures_of(found), found.first
     loss = f"{100 * m['rank_loss']:.2f}% ±{100 * m['rank_loss_error']:.2f}"
     return [
         row.label,
         with_spread(loss, 100 * spread["rank_loss"], 2),
         with_spread(f"{m['map']:.3f} ±{m['map_error']:.3f}", spread["map"]),
         with_spread(f"{m['p10']:.3f} ±{m['p10_error']:.3f}", spread["p10"]),
-        _thousands(first.result["parameters"]),
+        _thousands(first.facts["parameters"]),
         f"{first.seconds['seconds']:.1f}",
-        f"{first.seconds['tuning_seconds']:.0f}" if len(first.result["trials"]) > 1 else "–",
+        f"{first.seconds['tuning_seconds']:.0f}" if len(first.facts["trials"]) > 1 else "–",
         *paper,
     ]
 
@@ -315,7 +288,7 @@ def _same_queries(config: MatchingConfig, table: TableConfig, labels: Iterable[s
     return all(task.asks_as(tasks[0]) for task in tasks)
 
 
-def _checked(low: str, high: str, rows: Mapping[str, RowResult], same_queries: bool) -> OrderCheck:
+def _checked(low: str, high: str, rows: Mapping[str, Row], same_queries: bool) -> OrderCheck:
     a, b = rows[low].first.per_query, rows[high].first.per_query
     if not same_queries or not a.index.equals(b.index):
         difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()
@@ -354,7 +327,8 @@ def csv_rows(results: MatchingResults) -> pd.DataFrame:
     records = []
     for table in results.config.tables:
         for row, found in results.of_table(table):
-            kept = found.first.kept
+            facts, (measures, spread) = found.first.facts, measures_of(found)
+            kept = facts["trials"][facts["kept"]]
             paper = {f"paper_{k}": v for k, v in row.paper.model_dump().items() if v is not None}
             shown = {
                 k: kept[k]
@@ -362,13 +336,13 @@ def csv_rows(results: MatchingResults) -> pd.DataFrame:
                 if k in kept
             }
             fits = {"fits": len(found.fits)} | {
-                f"{name}_spread": found.spread[name] for name in ("rank_loss", "map", "p10")
+                f"{name}_spread": spread[name] for name in ("rank_loss", "map", "p10")
             }
             records.append(
                 {"table": table.name, "label": row.label, "model": row.model}
-                | found.measures
+                | measures
                 | (fits if results.config.repeats > 1 else {})
-                | {"weights": found.first.result["parameters"]}
+                | {"weights": facts["parameters"]}
                 | {"validation": kept["validation"], **shown, **paper}
                 | {"params": str(dict(kept["params"]))}
             )

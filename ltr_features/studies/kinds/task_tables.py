@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,12 @@ from ltr_features.studies.page.verdicts import p_value
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import smallest_p
 from ltr_features.studies.statistics.refits import mean_values, spreads
-from ltr_features.studies.statistics.significance import TestSettings, compare, corrected
+from ltr_features.studies.statistics.significance import (
+    TestSettings,
+    compare,
+    corrected,
+    deciding_p,
+)
 from ltr_features.studies.study import Study
 from ssi_models.registry import get_model
 
@@ -132,21 +137,18 @@ class Fit:
     Attributes:
         per_query: index = query ids, a column per measure.
         seconds: durations of fitting and other work, by column name in ``times.csv``.
-        remarks: important remarks on the fit.
+        facts: what else its stages noted; ``remarks``, important ones, among it.
     """
 
     per_query: pd.DataFrame
     seconds: Mapping[str, float]
-    remarks: Sequence[str]
+    facts: Mapping[str, Any]
 
 
-FitT = TypeVar("FitT", bound=Fit)
-
-
-class Row(Generic[FitT]):
+class Row:
     """The fits of a row; anything that is not a measure is taken from the first fit."""
 
-    def __init__(self, fits: Sequence[FitT]) -> None:
+    def __init__(self, fits: Sequence[Fit]) -> None:
         self.fits, self.first = fits, fits[0]
 
     @cached_property
@@ -162,14 +164,11 @@ class Row(Generic[FitT]):
     @property
     def remarks(self) -> list[str]:
         """The remarks on any of the fits, each once."""
-        return list(dict.fromkeys(text for fit in self.fits for text in fit.remarks))
-
-
-RowT = TypeVar("RowT", bound=Row[Any])
+        return list(dict.fromkeys(text for fit in self.fits for text in fit.facts["remarks"]))
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Generic[RowT]):
+class Results:
     """Results of all stages.
 
     Attributes:
@@ -177,16 +176,16 @@ class Results(Generic[RowT]):
     """
 
     config: Any
-    rows: Mapping[tuple[str, str], RowT]
+    rows: Mapping[tuple[str, str], Row]
     facts: Mapping[str, Mapping[str, float]]
 
-    def of_table(self, table: Any) -> Iterator[tuple[Any, RowT]]:
+    def of_table(self, table: Any) -> Iterator[tuple[Any, Row]]:
         """The rows of a table that have a model, with their results."""
         for row in table.rows:
             if row.model is not None:
                 yield row, self.rows[table.name, row.label]
 
-    def means(self, mean: Callable[[RowT], float]) -> dict[str, dict[str, float]]:
+    def means(self, mean: Callable[[Row], float]) -> dict[str, dict[str, float]]:
         """The mean of each row with a model, by titles of tables and labels."""
         return {
             table.title: {row.label: mean(found) for row, found in self.of_table(table)}
@@ -233,7 +232,7 @@ def beside_paper(
 
 
 def compare_rows(
-    rows: Mapping[str, Row[Any]],
+    rows: Mapping[str, Row],
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
     alpha: float = 0.05,
@@ -241,7 +240,7 @@ def compare_rows(
     groups: Mapping[str, Hashable] | None,
 ) -> pd.DataFrame:
     """Test pairs of rows, by label, without intervals; see :func:`significance.compare`. ``p`` is
-    the larger of the p-values over queries and, with several fits, over these."""
+    that of :func:`significance.deciding_p`."""
     table = compare(
         {label: row.per_query for label, row in rows.items()},
         pairs,
@@ -254,7 +253,7 @@ def compare_rows(
             if len(row.fits) > 1
         },
     )
-    return table.assign(p=table[["p", "p_refits"]].max(axis=1))
+    return table.assign(p=deciding_p(table))
 
 
 def too_few_queries(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from letor.dataset import RankingData
 from letor.evaluation import evaluate
 from letor.rankers.base import Ranker
 from letor.trec import run_of
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import TestSettings, compare, deciding_p
 
 
 def retrained_value(
@@ -32,13 +32,13 @@ def retrained_value(
 
     Returns:
         ``group``, ``kind``, ``with`` and ``without`` (mean of the measure), ``value`` (their
-        difference), ``low``, ``high``, ``p`` (the larger of ``p`` and ``p_refits`` of
-        :func:`significance.compare`), ``p_corrected`` (over these rows), ``significant``.
+        difference), ``low``, ``high``, ``p`` (see :func:`significance.deciding_p`),
+        ``p_corrected`` (over these rows), ``significant``.
     """
     table = compare(per_query, pairs, [measure], settings, groups=query_groups, fits=fits)
     names = {"system_mean": "with", "baseline_mean": "without", "difference": "value"}
-    p = table[["p", "p_refits"]].max(axis=1)
-    found = table.rename(columns=names).assign(group=list(groups), kind=list(kinds), p=p)
+    found = table.rename(columns=names)
+    found = found.assign(group=list(groups), kind=list(kinds), p=deciding_p(table))
     of_tests = ["low", "high", "p", "p_corrected", "significant"]
     return found[["group", "kind", *names.values(), *of_tests]]
 

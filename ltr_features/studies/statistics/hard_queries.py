@@ -184,11 +184,9 @@ def hard_query_table(
     table = pd.DataFrame(rows)
     if len(table):
         shown = table["estimate"] & table["p"].notna()
-        table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
         if shown.any():
             table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
-        at = table.columns.get_loc("p_corrected") + 1
-        table.insert(at, "significant", table["p_corrected"] < settings.alpha)
+        table["significant"] = table["p_corrected"] < settings.alpha
     return table
 
 
@@ -244,7 +242,8 @@ def _gains(
 ) -> dict[str, float]:
     """Gains of the system over the baseline, and net of the control's gain if there is one."""
     names = "n_queries n_groups baseline_mean system_mean gain relative_gain control_gain net_gain"
-    row = dict.fromkeys([*names.split(), "low", "high", "p"], float("nan"))
+    names += " low high p p_corrected significant"
+    row = dict.fromkeys(names.split(), float("nan"))
     if len(b) == 0:
         return row | {"n_queries": 0, "n_groups": 0}
     row |= gain_row(s, b, settings, groups)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import pandas as pd
 
 from ltr_features.studies.statistics.refits import mean_values
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import TestSettings, compare, deciding_p
 
 #: A number of training queries, and the per-query values of each system's fits.
 Point = tuple[float, Mapping[str, Sequence[pd.DataFrame]]]
@@ -31,9 +31,8 @@ def learning_curve(
 
     Returns:
         A row per point and pair: ``queries`` (the number), ``system``, ``baseline``,
-        ``system_mean``, ``baseline_mean``, ``difference``, ``low``, ``high``, ``p`` (the larger of
-        ``p`` and ``p_refits`` of :func:`significance.compare`; not corrected for the number of
-        rows).
+        ``system_mean``, ``baseline_mean``, ``difference``, ``low``, ``high``, ``p`` (see
+        :func:`significance.deciding_p`; not corrected for the number of rows).
     """
     names = ["system", "baseline", "system_mean", "baseline_mean", "difference", "low", "high", "p"]
     tables = []
@@ -41,6 +40,5 @@ def learning_curve(
         means = {name: mean_values(frames) for name, frames in fits.items()}
         per_query = {**untrained, **means}
         table = compare(per_query, pairs, [measure], settings, groups=groups, fits=fits)
-        p = table[["p", "p_refits"]].max(axis=1)
-        tables.append(table[names].assign(queries=queries, p=p))
+        tables.append(table[names].assign(queries=queries, p=deciding_p(table)))
     return pd.concat(tables, ignore_index=True)[["queries", *names]]

@@ -121,10 +121,7 @@ def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
 def repeats_note(repeats: int) -> str:
     """Note on how often the models of a table were fitted, and what its values are."""
     if repeats == 1:
-        return (
-            "Models were fitted once, so it is unknown how much the numbers would change with "
-            "other seeds (repeats = 3 in the experiment file shows it)."
-        )
+        return _fitted_once("Models were", "seeds")
     return (
         f"Models that learn from judgements were fitted {_times(repeats)} with different seeds, on "
         "the same training and test queries: values are per-query means over the fits, with their "
@@ -144,10 +141,7 @@ def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
     for name, frames in fits.items():
         by_count.setdefault(len(frames), []).append(name)
     if max(by_count, default=1) == 1:
-        return (
-            "Every system was fitted once, so it is unknown how much the numbers would change with "
-            "other seeds and folds (repeats = 3 in the experiment file shows it)."
-        )
+        return _fitted_once("Every system was", "seeds and folds")
     most = max(by_count, key=lambda count: len(by_count[count]))
     others = "; ".join(
         f"{', '.join(f'“{name}”' for name in names)}: {_times(count)}"
@@ -160,6 +154,13 @@ def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
         "of rankers and trained columns; values are per-query means over the fits. Columns that "
         "learn only from texts are the same in all fits. The rankers, rankings and columns shown "
         "below are those of the first fit."
+    )
+
+
+def _fitted_once(what: str, others: str) -> str:
+    return (
+        f"{what} fitted once, so it is unknown how much the numbers would change with other "
+        f"{others} (repeats = 3 in the experiment file shows it)."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -222,8 +223,14 @@ def gain_row(
         "gain": difference.mean(),
         "low": found["low"][0],
         "high": found["high"][0],
-        "p": np.fmax(found["p"], found["p_refits"])[0],
+        "p": deciding_p(found)[0],
     }
+
+
+def deciding_p(found: Any) -> Any:
+    """The p-value that decides, of a table or dictionary with ``p`` and ``p_refits``: the larger of
+    the two, so that a verdict holds over queries and over fits."""
+    return np.fmax(found["p"], found["p_refits"])
 
 
 def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
@@ -292,7 +299,7 @@ def _tests(
     """The columns from ``low`` to ``p_t``, and ``detectable`` (NaN for constant differences, whose
     spread says nothing about that of other queries)."""
     found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
-    p_corrected = corrected(np.fmax(found["p"], found["p_refits"]), settings.correction)
+    p_corrected = corrected(deciding_p(found), settings.correction)
     return found | {
         "p_corrected": p_corrected,
         "p_t": paired_t(d, groups=labels),

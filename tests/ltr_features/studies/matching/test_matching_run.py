@@ -15,13 +15,12 @@ from small_studies import MATCHING
 from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
-    RowFit,
-    RowResult,
     check_text,
     document,
+    measures_of,
     order_checks,
 )
-from ltr_features.studies.kinds.task_tables import too_few_queries
+from ltr_features.studies.kinds.task_tables import Fit, Row, too_few_queries
 from ltr_features.studies.run import run_file
 
 
@@ -44,8 +43,8 @@ OTHER_TASKS = {"fewer links": {"use_share": 0.5}, "other articles": {"folder": "
 def results_of(fits, groups):
     """Rows of a table "t" with this average precision in each fit."""
     rows = {
-        ("t", label): RowResult(
-            [RowFit(pd.DataFrame({"group": groups, "ap": ap, "p10": ap}), {}, [], {}) for ap in of]
+        ("t", label): Row(
+            [Fit(pd.DataFrame({"group": groups, "ap": ap, "p10": ap}), {}, {}) for ap in of]
         )
         for label, of in fits.items()
     }
@@ -201,8 +200,9 @@ def test_standard_errors_are_those_of_the_mean_over_fits_and_groups():
     ap = np.random.default_rng(0).random((2, 60))
     found = results_of({"a": ap}, np.arange(60) // 3).rows["t", "a"]
     means = ap.mean(axis=0).reshape(20, 3).mean(axis=1)
-    found.fits[0].result["measures"] = found.fits[1].result["measures"] = {"map": 0.0}
-    assert found.measures["map_error"] == pytest.approx(sem(means))
+    for fit in found.fits:
+        fit.facts["measures"] = {"map": 0.0}
+    assert measures_of(found)[0]["map_error"] == pytest.approx(sem(means))
 
 
 def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_data, tmp_path):
