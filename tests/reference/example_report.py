@@ -9,11 +9,11 @@ from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocume
 from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
-    NearestWords,
     Report,
     Study,
     SystemResult,
 )
+from ltr_features.studies.page.tables import Column, Table
 from ltr_features.studies.statistics.embedding_map import embedding_map
 from ltr_features.studies.statistics.hard_queries import hard_query_table
 from ltr_features.studies.statistics.learning_curve import learning_curve
@@ -73,13 +73,14 @@ def example_report(
         best_x=14,
         description="Stopped where the held-out training queries were best.",
     )
-    words = NearestWords(
-        name="SSI U'V+I" + hostile,
-        description="Cosine of the document-side factors; query word on the left.",
-        rows=[
-            (w, [(str(v), 0.9 - 0.07 * i) for i, v in enumerate(rng.choice(WORDS, 6))])
+    words = Table(
+        "Nearest words under SSI U'V+I" + hostile,
+        ["Word", Column("Nearest words, nearest first", number=False)],
+        [
+            (w, ", ".join(f"{v} {0.9 - 0.07 * i:.2f}" for i, v in enumerate(rng.choice(WORDS, 6))))
             for w in WORDS[:8]
         ],
+        "Cosine of the document-side factors; query word on the left.",
     )
     return Report(
         maps=[
@@ -247,6 +248,7 @@ def _study(
             np.corrcoef(rng.normal(size=(len(columns), 20)) + rng.normal(size=20)), columns, columns
         ),
         hard_measure="NDCG@20",
+        hard_baseline=baseline.name,
         hard_control="Word counts with a third seed" + hostile,
         test=test,
         remarks=[f"{int((difficulty == 0).sum())} queries have no relevant candidate" + hostile],

@@ -69,7 +69,7 @@ def _with_differences(rows: pd.DataFrame) -> str:
 
 
 def _on_hard_queries(study: Study) -> Iterator[str]:
-    found = [row for row in study.hard_rows() if row["n_queries"]]
+    found = study.estimates_on_hard
     if not found:
         return
     rows = pd.DataFrame(found).rename(columns={"gain": "difference"})

@@ -23,17 +23,10 @@ from ltr_features.studies.page.query_tables import (
     hard_query_table,
     other_choices_table,
 )
-from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
-from ltr_features.studies.page.study_figures import (
-    GAIN,
-    ReportFigures,
-    StudyFigures,
-    report_figures,
-)
+from ltr_features.studies.page.report import Study
+from ltr_features.studies.page.study_figures import GAIN, StudyFigures
 from ltr_features.studies.page.verdicts import WEAK, value
 from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
-from ltr_features.studies.statistics.refits import mean_values
-from ltr_features.studies.statistics.significance import TestSettings
 
 
 def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
@@ -44,70 +37,17 @@ def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
     return query_classes(judged_properties(judged, texts))
 
 
-def comparison(
-    config: StudyConfig,
-    name: str,
-    fits: Mapping[str, Sequence[pd.DataFrame]],
-    kinds: pd.DataFrame,
-    importance: Mapping[str, pd.DataFrame],
-    groups: Mapping[str, str] | None,
-    texts: Mapping[str, str],
-) -> Study:
-    """The rankers of one way to make folds against the baseline.
-
-    Args:
-        name: of the scheme of folds. fits: values of every fit of each ranker, a row per query and
-            a column per measure. kinds: classes of the queries. importance: of each ranker's
-            columns (``column``, ``gain``). groups, texts: of the queries.
-    """
-    # A ranker that was fitted only once, despite repeats, is the same in every fit.
-    refitted = {n: f for n, f in fits.items() if len(f) > 1}
-    systems = [
-        SystemResult(
-            label, "", mean_values(of), fits=refitted.get(label, ()),
-            columns=importance[label]["column"].tolist(), importance=importance[label],
-        )
-        for label, of in fits.items()
-    ]  # fmt: skip
-    study = Study(
-        name=name,
-        description="",
-        split_rule="",
-        systems=systems,
-        pairs=[(label, config.baseline) for label in config.compared],
-        measures=config.compare_measures,
-        groups=groups,
-        query_texts=texts,
-        hard_measure=config.hard_measure,
-        hard_baseline=config.baseline,
-        test=TestSettings(n_permutations=config.n_permutations),
-    ).with_classes(kinds.loc[kinds.index.intersection(systems[0].per_query.index)])
-    if config.hard_by is None:
-        return study
-    return study.with_hard_queries(config.compared, [config.hard_by])
-
-
-def figures_of(studies: Sequence[Study], family: Mapping[str, str]) -> ReportFigures:
-    """The figures of the studies.
+def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, list[Section]]:
+    """For each study, by its name, what it adds to means and differences.
 
     Args:
         family: of each column, where it is known.
     """
-    columns = [ColumnInfo(name, of, "") for name, of in family.items()]
-    return report_figures(Report("", "", studies, columns=columns))
-
-
-def sections(drawn: Sequence[StudyFigures], *, families: bool) -> dict[str, list[Section]]:
-    """For each study, by its name, what it adds to means and differences.
-
-    Args:
-        families: whether the families of the columns are known.
-    """
     found = {}
-    for figures in drawn:
-        study = figures.study
-        parts = (_hard(figures), _queries(figures), _columns(figures, families))
-        of = f", {study.name}" if len(drawn) > 1 else ""
+    for study in studies:
+        figures = StudyFigures(study, family)
+        parts = (_hard(figures), _queries(figures), _columns(figures, bool(family)))
+        of = f", {study.name}" if len(studies) > 1 else ""
         found[study.name] = [
             replace(part, name=f"{slug(study.name)}-{part.name}", title=f"{part.title}{of}")
             for part in parts

@@ -19,14 +19,13 @@ from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_answer import answer
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_findings import (
-    comparison,
-    figures_of,
     learned_nothing,
     sections,
     weak_rankers,
 )
 from ltr_features.studies.page.pages import Document, Section
-from ltr_features.studies.page.report import Study
+from ltr_features.studies.page.report import Study, SystemResult
+from ltr_features.studies.page.study_figures import overview
 from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import tie_remark, value
@@ -81,7 +80,7 @@ class Results:
         """Standard errors of the means over queries (or groups of queries) and fits."""
         return pd.DataFrame(
             {"scheme": scheme, "ranker": ranker} | _standard_errors(frames, self.groups)
-            for scheme, fits in self._fits(list(self.config.measures))
+            for scheme, fits in self._fits()
             for ranker, frames in fits.items()
         )
 
@@ -97,17 +96,44 @@ class Results:
 
     @cached_property
     def studies(self) -> list[Study]:
-        """The comparisons of each scheme; none for a single ranker."""
+        """The rankers of each scheme against the baseline; none for a single ranker."""
         if not self.config.compared:
             return []
-        gains = self.importance.groupby([*_KEYS[::2], "column"], sort=False)["gain"].mean()
-        return [
-            comparison(
-                self.config, scheme, fits, self.kinds,
-                {name: gains[scheme, name].reset_index() for name in fits}, self.groups, self.texts,
+        return [self._study(scheme, fits) for scheme, fits in self._fits()]
+
+    def _study(self, scheme: str, fits: Mapping[str, Sequence[pd.DataFrame]]) -> Study:
+        config, systems = self.config, []
+        used = self.importance[self.importance["scheme"] == scheme]
+        gains = used.groupby(["ranker", "column"], sort=False)["gain"].mean()
+        for label, frames in fits.items():
+            importance = gains[label].reset_index()
+            systems.append(
+                SystemResult(
+                    label,
+                    description="",
+                    per_query=mean_values(frames),
+                    # A ranker that was fitted only once, despite repeats, is always the same.
+                    fits=frames if len(frames) > 1 else (),
+                    columns=importance["column"].tolist(),
+                    importance=importance,
+                )
             )
-            for scheme, fits in self._fits(list(self.config.measures))
-        ]  # fmt: skip
+        study = Study(
+            name=scheme,
+            description="",
+            split_rule="",
+            systems=systems,
+            pairs=[(label, config.baseline) for label in config.compared],
+            measures=config.compare_measures,
+            groups=self.groups,
+            query_texts=self.texts,
+            hard_measure=config.hard_measure,
+            hard_baseline=config.baseline,
+            test=self.test,
+        ).with_classes(self.kinds.loc[self.kinds.index.intersection(systems[0].per_query.index)])
+        if config.hard_by is None:
+            return study
+        return study.with_hard_queries(config.compared, [config.hard_by])
 
     @property
     def comparisons(self) -> pd.DataFrame:
@@ -152,14 +178,14 @@ class Results:
         trained = pd.DataFrame(self.trained).groupby(_KEYS[::2], sort=False)
         return trained[key].mean().reset_index()
 
-    def _fits(self, measures: Sequence[str]) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
+    def _fits(self) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
         """Each scheme with the values of every fit of each ranker, by query."""
         for scheme, rows in self.per_query.groupby("scheme", sort=False):
             yield (
                 str(scheme),
                 {
                     str(name): [
-                        fit.set_index("qid")[[*measures]]
+                        fit.set_index("qid")[list(self.config.measures)]
                         for _, fit in part.groupby("fit", sort=False)
                     ]
                     for name, part in rows.groupby("ranker", sort=False)
@@ -213,8 +239,7 @@ def _standard_errors(
 def document(results: Results) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
     config = results.config
-    drawn = figures_of(results.studies, results.family) if results.studies else None
-    further = {} if drawn is None else sections(drawn.studies, families=bool(results.family))
+    further = sections(results.studies, results.family)
     parts: list[Section] = []
     for scheme in config.schemes:
         compared = [study for study in results.studies if study.name == scheme.name]
@@ -243,7 +268,7 @@ def document(results: Results) -> Document:
     return Document(
         config.title, config.introduction, parts, means, measure, config.baseline,
         notes=config.notes, definitions=definitions, answer=answer(results.studies),
-        compared=None if drawn is None else drawn.overview,
+        compared=overview(results.studies) if results.studies else None,
         remarks=[
             *(remark for study in results.studies for remark in weak_rankers(study, config)),
             *results.remarks, *learned_nothing(results.trained),

@@ -4,7 +4,7 @@ learning curves, value of columns."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
@@ -27,34 +27,21 @@ def settings_of(config: ExperimentConfig) -> TestSettings:
     return TestSettings(**config.evaluation.model_dump(include=names), seed=config.seed)
 
 
-@dataclass(frozen=True, eq=False)
 class Findings:
     """Findings on one split.
 
     Attributes:
         per_query: per-query values of each system, means over its fits.
         fits: per-query values of every fit of each system that learns from judgements.
-        test: settings of the statistical tests.
+        measure: the primary one. test: settings of the statistical tests.
     """
 
-    experiment: RankingStages
-    output: SplitOutputs
-    per_query: dict[str, pd.DataFrame]
-    fits: dict[str, list[pd.DataFrame]]
-    test: TestSettings
-
-    @classmethod
-    def of(cls, experiment: RankingStages, output: SplitOutputs) -> Findings:
-        config = experiment.config
+    def __init__(self, experiment: RankingStages, output: SplitOutputs) -> None:
+        self.experiment, self.output, config = experiment, output, experiment.config
         every = {name: [fit.per_query() for fit in fits] for name, fits in output.fits.items()}
-        per_query = {name: mean_values(fits) for name, fits in every.items()}
-        fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
-        return cls(experiment, output, per_query, fits, settings_of(config))
-
-    @property
-    def measure(self) -> str:
-        """The primary measure."""
-        return self.experiment.config.evaluation.measures[0]
+        self.per_query = {name: mean_values(fits) for name, fits in every.items()}
+        self.fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
+        self.measure, self.test = config.evaluation.measures[0], settings_of(config)
 
     @property
     def headline(self) -> tuple[pd.Series, pd.Series]:

@@ -18,7 +18,8 @@ from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.kinds.sections import FamilyConfig, ModelConfig
 from ltr_features.studies.page.charts.drawing import clipped
-from ltr_features.studies.page.report import Curve, NearestWords
+from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.tables import Column, Columns, Table
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
 from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
@@ -110,21 +111,21 @@ def asked_words(experiment: RankingStages) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(chain(*found.values()))), [w for w in found if not found[w]]
 
 
-def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> EmbeddingMap | None:
-    """The word map of the experiment, with its ``nearest_words`` and the most frequent words.
-
-    Args:
-        fitted: the model of that name in the first fold of the first split; None if a column
-            family has the vectors.
-    """
-    config, context = experiment.config, experiment.context
-    name, every = str(config.word_map), context.index.vocabulary
+def map_of_words(experiment: RankingStages) -> EmbeddingMap | None:
+    """The ``word_map`` of the experiment, with its ``nearest_words`` and the most frequent words;
+    None if it has none."""
+    name, context = experiment.config.word_map, experiment.context
+    if name is None:
+        return None
+    every = context.index.vocabulary
     order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
     words = list(dict.fromkeys([*asked_words(experiment)[0], *(every[int(i)] for i in order)]))
-    if fitted is None:
+    model = _model(experiment, name)
+    if model is None:
         family = _family(experiment, name)
         assert isinstance(family, WordVectorSource)
         return embedding_map(name, "words", words, family.load(context, words))
+    fitted = _first_fitted(experiment, model)
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
@@ -135,30 +136,25 @@ def map_of_words(experiment: RankingStages, fitted: MatchingModel | None) -> Emb
     return _of_model(experiment, name, "words", words, fitted, alone)
 
 
-def map_of_documents(
-    experiment: RankingStages, fitted: MatchingModel | None
-) -> EmbeddingMap | None:
-    """The document map of the experiment, with the documents that are relevant to most queries,
-    then others in the order of the collection.
-
-    Args:
-        fitted: the model of that name in the first fold of the first split; None if a column
-            family has the vectors.
-    """
-    config, context, collection = experiment.config, experiment.context, experiment.collection
-    name, judged = str(config.document_map), collection.judgements
+def map_of_documents(experiment: RankingStages) -> EmbeddingMap | None:
+    """The ``document_map`` of the experiment, with the documents that are relevant to most queries,
+    then others in the order of the collection; None if it has none."""
+    name, context = experiment.config.document_map, experiment.context
+    if name is None:
+        return None
+    collection, judged = experiment.collection, experiment.collection.judgements
     relevant = np.bincount(judged.document[judged.grade > 0], minlength=collection.n_documents)
     rows = np.argsort(-relevant, kind="stable")[:MAP_DOCUMENTS]
     ids = [collection.document_ids[row] for row in rows.tolist()]
     titles = [clipped(experiment.title(document), MAP_TITLE) for document in ids]
-    if fitted is None:
+    model = _model(experiment, name)
+    if model is None:
         family = _family(experiment, name)
         assert isinstance(family, Doc2VecSource)
         vectors = family.field_vectors(context, WHOLE)[rows]
         return embedding_map(name, "documents", titles, vectors)
-    model = next(model for model in config.models if model.name == name)
     D = model_texts(context, model.recipe).D[rows]
-    return _of_model(experiment, name, "documents", titles, fitted, D)
+    return _of_model(experiment, name, "documents", titles, _first_fitted(experiment, model), D)
 
 
 def _of_model(
@@ -175,6 +171,16 @@ def _of_model(
     return embedding_map(title, of, labels, fitted.embed_documents(D))
 
 
+def _model(experiment: RankingStages, name: str) -> ModelConfig | None:
+    """The model of that name; None if a column family has the vectors."""
+    return next((model for model in experiment.config.models if model.name == name), None)
+
+
+def _first_fitted(experiment: RankingStages, model: ModelConfig) -> MatchingModel:
+    """The model in the first fold of the first split."""
+    return test_models(experiment, experiment.outputs[0], model)[0]
+
+
 def _family(experiment: RankingStages, name: str) -> ColumnFamily:
     made = zip(experiment.config.columns, experiment.column_families(), strict=True)
     return next(family for part, family in made if part.family == name)
@@ -182,26 +188,28 @@ def _family(experiment: RankingStages, name: str) -> ColumnFamily:
 
 def nearest_words(
     title: str, model: ModelConfig, fitted: MatchingModel, words: Sequence[str]
-) -> NearestWords | None:
+) -> Table | None:
     """Neighbours of the words under the first fold's model; None if it has no vocabulary."""
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
-    name = f"{model.name}, {title}, first fold"
-    remarks = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
+    caption = "".join(f"{model.name} {remark}. " for remark in fitted.remarks)
     if fitted.only_same_words:
-        return NearestWords(name, f"{remarks}In this model, a query word matches only itself.", [])
-    rows = []
+        words, caption = [], f"{caption}In this model, a query word matches only itself."
+    else:
+        caption += (
+            "Document words t with the largest score f(s, t) for a query word s (U_s . V_t for "
+            "low-rank models); s itself is left out."
+        )
+    rows: list[tuple[str, str]] = []
     for word in (w for w in words if w in vocabulary):
         row = int(vocabulary.rows([word])[0])
         try:
             near = fitted.nearest_words(row, 6)
         except (TypeError, ValueError):  # the model scores only documents, or omits the word
             continue
-        rows.append((word, [(vocabulary[t], weight) for t, weight in near if t != row][:5]))
-    return NearestWords(
-        name,
-        description=f"{remarks}Document words t with the largest score f(s, t) for a query word s "
-        "(U_s . V_t for low-rank models); s itself is left out.",
-        rows=rows,
-    )
+        others = [f"{vocabulary[t]} {weight:.2f}" for t, weight in near if t != row]
+        rows.append((word, ", ".join(others[:5])))
+    name = f"Nearest words under {model.name}, {title}, first fold"
+    columns: Columns = ["Word", Column("Nearest words, nearest first", number=False)]
+    return Table(name, columns, rows, caption, "compact")

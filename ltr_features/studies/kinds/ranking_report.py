@@ -24,14 +24,7 @@ from ltr_features.studies.kinds.ranking_models import (
     training_curve,
 )
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.report import (
-    ColumnInfo,
-    Curve,
-    NearestWords,
-    Report,
-    Study,
-    SystemResult,
-)
+from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
@@ -41,7 +34,6 @@ from ltr_features.studies.statistics.query_classes import (
     query_properties,
 )
 from ltr_features.studies.statistics.refits import fits_note
-from ssi_models.base import MatchingModel
 
 
 def make_report(experiment: RankingStages) -> Report:
@@ -50,48 +42,39 @@ def make_report(experiment: RankingStages) -> Report:
     facts = {k: _fact(v) for k, v in flat_facts(collection.description).items()}
     facts |= _candidate_facts(experiment)
     facts |= _left_out(experiment)
-    curves: list[Curve] = []
-    words: list[NearestWords] = []
-    studies = []
-    drawn: dict[str, MatchingModel] = {}
+    studies, curves, words = [], [], []
     asked, absent = asked_words(experiment)
-    for number, output in enumerate(outputs):
-        model_notes: dict[str, str] = {}
+    for output in outputs:
+        title = output.split.title
+        notes: dict[str, str] = {}
         for model in config.models:
             fitted = test_models(experiment, output, model)
-            model_notes |= model_facts(model, fitted)
-            if curve := training_curve(output.split.title, model, fitted[0]):
-                curves.append(curve)
-            if number == 0 and model.name in (config.word_map, config.document_map):
-                drawn[model.name] = fitted[0]
-            if number == 0 and asked:
-                near = nearest_words(output.split.title, model, fitted[0], asked)
-                words += [near] if near is not None else []
-        studies.append(_study(experiment, output, model_notes))
+            notes |= model_facts(model, fitted)
+            curves.append(training_curve(title, model, fitted[0]))
+            if asked and output is outputs[0]:
+                words.append(nearest_words(title, model, fitted[0], asked))
+        studies.append(_study(experiment, output, notes))
     warnings = check_expected(config, studies)
     if absent:
         warnings.append(f"nearest_words: no document has {', '.join(absent)}.")
-    maps = []
-    for items, name, make in (
-        ("words", config.word_map, map_of_words),
-        ("documents", config.document_map, map_of_documents),
-    ):
-        found = make(experiment, drawn.get(name)) if name else None
-        maps += [found] if found is not None else []
-        if name and found is None:
-            warnings.append(
-                f"There is no map of {items}, as {name} has no vectors for them, or gives them no "
-                "weight."
-            )
+    maps = {
+        ("words", config.word_map): map_of_words(experiment),
+        ("documents", config.document_map): map_of_documents(experiment),
+    }
+    warnings += [
+        f"There is no map of {of}, as {name} has no vectors for them, or gives them no weight."
+        for (of, name), found in maps.items()
+        if name is not None and found is None
+    ]
     return Report(
         title=config.title,
         introduction=config.introduction,
         studies=studies,
         facts=facts,
         columns=_column_table(experiment, outputs),
-        curves=curves,
-        nearest_words=words,
-        maps=maps,
+        curves=[curve for curve in curves if curve is not None],
+        nearest_words=[near for near in words if near is not None],
+        maps=[found for found in maps.values() if found is not None],
         settings=_settings(experiment),
         versions=versions(),
         warnings=warnings,
@@ -150,7 +133,7 @@ def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
 def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str]) -> Study:
     config = experiment.config
     evaluation = config.evaluation
-    found = Findings.of(experiment, output)
+    found = Findings(experiment, output)
     headline, pair = found.headline, config.pairs[0]
     systems = {system.name: system for system in config.all_systems}
     kinds, kinds_note = _kinds(experiment, headline[0].index)
@@ -220,7 +203,7 @@ def _remarks(
         *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
         *found.coverage(),
-        *better_alone(experiment.config, found),
+        *better_alone(config, found.per_query),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),
         *(f"Columns {remark}" for remark in family_remarks(of_families)),
         *(
@@ -234,16 +217,17 @@ def _remarks(
     ]
 
 
-def better_alone(config: ExperimentConfig, found: Findings) -> Iterator[str]:
+def better_alone(config: ExperimentConfig, per_query: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     """A remark if a column alone beats both rankers of the verdict, whose gain then counts from a
     weak baseline."""
-    means = {name: frame[found.measure].mean() for name, frame in found.per_query.items()}
+    measure = config.evaluation.measures[0]
+    means = {name: frame[measure].mean() for name, frame in per_query.items()}
     alone = [s.name for s in config.all_systems if s.score]
     best = max(alone, key=means.__getitem__, default=None)
     system, baseline = config.pairs[0]
     if best is not None and means[best] > max(means[system], means[baseline]):
         yield (
-            f"{best}, a column without a ranker, has a higher mean {found.measure} "
+            f"{best}, a column without a ranker, has a higher mean {measure} "
             f"({value(means[best])}) than both systems of the verdict: {WEAK}"
         )
 
@@ -284,7 +268,7 @@ def first_verdict(experiment: RankingStages) -> str:
     rest is made."""
     config, pair = experiment.config, experiment.config.pairs[0]
     systems = [system for system in config.all_systems if system.name in pair]
-    split = experiment.fits(config.splits[0])[0]
+    split = config.splits[0]
     study = Study(
         name=split.title,
         description=split.description,

@@ -75,29 +75,34 @@ class RankingStages(Preparation):
     @cached_property
     def first_stages(self) -> list[Planned]:
         """Stages of the first split's first fit that the first comparison needs; systems last."""
-        split, pair = self.fits(self.config.splits[0])[0], self.config.pairs[0]
-        planned: list[Planned] = []
-        for model in self.models_of(split):
-            planned += [self.models_stage(split, model), self.scores_stage(split, model)]
+        split, pair = self.config.splits[0], self.config.pairs[0]
         systems = [system for system in self.systems_of(split) if system.name in pair]
-        return [*planned, *(self.system_stage(split, system) for system in systems)]
+        stages = (self.system_stage(split, system) for system in systems)
+        return [*self._model_stages(split), *stages]
 
     def _split_plan(self, split: SplitConfig) -> list[Planned]:
         """The stages of all fits of a split."""
         planned: list[Planned] = []
-        shares = self.config.evaluation.learning_curve
-        smaller = [fit.of_share(share) for share in shares for fit in self.fits(split)]
-        for fit in [*self.fits(split), *smaller]:
-            for model in self.models_of(fit):
-                planned += [self.models_stage(fit, model), self.scores_stage(fit, model)]
-            systems = [self.system_stage(fit, system) for system in self.systems_of(fit)]
-            planned += systems if fit.share < 1 else [self.letor_stage(fit), *systems]
+        for fit in self._every_fit(split):
+            planned += self._model_stages(fit)
+            planned += [self.letor_stage(fit)] if fit.share == 1 else []
+            planned += [self.system_stage(fit, system) for system in self.systems_of(fit)]
         return planned
+
+    def _model_stages(self, fit: SplitConfig) -> list[Planned]:
+        """The stages of the models of a fit."""
+        makers = (self.models_stage, self.scores_stage)
+        return [stage(fit, model) for model in self.models_of(fit) for stage in makers]
 
     def fits(self, split: SplitConfig) -> list[SplitConfig]:
         """The split itself, and its refits for every further fit of a system."""
         most = max(self.config.fits_of(system) for system in self.config.all_systems)
         return [split.refit(number) for number in range(max(most, 1))]
+
+    def _every_fit(self, split: SplitConfig) -> list[SplitConfig]:
+        """The fits of a split, and then those of each share of its training queries."""
+        fits, shares = self.fits(split), self.config.evaluation.learning_curve
+        return [*fits, *(fit.of_share(share) for share in shares for fit in fits)]
 
     def systems_of(self, split: SplitConfig) -> list[SystemConfig]:
         """The systems of a fit: all in the first one, only the repeated ones in further fits; with
@@ -132,9 +137,8 @@ class RankingStages(Preparation):
     def check_folds(self) -> None:
         """Raise InputError if a split has no folds to train and test on, see :meth:`folds`."""
         for split in self.config.splits:
-            for fit in self.fits(split):
-                for share in (*self.config.evaluation.learning_curve, 1):
-                    self.folds(fit.of_share(share) if share < 1 else fit)
+            for fit in self._every_fit(split):
+                self.folds(fit)
 
     @cached_property
     def outputs(self) -> list[SplitOutputs]:
@@ -142,23 +146,21 @@ class RankingStages(Preparation):
         return [self._outputs(split) for split in self.config.splits]
 
     def _outputs(self, split: SplitConfig) -> SplitOutputs:
-        config = self.config
-        fits = {
-            system.name: [
-                self.done(self.system_stage(fit, system))
-                for fit in self.fits(split)[: max(config.fits_of(system), 1)]
-            ]
-            for system in config.all_systems
-        }
+        fits = self.fits(split)
         smaller = []
-        for share in sorted(config.evaluation.learning_curve):
-            found: dict[str, list[StageResult]] = {}
-            for fit in (fit.of_share(share) for fit in self.fits(split)):
-                for system in self.systems_of(fit):
-                    stage = self.done(self.system_stage(fit, system))
-                    found.setdefault(system.name, []).append(stage)
+        for share in sorted(self.config.evaluation.learning_curve):
+            found = self._results([fit.of_share(share) for fit in fits])
             smaller.append((self.folds(split.of_share(share)), found))
-        return SplitOutputs(split, self.folds(split), fits, smaller)
+        return SplitOutputs(split, self.folds(split), self._results(fits), smaller)
+
+    def _results(self, fits: Sequence[SplitConfig]) -> dict[str, list[StageResult]]:
+        """The results of some fits, by name of the system."""
+        found: dict[str, list[StageResult]] = {}
+        for fit in fits:
+            for system in self.systems_of(fit):
+                stage = self.done(self.system_stage(fit, system))
+                found.setdefault(system.name, []).append(stage)
+        return found
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
         """A part ("train", "vali", "test") of a fold; parts of the last split used are cached."""

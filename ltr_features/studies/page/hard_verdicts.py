@@ -25,7 +25,7 @@ def hard_query_verdict(study: Study) -> str:
     row = next((row for row in rows if row["system"] == study.pairs[0][0]), rows[0])
     if not row["n_queries"]:
         return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
-    baseline = study.hard_baseline or study.pairs[0][1]
+    baseline = study.hard_baseline
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
     p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
     others = len(study.queries) - row["n_queries"]
@@ -66,7 +66,7 @@ def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], base
 def hard_in_short(study: Study) -> str:
     """A sentence, in lower case, with the estimate on hard queries for the headline system; "" if
     there is none."""
-    rows = [r for r in study.hard_rows() if r["system"] == study.pairs[0][0] and r["n_queries"]]
+    rows = [r for r in study.estimates_on_hard if r["system"] == study.pairs[0][0]]
     if not rows:
         return ""
     shown = {rows[0]["chosen_by"]: rows[0]}

@@ -18,7 +18,6 @@ from ltr_features.studies.page.study_figures import (
     ReportFigures,
     StudyFigures,
     family_numbers,
-    report_figures,
 )
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.statistics.correlation import DEFINITION as CORRELATION
@@ -29,13 +28,11 @@ LONG = 12
 
 
 def render(report: Report, figures: ReportFigures | None = None) -> str:
-    """The report as HTML; ``figures`` are made by :func:`report_figures` if not given."""
-    figures = figures or report_figures(report)
+    """The report as HTML; ``figures`` are those of the report, if they are made already."""
+    figures = figures or ReportFigures(report)
     anchors = {name: f"definition-{i + 1}" for i, (name, _) in enumerate(report.definitions)}
-    families = {
-        family: FAMILY_COLOURS[i % len(FAMILY_COLOURS)]
-        for family, i in family_numbers(report).items()
-    }
+    numbers = family_numbers(column.family for column in report.columns)
+    families = {f: FAMILY_COLOURS[i % len(FAMILY_COLOURS)] for f, i in numbers.items()}
     return pages.render(
         "report.html.jinja",
         title=report.title,
@@ -51,7 +48,6 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         columns=tables.columns_table(report.columns) if report.columns else None,
         families={f: c for f, c in families.items() if f in {x.family for x in report.columns}},
         map_data=map_data,
-        words=[(one, tables.words_table(one)) for one in report.nearest_words],
         all_definitions=_definitions(report),
         anchors=anchors,
         correlation_definition=CORRELATION,
@@ -152,7 +148,7 @@ def _shown_figures(
 ) -> tuple[list[tuple[tuple[str, str], Drawing]], list[Importance]]:
     """The figures to put on the page: all, or, if there are many, those of the comparisons and
     systems that the first screen shows. All figures are also written to files."""
-    gains, importance = list(figures.gains), list(figures.importance)
+    gains, importance = figures.gains, figures.importance
     if len(gains) > LONG:
         gains = [(pair, drawing) for pair, drawing in gains if pair in study.shown_pairs]
     if len(importance) > LONG:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -12,8 +12,8 @@ from ltr_features.studies.config import NAME_BYTES
 from ltr_features.studies.page import html
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.ending import ENDING, report_ending
-from ltr_features.studies.page.report import Report, Study, SystemResult
-from ltr_features.studies.page.study_figures import report_figures
+from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.page.study_figures import ReportFigures
 from ltr_features.studies.page.study_tables import latex_tables, report_text
 from ltr_features.studies.page.tables import write_csv
 from ltr_features.studies.statistics.paired_tests import group_labels
@@ -32,7 +32,7 @@ def write_outputs(report: Report, path: Path) -> None:
 
     The same report gives the same files, byte for byte.
     """
-    figures = report_figures(report)
+    figures = ReportFigures(report)
     texts = {
         "report.html": html.render(report, figures),
         "summary.txt": report_text(report),
@@ -72,39 +72,7 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
     """The report's numbers by table; the column ``study`` names the study of each row."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for study in report.studies:
-        per_query = [
-            s.per_query[list(study.measures)]
-            .rename_axis("query")
-            .reset_index()
-            .assign(system=s.name, **_groups(study, s))
-            for s in study.systems
-        ]
-        means = [
-            {
-                "system": s.name,
-                "columns": len(s.columns),
-                **s.per_query[list(study.measures)].mean(),
-            }
-            for s in study.systems
-        ]
-        importance = [
-            s.importance.assign(system=s.name) for s in study.systems if s.importance is not None
-        ]
-        found = {
-            "comparisons": study.comparisons,
-            "means": pd.DataFrame(means),
-            "per_query": pd.concat(per_query),
-            "hard_queries": study.hard_queries,
-            "query_classes": study.query_classes,
-            "query_kinds": _kinds(study),
-            "precision_recall": study.precision_recall,
-            "learning_curve": study.learning_curve,
-            "column_value": study.column_value,
-            "moves": _moves(study) if study.drill_down else None,
-            "importance": pd.concat(importance) if importance else None,
-            "column_correlation": _correlation(study),
-        }
-        for name, frame in found.items():
+        for name, frame in _tables_of_study(study).items():
             if frame is not None:
                 parts.setdefault(name, []).append(frame.assign(study=study.name))
     frames = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
@@ -113,21 +81,43 @@ def tables_of(report: Report) -> dict[str, pd.DataFrame]:
     return frames
 
 
-def _groups(study: Study, system: SystemResult) -> dict[str, list[Hashable]]:
-    labels = group_labels(system.per_query.index, study.groups)
-    return {} if labels is None else {"group": labels}
+def _tables_of_study(study: Study) -> dict[str, pd.DataFrame | None]:
+    kinds, correlation = study.query_kinds, study.column_correlation
+    values = {system.name: system.per_query[list(study.measures)] for system in study.systems}
+    importance = [
+        system.importance.assign(system=system.name)
+        for system in study.systems
+        if system.importance is not None
+    ]
+    return {
+        "comparisons": study.comparisons,
+        "means": pd.DataFrame(
+            {"system": s.name, "columns": len(s.columns), **values[s.name].mean()}
+            for s in study.systems
+        ),
+        "per_query": pd.concat(_per_query(study, name, found) for name, found in values.items()),
+        "hard_queries": study.hard_queries,
+        "query_classes": study.query_classes,
+        "query_kinds": None if kinds is None else _with_index(kinds.astype(object), "query"),
+        "precision_recall": study.precision_recall,
+        "learning_curve": study.learning_curve,
+        "column_value": study.column_value,
+        "moves": _moves(study) if study.drill_down else None,
+        "importance": pd.concat(importance) if importance else None,
+        "column_correlation": None if correlation is None else _with_index(correlation, "column"),
+    }
 
 
-def _kinds(study: Study) -> pd.DataFrame | None:
-    if study.query_kinds is None:
-        return None
-    return study.query_kinds.astype(object).rename_axis("query").reset_index()
+def _with_index(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The frame with its index as first column."""
+    return frame.rename_axis(name).reset_index()
 
 
-def _correlation(study: Study) -> pd.DataFrame | None:
-    if study.column_correlation is None:
-        return None
-    return study.column_correlation.rename_axis("column").reset_index()
+def _per_query(study: Study, system: str, values: pd.DataFrame) -> pd.DataFrame:
+    """A system's values, with its name and the groups of the queries if there are any."""
+    labels = group_labels(values.index, study.groups)
+    groups = {} if labels is None else {"group": labels}
+    return _with_index(values, "query").assign(system=system, **groups)
 
 
 def _moves(study: Study) -> pd.DataFrame:

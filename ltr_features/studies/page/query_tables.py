@@ -27,7 +27,7 @@ MOVED_DOCUMENTS = 6
 
 def hard_query_table(study: Study) -> Table | None:
     """The estimates on hard queries; None if the study has none."""
-    found = [r for r in study.hard_rows() if r["n_queries"]]
+    found = study.estimates_on_hard
     if not found:
         return None
     several = len(found) > 1
@@ -45,7 +45,7 @@ def hard_query_table(study: Study) -> Table | None:
     ]
     corrected = f" Corrected p: {study.test.correction_name} over the rows." if several else ""
     caption = (
-        f"{study.hard_measure} against {study.hard_baseline or study.pairs[0][1]} on the queries "
+        f"{study.hard_measure} against {study.hard_baseline} on the queries "
         f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). Others: difference on "
         "the other queries. Correlation: of its values with those of baseline and system; if it is "
         "related to one of them more, part of the difference may come from the choice of queries."

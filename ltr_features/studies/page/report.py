@@ -13,6 +13,7 @@ import pandas as pd
 from letor.errors import InputError
 from letor.measures import RUN_RULES, run_measure
 from ltr_features.studies.page.query_rankings import QueryRankings
+from ltr_features.studies.page.tables import Table
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.hard_queries import BOTH, hard_query_table
 from ltr_features.studies.statistics.query_classes import query_class_table
@@ -68,7 +69,7 @@ class Study:
         facts: further facts about the study by label, e.g. {"Recall of the pool": "0.91"}.
         hard_queries: see :meth:`with_hard_queries`, or None.
         hard_measure: the measure of ``hard_queries``.
-        hard_baseline: name of the baseline of ``hard_queries``; the headline's by default.
+        hard_baseline: name of the baseline of ``hard_queries``.
         hard_control: name of its control, for the text.
         query_classes: see :meth:`with_classes`, or None.
         query_kinds: ordered categories, a row per query and a column per property: the class of
@@ -118,9 +119,6 @@ class Study:
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        names = [s.name for s in self.systems]
-        if len(set(names)) != len(names):
-            raise InputError(f"study {self.name!r}: systems share a name: {', '.join(names)}")
         for system in self.systems:
             values = system.per_query.reindex(columns=list(self.measures)).to_numpy(np.float64)
             if not ((values >= 0) & (values <= 1)).all():
@@ -235,6 +233,11 @@ class Study:
             return []
         return table[table["estimate"].astype(bool) == estimate].to_dict("records")
 
+    @property
+    def estimates_on_hard(self) -> list[dict[str, Any]]:
+        """The estimates on hard queries, of systems for which some queries are hard."""
+        return [row for row in self.hard_rows() if row["n_queries"]]
+
     def hard_for_both(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The row of ``hard_queries`` that differs from ``row``, an estimate, in that the mean of
         system and baseline chooses the queries."""
@@ -294,21 +297,6 @@ class Curve:
     remark: str = ""
 
 
-@dataclass(frozen=True)
-class NearestWords:
-    """Nearest neighbours of some words under a model.
-
-    Attributes:
-        name: of the model.
-        description: the similarity shown and which side (query, document) the words are on.
-        rows: (word, its neighbours with their similarity, nearest first).
-    """
-
-    name: str
-    description: str
-    rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """Everything that a report shows.
@@ -320,7 +308,7 @@ class Report:
         facts: facts about the run by label, e.g. {"Documents": "1,718 sections"}.
         columns: the column table; its families determine the colours of the importance charts.
         curves: training curves of the models.
-        nearest_words: neighbours of words under the models.
+        nearest_words: of each model, a table of words and their neighbours.
         maps: maps of the words and of the documents of an embedding.
         settings: parameters by group, e.g. {"SSI": {"rank": 50, "seed": 0}}.
         versions: versions of the software by name.
@@ -333,15 +321,11 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[ColumnInfo] = ()
     curves: Sequence[Curve] = ()
-    nearest_words: Sequence[NearestWords] = ()
+    nearest_words: Sequence[Table] = ()
     maps: Sequence[EmbeddingMap] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if not self.studies:
-            raise InputError("a report needs at least one study")
 
     @property
     def remarks(self) -> list[tuple[str, str]]:

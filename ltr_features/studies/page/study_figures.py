@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -15,11 +15,9 @@ from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import gains, scatter
-from ltr_features.studies.page.report import Curve, Report, Study, SystemResult
+from ltr_features.studies.page.report import Curve, Report, Study
 from ltr_features.studies.page.verdicts import MARKS, STYLES, capital, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
-from ltr_features.studies.statistics.embedding_map import EmbeddingMap
-from ltr_features.studies.statistics.paired_tests import TIE
 
 IMPORTANT_COLUMNS = 20
 CORRELATED_COLUMNS = 14
@@ -32,8 +30,7 @@ GAIN = (
 )
 
 
-@dataclass(frozen=True)
-class Importance:
+class Importance(NamedTuple):
     """The most important columns of a system; ``words`` gives the families' shares."""
 
     system: str
@@ -41,8 +38,7 @@ class Importance:
     words: str
 
 
-@dataclass(frozen=True)
-class Correlation:
+class Correlation(NamedTuple):
     """The correlation of columns as shown on the page.
 
     Attributes:
@@ -56,30 +52,15 @@ class Correlation:
     nearest: list[tuple[str, list[tuple[str, float]]]]
 
 
-@dataclass(frozen=True)
-class StudyFigures:
-    """The figures of one study: ``gains`` (per-query differences of each pair, the headline's
-    first), ``scatter`` (the headline pair query by query), ``recall`` (precision at levels of
-    recall), ``learning`` (quality by the number of training queries) and others."""
-
-    study: Study
-    gains: Sequence[tuple[tuple[str, str], Drawing]]
-    scatter: Drawing | None
-    recall: Drawing | None
-    learning: Drawing | None
-    hard: Drawing | None
-    importance: Sequence[Importance]
-    correlation: Correlation | None
-
-
-@dataclass(frozen=True)
 class ReportFigures:
-    """All figures of a report."""
+    """All figures of a report; they are drawn only when written or shown."""
 
-    overview: Drawing
-    studies: Sequence[StudyFigures]
-    curves: Sequence[tuple[Curve, Drawing]]
-    maps: Sequence[tuple[EmbeddingMap, Drawing]]
+    def __init__(self, report: Report) -> None:
+        family = {column.name: column.family for column in report.columns}
+        self.overview = overview(report.studies)
+        self.studies = [StudyFigures(study, family) for study in report.studies]
+        self.curves = [(curve, curves(curve)) for curve in report.curves]
+        self.maps = [(found, embedding_map_chart(found)) for found in report.maps]
 
     def named(self) -> Iterator[tuple[str, Drawing]]:
         """All figures by file name: ``overview``; for each study ``STUDY-gains-SYSTEM-BASELINE``,
@@ -106,20 +87,9 @@ class ReportFigures:
             yield f"{found.of.removesuffix('s')}-map", drawing
 
 
-def report_figures(report: Report) -> ReportFigures:
-    """All figures of a report; they are drawn only when written or shown."""
-    return ReportFigures(
-        _overview(report),
-        [_study_figures(report, study) for study in report.studies],
-        [(curve, curves(curve)) for curve in report.curves],
-        [(found, embedding_map_chart(found)) for found in report.maps],
-    )
-
-
-def family_numbers(report: Report) -> dict[str, int]:
-    """The number (colour) of each family, in the order of the column table; "other" is last."""
-    families = [*(c.family for c in report.columns), "other"]
-    return {family: i for i, family in enumerate(dict.fromkeys(families))}
+def family_numbers(families: Iterable[str]) -> dict[str, int]:
+    """The number (colour) of each family, in the order of first mention; "other" is last."""
+    return {family: i for i, family in enumerate(dict.fromkeys([*families, "other"]))}
 
 
 def dots(
@@ -140,10 +110,10 @@ def dots(
     return forest(panels, measure, f"Mean {measure} of each row")
 
 
-def _overview(report: Report) -> Drawing:
+def overview(studies: Sequence[Study]) -> Drawing:
     """The headline's baseline and the systems compared with it, in the primary measure."""
     panels = []
-    for study in report.studies:
+    for study in studies:
         measure, baseline = study.measures[0], study.pairs[0][1]
         mean = float(study.values(baseline, measure).mean())
         estimates = [Estimate(study.label_of(baseline), mean, f"{mean:.3f}")]
@@ -155,85 +125,117 @@ def _overview(report: Report) -> Drawing:
             estimates.append(Estimate(label, middle, shown, STYLES[outcome], low, high))
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
         panels.append((capital(study.name), ordered, mean))
-    measures = ", ".join(dict.fromkeys(study.measures[0] for study in report.studies))
+    measures = ", ".join(dict.fromkeys(study.measures[0] for study in studies))
     return forest(panels, measures, f"Mean {measures} of the compared systems")
 
 
-def _study_figures(report: Report, study: Study) -> StudyFigures:
-    headline = study.pairs[0][0]
-    ranked = sorted(filter(_has_importance, study.systems), key=lambda s: s.name != headline)
-    return StudyFigures(
-        study,
-        [(pair, _gains(study, pair)) for pair in study.pairs],
-        _scatter(study),
-        _recall(study),
-        _learning(study),
-        _hard(study),
-        [_importance(report, system) for system in ranked],
-        _correlation(study),
-    )
+class StudyFigures:
+    """The figures of one study; None where it has nothing to draw.
 
+    Args:
+        family: of each column, where it is known; determines its colour.
+    """
 
-def _gains(study: Study, pair: tuple[str, str]) -> Drawing:
-    """Per-query differences of a pair in the primary measure."""
-    measure = study.measures[0]
-    differences = study.per_query_difference(pair, measure).to_numpy()
-    title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
-    return gains(differences, measure, title, TIE)
+    def __init__(self, study: Study, family: Mapping[str, str]) -> None:
+        self.study, self._family = study, family
 
+    @cached_property
+    def gains(self) -> list[tuple[tuple[str, str], Drawing]]:
+        """Per-query differences of each pair in the primary measure, the headline's first."""
+        study, measure = self.study, self.study.measures[0]
+        drawn = []
+        for pair in study.pairs:
+            differences = study.per_query_difference(pair, measure).to_numpy()
+            title = f"{pair[0]} against {pair[1]}: difference in {measure} by query"
+            drawn.append((pair, gains(differences, measure, title)))
+        return drawn
 
-def _scatter(study: Study) -> Drawing | None:
-    """The headline pair, a point per query; None if there are too many queries."""
-    if len(study.queries) > SCATTERED:
-        return None
-    (system, baseline), measure = study.pairs[0], study.measures[0]
-    values = study.values(baseline, measure), study.values(system, measure)
-    return scatter(*values, study.label_of(baseline), study.label_of(system), measure)
+    @cached_property
+    def scatter(self) -> Drawing | None:
+        """The headline pair, a point per query; None if there are too many queries."""
+        study, measure = self.study, self.study.measures[0]
+        if len(study.queries) > SCATTERED:
+            return None
+        system, baseline = study.pairs[0]
+        values = study.values(baseline, measure), study.values(system, measure)
+        return scatter(*values, study.label_of(baseline), study.label_of(system), measure)
 
+    @cached_property
+    def recall(self) -> Drawing | None:
+        """Precision at levels of recall; None if recall is not meaningful."""
+        table = self.study.precision_recall
+        if table is None:
+            return None
+        levels = table["recall"].tolist()
+        lines = {
+            self.study.label_of(name): (levels, table[name].tolist())
+            for name in table.columns.drop("recall")
+        }
+        return curves(Curve("Precision at levels of recall", "recall", "precision", lines))
 
-def _recall(study: Study) -> Drawing | None:
-    """Precision at levels of recall; None if recall is not meaningful."""
-    table = study.precision_recall
-    if table is None:
-        return None
-    levels = table["recall"].tolist()
-    lines = {
-        study.label_of(name): (levels, table[name].tolist())
-        for name in table.columns.drop("recall")
-    }
-    return curves(Curve("Precision at levels of recall", "recall", "precision", lines))
+    @cached_property
+    def learning(self) -> Drawing | None:
+        """Quality by the number of training queries."""
+        study, table = self.study, self.study.learning_curve
+        if table is None:
+            return None
+        lines = {}
+        for side in ("baseline", "system"):
+            for name, rows in table.drop_duplicates(["queries", side]).groupby(side, sort=False):
+                means = rows[f"{side}_mean"].tolist()
+                lines[study.label_of(str(name))] = (rows["queries"].tolist(), means)
+        title = "Quality by the number of training queries"
+        return curves(Curve(title, "training queries", study.measures[0], lines))
 
+    @cached_property
+    def hard(self) -> Drawing | None:
+        """The estimates on hard queries, each with the difference on all queries."""
+        study = self.study
+        baseline, measure = study.hard_baseline, study.hard_measure
+        panels = []
+        for row in study.estimates_on_hard:
+            rows = []
+            if (row["system"], baseline) in study.pairs and measure in study.measures:
+                every = study.comparison((row["system"], baseline), measure)
+                rows.append(_estimate("all queries", every, "difference"))
+            rows.append(_estimate("hard queries", row, "gain"))
+            panels.append((study.label_of(str(row["system"])), rows, 0.0))
+        if not panels:
+            return None
+        title = f"Hard queries: difference from {study.label_of(baseline)} in {measure}"
+        return forest(panels, f"difference in {measure}", title)
 
-def _learning(study: Study) -> Drawing | None:
-    """Quality by the number of training queries; None if the study has no learning curve."""
-    table = study.learning_curve
-    if table is None:
-        return None
-    lines = {}
-    for side in ("baseline", "system"):
-        for name, rows in table.drop_duplicates(["queries", side]).groupby(side, sort=False):
-            means = rows[f"{side}_mean"].tolist()
-            lines[study.label_of(str(name))] = (rows["queries"].tolist(), means)
-    title = "Quality by the number of training queries"
-    return curves(Curve(title, "training queries", study.measures[0], lines))
+    @cached_property
+    def importance(self) -> list[Importance]:
+        """The columns that each ranker used, the headline's system first."""
+        headline = self.study.pairs[0][0]
+        return [
+            _importance(system.name, system.importance, self._family)
+            for system in sorted(self.study.systems, key=lambda s: s.name != headline)
+            if system.importance is not None and system.importance["gain"].sum() > 0
+        ]
 
-
-def _hard(study: Study) -> Drawing | None:
-    """The estimates on hard queries, each with the difference on all queries."""
-    chosen = [row for row in study.hard_rows() if row["n_queries"]]
-    if not chosen:
-        return None
-    baseline, measure = study.hard_baseline or study.pairs[0][1], study.hard_measure
-    panels = []
-    for row in chosen:
-        rows = []
-        if (row["system"], baseline) in study.pairs and measure in study.measures:
-            every = study.comparison((row["system"], baseline), measure)
-            rows.append(_estimate("all queries", every, "difference"))
-        rows.append(_estimate("hard queries", row, "gain"))
-        panels.append((study.label_of(str(row["system"])), rows, 0.0))
-    title = f"Hard queries: difference from {study.label_of(baseline)} in {measure}"
-    return forest(panels, f"difference in {measure}", title)
+    @cached_property
+    def correlation(self) -> Correlation | None:
+        """The heat map of the headline pair's columns."""
+        table = self.study.column_correlation
+        if table is None:
+            return None
+        system, baseline = (self.study.system(name) for name in self.study.pairs[0])
+        gain: dict[str, float] = {}
+        for side in (baseline, system):
+            if side.importance is not None:
+                gain |= dict(zip(side.importance["column"], side.importance["gain"], strict=True))
+        added = [name for name in system.columns if name not in baseline.columns]
+        names = chosen_columns(table, gain, added, CORRELATED_COLUMNS)
+        if len(names) < 2:
+            return None
+        listed = [name for name in names if name in added] or names
+        return Correlation(
+            correlation(names, table.loc[names, names].to_numpy()),
+            len(table) - len(names),
+            nearest_columns(table, listed[:NEAREST_OF]),
+        )
 
 
 def _estimate(label: str, row: Mapping[str, Any] | pd.Series, key: str) -> Estimate:
@@ -241,49 +243,21 @@ def _estimate(label: str, row: Mapping[str, Any] | pd.Series, key: str) -> Estim
     return Estimate(label, middle, signed(middle), STYLES[outcome_of(row, key)], low, high)
 
 
-def _has_importance(system: SystemResult) -> bool:
-    return system.importance is not None and bool(system.importance["gain"].sum() > 0)
-
-
-def _importance(report: Report, system: SystemResult) -> Importance:
-    numbers = family_numbers(report)
-    family = {c.name: c.family for c in report.columns}
-    table = pd.DataFrame(system.importance)[["column", "gain"]]
-    table["column"] = table["column"].astype(str)
+def _importance(system: str, table: pd.DataFrame, family: Mapping[str, str]) -> Importance:
+    """The chart of a system's table of gains."""
+    numbers = family_numbers(family.values())
+    table = table[["column", "gain"]].astype({"column": str})
     table = table.sort_values(["gain", "column"], ascending=[False, True])
     table["share"] = table["gain"] / table["gain"].sum()
-    table["family"] = [family.get(c, "other") for c in table["column"]]
+    table["family"] = [family.get(column, "other") for column in table["column"]]
+    first, rest = table[:IMPORTANT_COLUMNS], table[IMPORTANT_COLUMNS:]
     shown = [
-        (str(r["column"]), float(r["share"]), numbers[r["family"]])
-        for r in table.head(IMPORTANT_COLUMNS).to_dict("records")
+        (row["column"], float(row["share"]), numbers[row["family"]])
+        for row in first.to_dict("records")
     ]
     totals = table.groupby("family", sort=False)["share"].sum().sort_values(ascending=False)
     words = ", ".join(f"{name} {100 * share:.1f} %" for name, share in totals.items())
-    hidden = len(table) - len(shown)
-    if hidden:
-        rest = 100 * table["share"].iloc[len(shown) :].sum()
-        words += f"; {hidden} further columns, not shown, share {rest:.1f} %"
-    title = f"Columns used by {system.name}"
-    return Importance(system.name, importance(shown, list(numbers), title), words)
-
-
-def _correlation(study: Study) -> Correlation | None:
-    """The heat map of the headline pair's columns; None if there is nothing to draw."""
-    table = study.column_correlation
-    if table is None:
-        return None
-    system, baseline = (study.system(name) for name in study.pairs[0])
-    gain: dict[str, float] = {}
-    for side in (baseline, system):
-        if side.importance is not None:
-            gain |= dict(zip(side.importance["column"], side.importance["gain"], strict=True))
-    added = [name for name in system.columns if name not in baseline.columns]
-    names = chosen_columns(table, gain, added, CORRELATED_COLUMNS)
-    if len(names) < 2:
-        return None
-    listed = [name for name in names if name in added] or names
-    return Correlation(
-        correlation(names, table.loc[names, names].to_numpy()),
-        len(table) - len(names),
-        nearest_columns(table, listed[:NEAREST_OF]),
-    )
+    if len(rest):
+        share = 100 * rest["share"].sum()
+        words += f"; {len(rest)} further columns, not shown, share {share:.1f} %"
+    return Importance(system, importance(shown, list(numbers), f"Columns used by {system}"), words)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
+from string import ascii_lowercase
 
 from ltr_base.names import counted
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.query_tables import hard_query_table, noise_note
-from ltr_features.studies.page.report import ColumnInfo, NearestWords, Report, Study
+from ltr_features.studies.page.report import ColumnInfo, Report, Study
 from ltr_features.studies.page.table_parts import (
     Part,
     difference,
@@ -36,15 +38,14 @@ from ltr_features.studies.page.verdicts import (
     verdict,
 )
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
 
 def baseline_letters(study: Study) -> dict[str, str]:
     """Letter of each baseline for the significance marks; "" if there is only one baseline."""
     names = study.baselines
     if len(names) == 1:
         return {names[0]: ""}
-    return {name: LETTERS[i] if i < len(LETTERS) else str(i + 1) for i, name in enumerate(names)}
+    letters = chain(ascii_lowercase, map(str, count(27)))
+    return dict(zip(names, letters, strict=False))
 
 
 def significance_marks(study: Study) -> dict[tuple[str, str], str]:
@@ -200,17 +201,6 @@ def nearest_columns_table(
     caption = f"Among all {n} columns. A column that is much like others can add little to them."
     columns: Columns = ["Column", Column("Largest correlations", number=False)]
     return Table(f"Most correlated columns, {study.name}", columns, rows, caption, "compact")
-
-
-def words_table(words: NearestWords) -> Table:
-    """The nearest neighbours of some words under a model."""
-    rows: Rows = [
-        [word, ", ".join(f"{other} {similarity:.2f}" for other, similarity in near)]
-        for word, near in words.rows
-    ]
-    columns: Columns = ["Word", Column("Nearest words, nearest first", number=False)]
-    name = f"Nearest words under {words.name}"
-    return Table(name, columns, rows, words.description, "compact")
 
 
 def columns_table(columns: Sequence[ColumnInfo]) -> Table:

@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from toys import context_of, topics
 
 from ltr_features.columns.fitted import model_texts
+from ltr_features.studies.kinds import ranking_models
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
 from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.page.charts.embedding_map import LONGEST, embedding_map_chart, places
@@ -92,7 +93,7 @@ def test_long_titles_are_cut_and_stay_within_the_drawing(vectors: np.ndarray) ->
 
 
 @pytest.mark.parametrize(("model", "drawn"), [("lsa", True), ("vsm", False), ("popularity", False)])
-def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn):
+def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn, monkeypatch):
     context = context_of(topics())
     config = ModelConfig(name="m", model=model)
     texts, pairs = model_texts(context, config.recipe), context.collection.judgements
@@ -106,7 +107,8 @@ def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn):
             word_map="m", document_map="m", models=[config], nearest_words=[],
             splits=[SimpleNamespace(title="Unseen queries")],
         ),
-        context=context, collection=context.collection, title=str,
+        context=context, collection=context.collection, title=str, outputs=[None],
     )  # fmt: skip
-    maps = map_of_documents(experiment, fitted), map_of_words(experiment, fitted)
+    monkeypatch.setattr(ranking_models, "test_models", lambda *_: [fitted])
+    maps = map_of_documents(experiment), map_of_words(experiment)
     assert [found is not None for found in maps] == [drawn, drawn]

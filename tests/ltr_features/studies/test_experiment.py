@@ -28,7 +28,6 @@ from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
-from ltr_features.studies.kinds.ranking_models import test_models as models_of
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES
 from ltr_features.studies.workers import done_by_workers
@@ -193,17 +192,10 @@ def test_the_learning_curve_is_of_systems_that_saw_fewer_training_queries(run):
     assert (run.folder / "report" / "figures" / "Unseen_queries-learning-curve.svg").exists()
 
 
-def with_map(run, config, key, name):
-    """The experiment with a map asked for, and the fitted model of that name, if it is one."""
-    experiment = RankingStudy(config.model_copy(update={key: name}), run.folder)
-    model = next((m for m in config.models if m.name == name), None)
-    return experiment, None if model is None else models_of(experiment, run.outputs[0], model)[0]
-
-
 @pytest.mark.parametrize("name", ["lsa", "w2v-word"])
 def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
-    experiment, fitted = with_map(run, config, "word_map", name)
-    found = map_of_words(experiment, fitted)
+    experiment = RankingStudy(config.model_copy(update={"word_map": name}), run.folder)
+    found = map_of_words(experiment)
     assert found.name.startswith(name)
     assert found.dimension == 8
     assert found.labels[0] == "commonaa"  # a word of nearest_words; the other one does not occur
@@ -215,8 +207,8 @@ def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
 
 @pytest.mark.parametrize("name", ["lsa", "d2v-word"])
 def test_a_map_of_the_documents_of_a_model_or_of_vectors(run, config, name):
-    experiment, fitted = with_map(run, config, "document_map", name)
-    found = map_of_documents(experiment, fitted)
+    experiment = RankingStudy(config.model_copy(update={"document_map": name}), run.folder)
+    found = map_of_documents(experiment)
     assert found.name.startswith(name)
     assert found.of == "documents"
     assert 3 <= len(found.labels) <= min(400, experiment.collection.n_documents)

@@ -12,8 +12,6 @@ from folders import different
 
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.outputs import write_files, write_outputs
-from ltr_features.studies.page.report import Curve
-from ltr_features.studies.page.study_figures import ReportFigures
 from ltr_features.studies.page.study_tables import significance_marks, systems_table
 
 
@@ -87,15 +85,15 @@ def test_figures_stand_alone(written):
             assert b"var(" not in content  # colours are put in
 
 
+def drawing(title):
+    return Drawing(title, "", 50, lambda figure: None)
+
+
 def test_figures_of_names_alike_as_file_names_are_all_kept(tmp_path):
-    drawings = [Drawing(title, "", 50, lambda figure: None) for title in ("one", "two", "three")]
-    curves = [
-        (Curve(name, "epoch", "loss", {}, None, "", ""), drawing)
-        for name, drawing in zip(("a b", "a_b", "A%B"), drawings, strict=True)
-    ]
-    write_files(tmp_path, {}, ReportFigures(drawings[0], [], curves, []).named())
-    kept = [f"curve-{name}.svg" for name in ("a_b", "a_b--2", "A_B--3")]
-    for name, title in zip(kept, ("one", "two", "three"), strict=True):
+    named = zip(("a_b", "a_b", "A_B"), ("one", "two", "three"), strict=True)
+    write_files(tmp_path, {}, [(name, drawing(title)) for name, title in named])
+    kept = {"a_b.svg": "one", "a_b--2.svg": "two", "A_B--3.svg": "three"}
+    for name, title in kept.items():
         assert title in (tmp_path / "figures" / name).read_text(encoding="utf-8")
 
 
@@ -106,10 +104,5 @@ def test_the_same_report_gives_the_same_bytes(written, tmp_path):
 
 
 def test_figures_of_very_long_names_are_all_kept(tmp_path):
-    drawings = [Drawing("one", "", 50, lambda figure: None)] * 2
-    curves = [
-        (Curve("система " * 60 + end, "epoch", "loss", {}, None, "", ""), drawing)
-        for end, drawing in zip("ab", drawings, strict=True)
-    ]
-    write_files(tmp_path, {}, ReportFigures(drawings[0], [], curves, []).named())
-    assert len(list((tmp_path / "figures").glob("curve-система_система*.pdf"))) == 2
+    write_files(tmp_path, {}, [("система_" * 60 + end, drawing("one")) for end in "ab"])
+    assert len(list((tmp_path / "figures").glob("система_система*.pdf"))) == 2

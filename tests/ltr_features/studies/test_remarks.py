@@ -16,11 +16,9 @@ from folders import unwrapped
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
-from ltr_features.studies.kinds.ranking_findings import Findings
 from ltr_features.studies.kinds.ranking_report import better_alone
 from ltr_features.studies.page import html
 from ltr_features.studies.page.study_tables import report_text
-from ltr_features.studies.statistics.significance import TestSettings
 
 N_QUERIES, N_DOCUMENTS = 30, 40
 KEPT = r"did not improve on its start \(the tf-idf cosine\): what .* \d+( to \d+)? judged training"
@@ -155,9 +153,8 @@ def test_a_column_that_beats_the_rankers_of_the_verdict_is_told(run, alone, told
     """A gain over a ranker that one of its columns beats says little."""
     values = {"words": 0.2, "words+SSI": 0.4, "nothing": 0.6, "cosine": alone}
     per_query = {name: pd.DataFrame({"NDCG@10": [0.0, 2 * x]}) for name, x in values.items()}
-    found = Findings(run, None, per_query, {}, TestSettings())
     remark = "cosine, a column without a ranker, has a higher mean NDCG@10 (0.5000) than both"
-    remarks = list(better_alone(run.config, found))
+    remarks = list(better_alone(run.config, per_query))
     assert [r.startswith(remark) for r in remarks] == [True] * told
 
 

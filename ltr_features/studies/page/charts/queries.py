@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in, nice_ticks
 from ltr_features.studies.page.verdicts import signed
+from ltr_features.studies.statistics.paired_tests import TIE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,17 +19,16 @@ BARS = 360
 """Maximum number of bars; if there are more queries, neighbours in the order are averaged."""
 
 
-def gains(differences: NDArray[np.float64], measure: str, title: str, tie: float = 1e-9) -> Drawing:
+def gains(differences: NDArray[np.float64], measure: str, title: str) -> Drawing:
     """Per-query differences, the largest gain first: one bar per query, gains above the line,
     losses below (the figures of Ensan et al. 2017, but with absolute differences, since relative
     ones are undefined where the baseline is 0).
 
     Args:
         differences: float64 [n], system minus baseline.
-        tie: queries with differences up to this size count as tied.
     """
     d = np.sort(differences)[::-1]
-    n, won, lost = len(d), int((d > tie).sum()), int((d < -tie).sum())
+    n, won, lost = len(d), int((d > TIE).sum()), int((d < -TIE).sum())
     bars = _averaged(d)
     height, left, right = 200.0, 44.0, 6.0
 
