@@ -9,7 +9,7 @@ import pandas as pd
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import as_frame, other_spellings, score_remarks, unjudged_queries
+from letor.judged_runs import other_spellings, score_remarks, unjudged_queries
 from letor.measures import run_measure
 from ltr_base.names import counted, folded, listed, written_otherwise
 from ltr_features.studies.kinds.given_files import same_text
@@ -24,8 +24,8 @@ class Given:
     """The content of the input files.
 
     Attributes:
-        rankings: run of each system, columns ``qid``, ``docno``, ``score``, or a ranx object.
-        qrels: columns ``qid``, ``docno``, ``label``, or a ranx object.
+        rankings: run of each system, columns ``qid``, ``docno``, ``score``.
+        qrels: columns ``qid``, ``docno``, ``label``.
         texts: of queries. titles: of documents.
         groups: of queries; by default, those of queries with the same text. None if there are none.
         notes: further facts, by label.
@@ -39,8 +39,6 @@ class Given:
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rankings = {name: as_frame(run) for name, run in self.rankings.items()}
-        self.qrels = as_frame(self.qrels)
         if self.groups is None:
             self.groups = self.same_text
 

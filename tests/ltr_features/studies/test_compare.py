@@ -17,7 +17,7 @@ from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
-from letor.judged_runs import to_ranx, unjudged_queries
+from letor.judged_runs import unjudged_queries
 from letor.lock import locked
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
@@ -31,7 +31,6 @@ from ltr_features.sources.files import (
 from ltr_features.studies.kinds.compare import (
     CompareConfig,
     CompareStudy,
-    comparison_report,
 )
 from ltr_features.studies.kinds.given_rankings import Given, run_remarks
 from ltr_features.studies.run import run_file
@@ -110,20 +109,6 @@ def test_every_format_gives_the_same_comparison(files, tmp_path, suffix):
             expected = evaluate(qrels_of(rows), run_of(rows, scores[name]), [measure])
             assert table.loc[measure, column] == pytest.approx(expected[measure].mean())
     assert table.loc["NDCG@10", "significant"]
-
-
-def test_objects_of_ranx_are_compared_as_frames_are(files):
-    _, rows, scores = files
-    qrels = qrels_of(rows)
-    runs = {name: run_of(rows, values) for name, values in scores.items()}
-    given = {name: to_ranx(run) for name, run in runs.items()}
-    config = CompareConfig(runs=tuple(f"{name}.run" for name in runs), qrels="q", test=TEST)
-    expected = comparison_report(config, Given(runs, qrels))
-    found = comparison_report(config, Given(given, to_ranx(qrels)))
-    for one, other in zip(expected.studies, found.studies, strict=True):
-        for system, same in zip(one.systems, other.systems, strict=True):
-            index = system.per_query.index
-            pd.testing.assert_frame_equal(same.per_query.loc[index], system.per_query)
 
 
 def test_runs_and_scores_can_be_mixed_and_have_several_baselines(files, tmp_path):
