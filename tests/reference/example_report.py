@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.report import (
     ColumnInfo,
     Curve,
@@ -202,21 +202,16 @@ def _study(
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
         query_kinds_note="Another property is left out: nobody measured it." + hostile,
-        drill_down=[
-            QueryRankings(
-                query,
-                [
-                    RankedDocument(
-                        "d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]
-                    ),
-                    RankedDocument(
-                        "d2", "A river", None, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]
-                    ),
-                    RankedDocument("d3", "A comet", 1, 2, 9),
-                ],
-            )
+        drill_down={
+            query: [
+                RankedDocument(
+                    "d1" + hostile, "A treaty" + hostile, 2, 7, 1, [("IDF" + hostile, 0.8)]
+                ),
+                RankedDocument("d2", "A river", None, None, 3, [("BM25 body", 0.4), ("IDF", 0.1)]),
+                RankedDocument("d3", "A comet", 1, 2, 9),
+            ]
             for query in ids[:3]
-        ],
+        },
         precision_recall=pd.DataFrame(
             {"recall": LEVELS, pairs[0][1]: 0.6 - 0.5 * LEVELS, pairs[0][0]: 0.7 - 0.5 * LEVELS}
         ),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from letor.trec import read_run
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.statistics.contributions import column_contributions, is_exact
 
 QUERIES = 2000
@@ -34,7 +33,7 @@ def drill_down(
     output: SplitOutputs,
     pair: tuple[SystemConfig, SystemConfig],
     differences: pd.Series,
-) -> list[QueryRankings]:
+) -> dict[str, list[RankedDocument]]:
     """Both rankings of the first fit, see :func:`query_rankings`, with the columns that moved each
     document.
 
@@ -45,21 +44,22 @@ def drill_down(
     folders = [output.first(system.name) for system in pair]
     runs = [read_run(folder / "run.txt.gz") for folder in folders]
     found = query_rankings(differences, runs, experiment.qrels, experiment.title)
-    parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
-    first = {ranking.query for ranking in found[:EXPLAINED]}
+    parts = experiment.test_rows(output)
+    first = set(list(found)[:EXPLAINED])
 
-    def explained(fold: Fold) -> list[QueryRankings]:
+    def explained(fold: Fold) -> dict[str, list[RankedDocument]]:
         test = set(fold.test)
         sides = [
             _Side(system, folder / fold.name) for system, folder in zip(pair, folders, strict=True)
         ]
         wanted = test if all(side.exact for side in sides) else test & first
-        rankings = [ranking for ranking in found if ranking.query in wanted]
+        rankings = {query: documents for query, documents in found.items() if query in wanted}
         return _with_columns(rankings, parts[fold.name], sides)
 
-    folds = map_blocks(explained, output.folds, experiment.threads)
-    by_query = {ranking.query: ranking for fold in folds for ranking in fold}
-    return [by_query.get(ranking.query, ranking) for ranking in found]
+    by_query = dict(found)
+    for rankings in map_blocks(explained, output.folds, experiment.threads):
+        by_query |= rankings
+    return by_query
 
 
 def query_rankings(
@@ -67,7 +67,7 @@ def query_rankings(
     runs: Sequence[pd.DataFrame],
     qrels: pd.DataFrame,
     title: Callable[[str], str],
-) -> list[QueryRankings]:
+) -> dict[str, list[RankedDocument]]:
     """For each query the documents among the first ``TOP`` of either ranking; the queries with the
     largest differences first, at most ``QUERIES``.
 
@@ -84,10 +84,9 @@ def query_rankings(
         str(query): dict(zip(rows["docno"], rows["label"], strict=True))
         for query, rows in qrels[qrels["qid"].isin(set(chosen))].groupby("qid")
     }
-    return [
-        QueryRankings(q, _first(after.get(q, {}), before.get(q, {}), grades.get(q, {}), title))
-        for q in chosen
-    ]
+    return {
+        q: _first(after.get(q, {}), before.get(q, {}), grades.get(q, {}), title) for q in chosen
+    }
 
 
 def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -147,10 +146,10 @@ def _in_spreads(parts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _with_columns(
-    rankings: Sequence[QueryRankings], rows: RankingData, sides: Sequence[_Side]
-) -> list[QueryRankings]:
+    rankings: Mapping[str, Sequence[RankedDocument]], rows: RankingData, sides: Sequence[_Side]
+) -> dict[str, list[RankedDocument]]:
     """The rankings with the columns that pushed each document in the direction of its move."""
-    shown = {(ranking.query, doc.document) for ranking in rankings for doc in ranking.documents}
+    shown = {(query, doc.document) for query, docs in rankings.items() for doc in docs}
     keys = _keys(rows)
     wanted = np.array([key in shown for key in keys], dtype=bool)
     system, baseline = (side.contributions(rows, wanted) for side in sides)
@@ -163,16 +162,14 @@ def _with_columns(
             return doc
         return replace(doc, columns=_movers(names, shift[query, doc.document], up=doc.up))
 
-    return [
-        QueryRankings(ranking.query, [pushed(ranking.query, doc) for doc in ranking.documents])
-        for ranking in rankings
-    ]
+    return {query: [pushed(query, doc) for doc in docs] for query, docs in rankings.items()}
 
 
 def _keys(rows: RankingData) -> list[tuple[str, str]]:
     """Query and document of each row."""
-    documents: Iterable[Any] = [] if rows.document_ids is None else rows.document_ids
-    return [(rows.query_ids[q], str(d)) for q, d in zip(rows.query_index, documents, strict=True)]
+    assert rows.document_ids is not None  # as they are candidates
+    pairs = zip(rows.query_index, rows.document_ids, strict=True)
+    return [(rows.query_ids[query], str(document)) for query, document in pairs]
 
 
 def _movers(

@@ -70,7 +70,7 @@ def _outcome(study: Study) -> dict[str, Any]:
     row = found.row
     return {
         "name": study.name,
-        "style": verdicts.STYLES[found.outcome],
+        "style": found.outcome.style,
         "difference": verdicts.signed(row["difference"]),
         "numbers": (
             f"{study.measures[0]} {verdicts.value(row['baseline_mean'])} → "
@@ -88,7 +88,6 @@ def _study_view(
     """Values that the template shows of one study."""
     headline = study.pairs[0]
     difference = study.per_query_difference(headline, study.measures[0])
-    rankings = {ranking.query: ranking for ranking in study.drill_down}
     gains, importance = _shown_figures(study, figures)
     return {
         "key": key,
@@ -121,12 +120,11 @@ def _study_view(
         "most_moved": query_tables.MOVED_DOCUMENTS,
         "moves": [
             (study.text_of(query), verdicts.signed(difference[query]),
-             query_tables.moves_table(study, rankings[query]))
+             query_tables.moves_table(study, query))
             for sign in (1, -1)
             for query in query_tables.extreme_queries(study, sign)
-            if query in rankings
+            if query in study.drill_down
         ],
-        "pushed": any(doc.columns for ranking in study.drill_down for doc in ranking.documents),
         "kinds": _kinds(study),
         "data": study_data(study, RANKINGS_SIZE // n_studies),
     }  # fmt: skip

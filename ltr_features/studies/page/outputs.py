@@ -12,6 +12,7 @@ from ltr_features.studies.config import NAME_BYTES
 from ltr_features.studies.page import html
 from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.ending import ENDING, report_ending
+from ltr_features.studies.page.query_rankings import moved
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.study_figures import ReportFigures
 from ltr_features.studies.page.study_tables import latex_tables, report_text
@@ -124,12 +125,12 @@ def _moves(study: Study) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "query": rankings.query,
+                "query": query,
                 **{k: v for k, v in vars(document).items() if k != "columns"},
                 "columns": "; ".join(f"{name} {shift:+.3f}" for name, shift in document.columns),
             }
-            for rankings in study.drill_down
-            for document in rankings.moved
+            for query, documents in study.drill_down.items()
+            for document in moved(documents)
         ],
         columns=["query", "document", "title", "label", "before", "after", "columns"],
     ).astype(dict.fromkeys(("label", "before", "after"), "Int64"))

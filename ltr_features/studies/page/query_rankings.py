@@ -46,15 +46,7 @@ class RankedDocument:
         return (after - before) * (0.5 + self.relevance)
 
 
-@dataclass(frozen=True)
-class QueryRankings:
-    """The documents of a query that the headline's system or baseline ranks among the first."""
-
-    query: str
-    documents: Sequence[RankedDocument]
-
-    @property
-    def moved(self) -> list[RankedDocument]:
-        """The documents that moved, relevant ones and large moves first."""
-        moved = [document for document in self.documents if document.before != document.after]
-        return sorted(moved, key=lambda document: -abs(document.gain))
+def moved(documents: Sequence[RankedDocument]) -> list[RankedDocument]:
+    """The documents of a query that moved, relevant ones and large moves first."""
+    found = [document for document in documents if document.before != document.after]
+    return sorted(found, key=lambda document: -abs(document.gain))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ltr_features.studies.page.query_rankings import QueryRankings
+from ltr_features.studies.page.query_rankings import moved
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.table_parts import (
     MEANS,
@@ -191,11 +191,10 @@ def extreme_tables(study: Study) -> list[Table]:
     return tables
 
 
-def moves_table(study: Study, one: QueryRankings) -> Table:
+def moves_table(study: Study, query: str) -> Table:
     """The documents of a query that moved most."""
-    pushed = any(document.columns for other in study.drill_down for document in other.documents)
     rows: list[list[Cell | str]] = []
-    for move in one.moved[:MOVED_DOCUMENTS]:
+    for move in moved(study.drill_down[query])[:MOVED_DOCUMENTS]:
         columns = ", ".join(f"{name} {two(shift)}" for name, shift in move.columns) or "–"
         ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if move.up else '▼'}"
         rows.append(
@@ -203,14 +202,14 @@ def moves_table(study: Study, one: QueryRankings) -> Table:
                 Cell(move.title or move.document, move.document if move.title else ""),
                 "–" if move.label is None else minus(str(move.label)),
                 Cell(ranks, style="gain" if move.up == (move.relevance > 0) else "loss"),
-                *([columns] if pushed else []),
+                *([columns] if study.pushed else []),
             ]
         )
     heads: Columns = [
         "Document",
         "Grade",
         "Rank",
-        *([Column("Pushed by", number=False)] if pushed else []),
+        *([Column("Pushed by", number=False)] if study.pushed else []),
     ]
-    name = f"Documents that moved: {study.text_of(one.query)}"
+    name = f"Documents that moved: {study.text_of(query)}"
     return Table(name, heads, rows, style="compact")

@@ -12,12 +12,12 @@ import pandas as pd
 
 from letor.errors import InputError
 from letor.measures import RUN_RULES, run_measure
-from ltr_features.studies.page.query_rankings import QueryRankings
+from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 from ltr_features.studies.statistics.hard_queries import BOTH, hard_query_table
 from ltr_features.studies.statistics.query_classes import query_class_table
-from ltr_features.studies.statistics.significance import TestSettings, compare
+from ltr_features.studies.statistics.significance import USUAL, TestSettings, compare
 
 #: Maximum number of a study's systems on the first screen, not counting the baseline.
 SHOWN = 7
@@ -76,8 +76,8 @@ class Study:
             each query (missing queries have none), by which the page's table of queries can be
             filtered; or None.
         query_kinds_note: which properties are missing, and why.
-        drill_down: both rankings of the headline comparison, query by query; the largest changes
-            first.
+        drill_down: by query, the documents that the headline's system or baseline ranks among the
+            first; the largest changes first.
         precision_recall, precision_recall_note: returned by ``precision_recall``.
         learning_curve: table of ``learning_curve.learning_curve``, or None.
         column_value: value of column groups to one system, columns ``group``, ``kind``,
@@ -108,14 +108,14 @@ class Study:
     query_classes: pd.DataFrame | None = None
     query_kinds: pd.DataFrame | None = None
     query_kinds_note: str = ""
-    drill_down: Sequence[QueryRankings] = ()
+    drill_down: Mapping[str, Sequence[RankedDocument]] = field(default_factory=dict)
     precision_recall: pd.DataFrame | None = None
     precision_recall_note: str = ""
     learning_curve: pd.DataFrame | None = None
     column_value: pd.DataFrame | None = None
     column_value_of: str = ""
     column_correlation: pd.DataFrame | None = None
-    test: TestSettings = field(default_factory=TestSettings)
+    test: TestSettings = USUAL
     remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -136,6 +136,11 @@ class Study:
         """The comparisons with the headline's baseline, the headline first; at most as many as the
         first screen shows."""
         return [pair for pair in self.pairs if pair[1] == self.pairs[0][1]][:SHOWN]
+
+    @property
+    def pushed(self) -> bool:
+        """Whether it is known of some document which columns pushed it."""
+        return any(doc.columns for documents in self.drill_down.values() for doc in documents)
 
     def label_of(self, name: str) -> str:
         """Label of the system of that name in verdicts."""

@@ -12,7 +12,6 @@ import numpy as np
 from markupsafe import Markup
 
 from ltr_features.studies.page.charts.embedding_map import places
-from ltr_features.studies.page.query_rankings import QueryRankings
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 
@@ -96,19 +95,19 @@ def packed_rankings(study: Study, size: int) -> str:
     return ""
 
 
-def _rankings(study: Study, chosen: Sequence[QueryRankings]) -> bytes:
+def _rankings(study: Study, chosen: Sequence[str]) -> bytes:
     documents: dict[tuple[str, str], int] = {}
     columns: dict[str, int] = {}
     number = {query: i for i, query in enumerate(study.queries)}
     queries = {}
-    for ranking in chosen:
+    for query in chosen:
         rows = []
-        for doc in ranking.documents:
+        for doc in study.drill_down[query]:
             shifts = ((columns.setdefault(c, len(columns)), round(100 * x)) for c, x in doc.columns)
             known = documents.setdefault((doc.title, doc.document), len(documents))
             ranks = (doc.before or 0, doc.after or 0)
             rows.append([known, doc.label, *ranks, *(part for pair in shifts for part in pair)])
-        queries[number[ranking.query]] = rows
+        queries[number[query]] = rows
     content = {"documents": list(documents), "columns": list(columns), "queries": queries}
     return _json(content).encode("utf-8")
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ltr_features.studies.kinds.drill_down import TOP, _in_spreads, _movers, query_rankings
-from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import RankedDocument, moved
 
 
 def run_of(**queries: str) -> pd.DataFrame:
@@ -23,27 +23,27 @@ def test_the_first_documents_of_both_rankings_the_largest_changes_first() -> Non
     qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
     differences = pd.Series({"a": 0.1, "b": -0.5, "c": 0.0})
     found = query_rankings(differences, [system, baseline], qrels, str.upper)
-    assert [one.query for one in found] == ["b", "a", "c"]
-    assert [(d.document, d.before, d.after) for d in found[1].documents] == [
+    assert list(found) == ["b", "a", "c"]
+    assert [(d.document, d.before, d.after) for d in found["a"]] == [
         ("x", 3, 1), ("y", 2, 2), ("z", 1, 3)
     ]  # fmt: skip
-    assert found[1].documents[0] == RankedDocument("x", "X", 2, 3, 1)
+    assert found["a"][0] == RankedDocument("x", "X", 2, 3, 1)
     # What is judged not relevant is told from what nobody judged.
-    assert [d.label for d in found[1].documents] == [2, 0, -2]
-    assert {d.label for d in found[0].documents} == {None}
-    ranks = {d.document: (d.before, d.after) for d in found[0].documents}
+    assert [d.label for d in found["a"]] == [2, 0, -2]
+    assert {d.label for d in found["b"]} == {None}
+    ranks = {d.document: (d.before, d.after) for d in found["b"]}
     assert len(ranks) == 13  # the first ten of either
     assert ranks["m"] == (1, 13)
     assert all(min(pair) <= TOP for pair in ranks.values())
-    assert found[2].documents == []
+    assert found["c"] == []
 
 
 def test_of_equal_scores_the_smaller_id_is_first_as_for_the_measures() -> None:
     tied = pd.DataFrame({"qid": ["a"] * 3, "docno": ["y", "z", "x"], "score": [1.0, 2.0, 1.0]})
     none = pd.DataFrame(columns=["qid", "docno", "label"])
-    [one] = query_rankings(pd.Series({"a": 0.0}), [tied, tied], none, lambda d: "")
-    assert [d.document for d in one.documents] == ["z", "x", "y"]
-    assert one.moved == []
+    [documents] = query_rankings(pd.Series({"a": 0.0}), [tied, tied], none, lambda d: "").values()
+    assert [d.document for d in documents] == ["z", "x", "y"]
+    assert moved(documents) == []
 
 
 def test_moved_documents_relevant_and_large_moves_first() -> None:
@@ -54,9 +54,9 @@ def test_moved_documents_relevant_and_large_moves_first() -> None:
         RankedDocument("gone", "", 1, 4, None),
         RankedDocument("new", "", -2, None, 9),
     ]
-    moved = QueryRankings("q", documents).moved
-    assert [one.document for one in moved] == ["up", "gone", "down", "new"]
-    assert [one.up for one in moved] == [True, False, False, True]
+    found = moved(documents)
+    assert [one.document for one in found] == ["up", "gone", "down", "new"]
+    assert [one.up for one in found] == [True, False, False, True]
 
 
 def test_movers_are_the_columns_that_push_in_the_direction_of_the_move() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ltr_features.studies.page.html import render
-from ltr_features.studies.page.query_rankings import QueryRankings, RankedDocument
+from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.query_tables import extreme_queries
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.script_data import packed_rankings
@@ -208,11 +208,11 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
 def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Report]) -> None:
     study = make_report(n_queries=12, n_systems=4).studies[0]
     [extreme] = extreme_queries(study, 1)[:1]
-    documents = study.drill_down[0].documents
-    told = replace(study, drill_down=[QueryRankings(extreme, documents)])
+    documents = next(iter(study.drill_down.values()))
+    told = replace(study, drill_down={extreme: documents})
     assert "Pushed by" in render(Report("t", "", [told]))
     documents = [replace(one, title="", columns=()) for one in documents]
-    bare = replace(study, drill_down=[QueryRankings(extreme, documents)])
+    bare = replace(study, drill_down={extreme: documents})
     page = render(Report("t", "", [bare]))
     assert Outline(page).open == []
     assert "Pushed by" not in page
@@ -242,16 +242,15 @@ def test_too_many_rankings_are_cut_to_the_largest_changes(
     study = make_report(n_queries=200, n_systems=4).studies[0]
     rng = np.random.default_rng(0)
     names = [f"{x:x}" for x in rng.integers(1 << 60, size=200)]
-    changed = [QueryRankings(q, [RankedDocument(n, n, 0, 1, 2)]) for q, n in zip(
-        study.queries, names, strict=True
-    )]  # fmt: skip
+    named = zip(study.queries, names, strict=True)
+    changed = {query: [RankedDocument(name, name, 0, 1, 2)] for query, name in named}
     many = replace(study, drill_down=changed)
     whole, part = packed_rankings(many, 1_000_000), packed_rankings(many, 3000)
     assert len(part) <= 3000 < len(whole)
     kept = list(unpacked(part)["queries"])
     assert kept == [str(i) for i in range(len(kept))]
     assert 20 < len(kept) < 200
-    assert packed_rankings(replace(study, drill_down=()), 3000) == ""
+    assert packed_rankings(replace(study, drill_down={}), 3000) == ""
 
 
 def test_small_enough(make_report: Callable[..., Report]) -> None:
