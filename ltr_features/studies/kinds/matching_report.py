@@ -48,12 +48,15 @@ DEFINITIONS = {
     "Train s": "Seconds to train the reported model; Tuning s: all models that were tried. "
     "Compilation is not counted.",
 }
-_SIGNS = {
-    "holds": "✓",
-    "holds, not significantly": "(✓)",
-    "in this order": "(✓)",
-    "not contradicted": "≈",
-    "in the other order": "≈",
+#: Sign and outcome of a claim, by whether the difference is as claimed, and whether it is
+#: significant (None: not tested).
+_OUTCOMES = {
+    (True, True): ("✓", "holds"),
+    (True, False): ("(✓)", "holds, not significantly"),
+    (True, None): ("(✓)", "in this order"),
+    (False, True): ("✗", "does not hold"),
+    (False, False): ("≈", "not contradicted"),
+    (False, None): ("≈", "in the other order"),
 }
 
 
@@ -111,7 +114,7 @@ def _section(results: MatchingResults, table: TableConfig) -> Section:
         title=table.title,
         facts=task_line(results, table),
         tables=[_table(results, table)],
-        checks=[(_SIGNS.get(check.outcome, "✗"), check_text(check)) for check in checks],
+        checks=[(check.outcome[0], check.text) for check in checks],
         remarks=[*too_few_queries(n_units), *results.remarks(table)],
         notes=table.notes,
     )
@@ -260,13 +263,19 @@ class OrderCheck:
     p_corrected: float = float("nan")
 
     @property
-    def outcome(self) -> str:
-        significant = self.p_corrected < 0.05
-        if np.isnan(self.p):
-            return "in this order" if self.difference > 0 else "in the other order"
-        if self.difference > 0:
-            return "holds" if significant else "holds, not significantly"
-        return "does not hold" if significant else "not contradicted"
+    def outcome(self) -> tuple[str, str]:
+        """Its sign, and the outcome in words."""
+        significant = None if np.isnan(self.p) else self.p_corrected < 0.05
+        return _OUTCOMES[self.difference > 0, significant]
+
+    @property
+    def text(self) -> str:
+        """ "A < B: holds (+0.0123, p = 0.0002, corrected 0.0006)"."""
+        p = ", not tested: the rows have other test queries"
+        if not np.isnan(self.p):
+            p = f", {p_equals(self.p)}, corrected {p_value(self.p_corrected)}"
+        p += "" if self.n_groups is None else f" by {self.n_groups:,} groups of queries"
+        return f"{self.low} < {self.high}: {self.outcome[1]} ({self.difference:+.4f}{p})"
 
 
 def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderCheck]:
@@ -297,15 +306,6 @@ def _checked(low: str, high: str, rows: Mapping[str, Row], same_queries: bool) -
     found = compare_rows(rows, [(high, low)], ["ap"], groups=groups).iloc[0]
     n_groups = int(found["n_groups"]) if found["n_groups"] < found["n_queries"] else None
     return OrderCheck(low, high, float(found["difference"]), float(found["p"]), len(b), n_groups)
-
-
-def check_text(check: OrderCheck) -> str:
-    """ "A < B: holds (+0.0123, p = 0.0002, corrected 0.0006)"."""
-    p = ", not tested: the rows have other test queries"
-    if not np.isnan(check.p):
-        p = f", {p_equals(check.p)}, corrected {p_value(check.p_corrected)}"
-    p += "" if check.n_groups is None else f" by {check.n_groups:,} groups of queries"
-    return f"{check.low} < {check.high}: {check.outcome} ({check.difference:+.4f}{p})"
 
 
 def task_line(results: MatchingResults, table: TableConfig) -> str:

@@ -9,7 +9,8 @@ from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Report, Study, told_once
 from ltr_features.studies.page.tables import aligned, wrapped
 from ltr_features.studies.page.verdicts import (
-    MARKS,
+    HELPS,
+    HURTS,
     out_of_reach,
     outcome_of,
     second_sentence,
@@ -18,7 +19,7 @@ from ltr_features.studies.page.verdicts import (
 )
 
 WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
-_MEANINGS = {"▲": "significantly better", "▼": "significantly worse"}
+_MARKED = (HELPS, HURTS)
 #: The file of a report that contains the summary.
 ENDING = "verdict.txt"
 
@@ -65,7 +66,7 @@ def _cells(study: Study) -> dict[str, str]:
     cells = {baseline: f"{value(float(study.values(baseline, measure).mean()))}  "}
     for name in rivals:
         row = study.comparison((name, baseline), measure)
-        cells[name] = f"{value(row['system_mean'])} {MARKS[outcome_of(row)]:1}"
+        cells[name] = f"{value(row['system_mean'])} {outcome_of(row).mark:1}"
     return cells
 
 
@@ -82,14 +83,14 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     text = aligned(heads, [[clipped(row[0], room), *row[1:]] for row in shown], left=1)
     if not hidden:
         return text
-    counts = zip(_MEANINGS.values(), map(sum, zip(*map(_marked, hidden), strict=True)), strict=True)
-    marked = "".join(f", {n} {meaning}" for meaning, n in counts if n)
+    counts = zip(_MARKED, map(sum, zip(*map(_marked, hidden), strict=True)), strict=True)
+    marked = "".join(f", {n} {outcome.words}" for outcome, n in counts if n)
     return f"{text}\n… and {len(hidden)} more{marked}{', in the report' * bool(marked)}"
 
 
 def _marked(row: Sequence[str]) -> list[bool]:
     """Whether some cell of the row has the mark, for each mark."""
-    return [any(cell.endswith(mark) for cell in row[1:]) for mark in _MEANINGS]
+    return [any(cell.endswith(outcome.mark) for cell in row[1:]) for outcome in _MARKED]
 
 
 def _remarks(report: Report) -> list[str]:

@@ -16,7 +16,7 @@ from ltr_features.studies.page.charts.embedding_map import embedding_map_chart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import gains, scatter
 from ltr_features.studies.page.report import Curve, Report, Study
-from ltr_features.studies.page.verdicts import MARKS, STYLES, capital, outcome_of, signed
+from ltr_features.studies.page.verdicts import capital, outcome_of, signed
 from ltr_features.studies.statistics.correlation import chosen_columns, nearest_columns
 
 IMPORTANT_COLUMNS = 20
@@ -121,8 +121,8 @@ def overview(studies: Sequence[Study]) -> Drawing:
             row = study.comparison(pair, measure)
             middle, low, high = (mean + row[name] for name in ("difference", "low", "high"))
             outcome, label = outcome_of(row), study.label_of(pair[0])
-            shown = f"{middle:.3f} {MARKS[outcome]}".strip()
-            estimates.append(Estimate(label, middle, shown, STYLES[outcome], low, high))
+            shown = f"{middle:.3f} {outcome.mark}".strip()
+            estimates.append(Estimate(label, middle, shown, outcome.style, low, high))
         ordered = [estimates[0], *sorted(estimates[1:], key=lambda e: -e.middle)]
         panels.append((capital(study.name), ordered, mean))
     measures = ", ".join(dict.fromkeys(study.measures[0] for study in studies))
@@ -240,7 +240,7 @@ class StudyFigures:
 
 def _estimate(label: str, row: Mapping[str, Any] | pd.Series, key: str) -> Estimate:
     middle, low, high = (float(row[name]) for name in (key, "low", "high"))
-    return Estimate(label, middle, signed(middle), STYLES[outcome_of(row, key)], low, high)
+    return Estimate(label, middle, signed(middle), outcome_of(row, key).style, low, high)
 
 
 def _importance(system: str, table: pd.DataFrame, family: Mapping[str, str]) -> Importance:

@@ -28,7 +28,6 @@ from ltr_features.studies.page.tables import (
     wrapped,
 )
 from ltr_features.studies.page.verdicts import (
-    MARKS,
     detected,
     group_verdict,
     minus,
@@ -55,7 +54,7 @@ def significance_marks(study: Study) -> dict[tuple[str, str], str]:
     marks: dict[tuple[str, str], str] = {}
     for row in study.comparisons.to_dict("records"):
         key = (str(row["system"]), str(row["measure"]))
-        sign = MARKS[outcome_of(row)]
+        sign = outcome_of(row).mark
         marks[key] = marks.get(key, "") + (sign + letters[str(row["baseline"])] if sign else "")
     return marks
 

@@ -10,8 +10,6 @@ import pandas as pd
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
 from ltr_features.studies.page.verdicts import (
-    MARKS,
-    STYLES,
     minus,
     outcome_of,
     percent,
@@ -50,9 +48,9 @@ def difference(key: str, title: str, relative: str = "") -> Part:
     return title, lambda row: Cell(
         signed(row[key]),
         percent(row[relative]) if relative else "",
-        STYLES[outcome_of(row, key)],
+        outcome_of(row, key).style,
         strong=True,
-        marks=MARKS[outcome_of(row, key)],
+        marks=outcome_of(row, key).mark,
     )
 
 
@@ -69,7 +67,7 @@ def interval(
         low, mean, high = (float(row[name]) for name in ("low", middle, "high"))
         span = (low / limit, mean / limit, high / limit) if limit > 0 else None
         noted = note and not pd.isna(row[note_key])
-        remark, style = note.format(row[note_key]) if noted else "", STYLES[outcome_of(row, middle)]
+        remark, style = note.format(row[note_key]) if noted else "", outcome_of(row, middle).style
         return Cell(f"{signed(low)} to {signed(high)}", remark, style, span=span)
 
     return f"{study.test.confidence:.0%} interval", cell

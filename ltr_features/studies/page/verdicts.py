@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,11 +14,6 @@ from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.paired_tests import TIE
 from ltr_features.studies.statistics.significance import corrected, deciding_p
 
-Outcome = Literal["helps", "hurts", "no significant difference"]
-STYLES = {"helps": "gain", "hurts": "loss", "no significant difference": "unsure"}
-"""Colours of the outcomes."""
-MARKS = {"helps": "▲", "hurts": "▼", "no significant difference": ""}
-"""What tells the outcomes without colours."""
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
 FEW_GROUPS = 20
@@ -30,6 +25,26 @@ WEAK = (
     "rankers"
 )
 """The end of a remark on a simple ranking that is better than those of a verdict."""
+
+
+class Outcome(NamedTuple):
+    """What a comparison found: ``style`` is its colour, ``mark`` tells it without colours."""
+
+    verb: str
+    words: str
+    style: str
+    mark: str
+
+    def headline(self, system: str, against: str) -> str:
+        """What it means for a pair, without a full stop."""
+        if self is NEITHER:
+            return f"{self.words} between {system} and {against}"
+        return f"{system} did {self.words} than {against}"
+
+
+HELPS = Outcome("helps", "significantly better", "gain", "▲")
+HURTS = Outcome("hurts", "significantly worse", "loss", "▼")
+NEITHER = Outcome("neither helps nor hurts", "no significant difference", "unsure", "")
 
 
 @dataclass(frozen=True)
@@ -54,8 +69,8 @@ def outcome_of(row: Mapping[str, Any] | pd.Series, key: str = "difference") -> O
     """Outcome of a row by its corrected test of the number ``key``; no significant difference
     without one, as among many uncorrected tests some reach any level by chance."""
     if not row.get("significant", False):
-        return "no significant difference"
-    return "helps" if row[key] > 0 else "hurts"
+        return NEITHER
+    return HELPS if row[key] > 0 else HURTS
 
 
 def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
@@ -63,22 +78,9 @@ def verdict(study: Study, pair: tuple[str, str] | None = None) -> Verdict:
     pair = pair or study.pairs[0]
     row = study.comparison(pair, study.measures[0])
     outcome = outcome_of(row)
-    system, against = (study.label_of(name) for name in pair)
-    headline = f"{_BEGINNINGS[outcome].format(system=system, against=against)}."
+    headline = f"{outcome.headline(*map(study.label_of, pair))}."
     details = f"{_numbers(study, row)} {_other_measures(study, pair, outcome)}".strip()
     return Verdict(outcome, _capital(headline, pair), details, row)
-
-
-_BEGINNINGS: Mapping[Outcome, str] = {
-    "helps": "{system} did significantly better than {against}",
-    "hurts": "{system} did significantly worse than {against}",
-    "no significant difference": "no significant difference between {system} and {against}",
-}
-_FURTHER: Mapping[Outcome, str] = {
-    "helps": "significantly better",
-    "hurts": "significantly worse",
-    "no significant difference": "no significant difference",
-}
 
 
 def verdict_sentence(report: Report) -> str:
@@ -95,17 +97,16 @@ def second_sentence(report: Report) -> str:
 
 def _sentence(report: Report, pairs: Sequence[tuple[str, str]]) -> str:
     studies = report.studies
-    labels = [tuple(map(s.label_of, pair)) for s, pair in zip(studies, pairs, strict=True)]
+    labels = [[*map(s.label_of, pair)] for s, pair in zip(studies, pairs, strict=True)]
     found = [verdict(s, pair) for s, pair in zip(studies, pairs, strict=True)]
-    if len(studies) == 1 or len(set(labels)) > 1:
+    if len(studies) == 1 or any(pair != labels[0] for pair in labels):
         return " ".join(v.headline for v in found)
     where: dict[Outcome, list[str]] = {}
     for study, v in zip(studies, found, strict=True):
         where.setdefault(v.outcome, []).append(f"on {_lower(study.name)}")
     (first, names), *others = where.items()
-    system, against = labels[0]
-    parts = [f"{_BEGINNINGS[first].format(system=system, against=against)}, {in_words(names)}"]
-    parts += [f"{_FURTHER[outcome]} {in_words(places)}" for outcome, places in others]
+    parts = [f"{first.headline(*labels[0])}, {in_words(names)}"]
+    parts += [f"{outcome.words} {in_words(places)}" for outcome, places in others]
     return f"{_capital('; '.join(parts), pairs[0])}."
 
 
@@ -225,17 +226,14 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
     others = {m: outcome_of(study.comparison(pair, m)) for m in study.measures[1:]}
     if not others:
         return ""
-    contrary = {"helps": "hurts", "hurts": "helps"}.get(outcome)
-    against = [m for m, o in others.items() if o == contrary]
+    against = [m for m, o in others.items() if {o, outcome} == {HELPS, HURTS}]
     if against:
         return f"However, the opposite is significant on {', '.join(against)}."
-    if outcome == "no significant difference":
-        found = [f"{o} on {m}" for m, o in others.items() if o != outcome]
-        return (
-            f"Other measures disagree: it {', '.join(found)}."
-            if found
-            else (f"The same holds for {', '.join(others)}.")
-        )
+    if outcome is NEITHER:
+        found = [f"{o.verb} on {m}" for m, o in others.items() if o is not NEITHER]
+        if found:
+            return f"Other measures disagree: it {', '.join(found)}."
+        return f"The same holds for {', '.join(others)}."
     same = [m for m, o in others.items() if o == outcome]
     unsure = [m for m, o in others.items() if o != outcome]
     text = f"Also significant on {', '.join(same)}." if same else ""

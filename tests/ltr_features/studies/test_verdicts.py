@@ -15,6 +15,10 @@ from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.verdicts import (
+    HELPS,
+    HURTS,
+    NEITHER,
+    Outcome,
     changes,
     group_verdict,
     outcome_of,
@@ -50,12 +54,12 @@ def study(gains: Sequence[float], n: int = 60, **changes: object) -> Study:
 @pytest.mark.parametrize(
     ("gain", "outcome", "headline"),
     [
-        (0.1, "helps", "new did significantly better than old."),
-        (-0.1, "hurts", "new did significantly worse than old."),
-        (0.0, "no significant difference", "No significant difference between new and old."),
+        (0.1, HELPS, "new did significantly better than old."),
+        (-0.1, HURTS, "new did significantly worse than old."),
+        (0.0, NEITHER, "No significant difference between new and old."),
     ],
 )
-def test_outcomes(gain: float, outcome: str, headline: str) -> None:
+def test_outcomes(gain: float, outcome: Outcome, headline: str) -> None:
     found = verdict(study([gain]))
     assert (found.outcome, found.headline) == (outcome, headline)
     row = found.row
@@ -87,7 +91,7 @@ def test_says_so_when_nothing_could_have_been_significant() -> None:
 
 
 def test_outcome_needs_significance() -> None:
-    assert outcome_of(pd.Series({"significant": False, "difference": 0.5})) != "helps"
+    assert outcome_of(pd.Series({"significant": False, "difference": 0.5})) is NEITHER
 
 
 def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Report]) -> None:
@@ -177,7 +181,7 @@ def test_a_difference_that_holms_steps_let_through_is_not_called_out_of_reach() 
         replace(example, systems=[old, replace(new, per_query=frame)], measures=measures)
     )
     assert found.row["smallest_p"] == 2 / 64
-    assert found.outcome == "no significant difference"
+    assert found.outcome is NEITHER
     assert "No difference could" not in found.details
 
 
@@ -235,11 +239,11 @@ def test_too_few_groups_to_decide_are_told() -> None:
     groups = {f"q{i}": i % 5 for i in range(60)}
     few = study([0.1], groups=groups)
     found = verdict(few)
-    assert found.outcome == "no significant difference"
+    assert found.outcome is NEITHER
     assert "(groups of queries that differ: 5; all 32 sign patterns)" in found.details
     assert "p-value is 0.062 (" in found.details
     assert "With so few of them, the intervals may be too narrow." in group_verdict(few)
-    assert verdict(study([0.1])).outcome == "helps"
+    assert verdict(study([0.1])).outcome is HELPS
 
 
 def test_training_noise_is_told_and_decides() -> None:
@@ -248,9 +252,9 @@ def test_training_noise_is_told_and_decides() -> None:
     shifts = (-0.15, 0.0, 0.15)
     fits = [(new.per_query + shift).clip(0, 1) for shift in shifts]
     refitted = replace(example, systems=[base, replace(new, fits=fits)])
-    assert verdict(example).outcome == "helps"
+    assert verdict(example).outcome is HELPS
     found = verdict(refitted)
-    assert found.outcome == "no significant difference"
+    assert found.outcome is NEITHER
     assert "Over 3 fits with different seeds and folds" in found.details
     assert value(found.row["spread"]) in found.details
     assert p_equals(found.row["p_refits"]) in found.details
@@ -271,7 +275,7 @@ def test_a_tiny_significant_difference_is_shown() -> None:
     first = tiny.systems[0]
     second = replace(first, name="new", per_query=first.per_query + 1.2e-5)
     found = verdict(replace(tiny, systems=[first, second]))
-    assert found.outcome == "helps"
+    assert found.outcome is HELPS
     assert "new gains 0.000012 (+0.0024 %), 95% interval +0.000012 to +0.000012" in found.details
 
 
