@@ -25,8 +25,6 @@ from letor.errors import InputError, reading
 from ltr_base.former import present_names
 from ltr_base.names import nearest
 
-Config = TypeVar("Config", bound=BaseModel)
-
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
 
@@ -59,6 +57,9 @@ class Section(BaseModel):
     def problems(self) -> Iterable[str]:
         """The mistakes that the types of the section's parts do not reveal, each with its place."""
         return ()
+
+
+Config = TypeVar("Config", bound=Section)
 
 
 def no_such(
@@ -97,9 +98,7 @@ def _with_texts(value: Any) -> Any:
 def read_config(
     path: str | os.PathLike[str],
     kind: type[Config],
-    check: Callable[[Config], Iterable[str]] = lambda config: (
-        config.problems() if isinstance(config, Section) else ()
-    ),
+    check: Callable[[Config], Iterable[str]] = Section.problems,
 ) -> Config:
     """Read a TOML file as a typed configuration.
 

@@ -21,13 +21,12 @@ from threading import BoundedSemaphore, Event
 from typing import Any, ClassVar, TypeAlias
 
 import pandas as pd
-from pydantic import BaseModel
 
 from letor.digests import file_digest
 from letor.files import read_json, write_json
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
-from ltr_features.studies.config import read_config
+from ltr_features.studies.config import Section, read_config
 from ltr_features.studies.page.ending import ENDING, rows_ending
 from ltr_features.studies.page.outputs import write_files, write_outputs
 from ltr_features.studies.page.pages import Document
@@ -91,7 +90,7 @@ class Study(ABC):
         timed: files of the report that show clock times, and so differ between runs.
     """
 
-    described: ClassVar[type[BaseModel]]
+    described: ClassVar[type[Section]]
     has_table: ClassVar[bool] = False
     timed: tuple[str, ...] = ()
 

@@ -16,8 +16,7 @@ from itertools import product
 from math import prod
 from pathlib import Path
 from threading import Lock
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -50,6 +49,8 @@ from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Contents, Study
 
+#: What columns were made from, by name.
+Provenance: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
 _CODE = ("letor", f"{__name__}:_train")
 
@@ -66,38 +67,48 @@ class LetorStudy(Study):
     config: StudyConfig
     _split: tuple[Fold, tuple[RankingData, RankingData, RankingData]] | None = None
     _reading = Lock()
-    _not_finite: Sequence[str] = ()
-    #: Of folds whose rows differ: the folder of each, and the provenance of its columns.
-    _homes: Mapping[str, Path] = MappingProxyType({})
-    _notes: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
     @cached_property
-    def _data(self) -> tuple[RankingData, list[Fold], dict[str, str] | None]:
-        """The rows, the official folds, and the groups of the queries. Where folds have columns of
-        their own models, the rows are the test rows of all folds."""
-        config, groups = self.config, self.config.groups
-        path, options = self.data / config.folder, self._options
+    def _given(self) -> tuple[RankingData, list[Fold], dict[str, tuple[Path, Provenance]]]:
+        """The rows and the official folds. Where folds have columns of their own models, the rows
+        are the test rows of all folds; the folder of each, and the provenance of its columns, are
+        given by its name."""
+        path, options = self.data / self.config.folder, self._options
         try:
-            rows, official = (
-                self._rows_of_file(path) if path.is_file() else read_folds(path, **options)
-            )
+            read = self._rows_of_file(path) if path.is_file() else read_folds(path, **options)
+            return (*read, {})
         except RowsDifferError:
-            if not all(scheme.official for scheme in config.schemes):
+            if not all(scheme.official for scheme in self.config.schemes):
                 raise
-            apart = read_tested(path, **options)
-            rows, official = concatenate([rows for *_, rows in apart]), [f for _, f, _ in apart]
-            self._homes = {fold.name: home for home, fold, _ in apart}
-            self._notes = {fold.name: rows.provenance for _, fold, rows in apart}
-        self._not_finite = _not_finite(rows) if config.non_finite == "nan" else []
-        for remark in self._not_finite:
+        apart = read_tested(path, **options)
+        homes = {fold.name: (home, rows.provenance) for home, fold, rows in apart}
+        return concatenate([rows for *_, rows in apart]), [fold for _, fold, _ in apart], homes
+
+    @cached_property
+    def _not_finite(self) -> list[str]:
+        """A remark on values that were read as missing, if there are any."""
+        found = _not_finite(self._given[0]) if self.config.non_finite == "nan" else []
+        for remark in found:
+            path = self.data / self.config.folder
             warnings.warn(f"{path}: {remark}", LetorWarning, stacklevel=2)
-        rows = self._with_columns(rows)
-        for ranker in config.rankers:
+        return found
+
+    @cached_property
+    def _rows(self) -> RankingData:
+        """The rows with the further columns."""
+        self._not_finite  # noqa: B018  # told before columns are made, which may take long
+        rows = self._with_columns(self._given[0])
+        for ranker in self.config.rankers:
             ranker.chosen(rows.column_names)
-        ids = rows.all_query_ids
+        return rows
+
+    @cached_property
+    def _groups(self) -> dict[str, str] | None:
+        """The group of each query; None if there are no groups."""
+        groups, ids = self.config.groups, self._rows.all_query_ids
         if groups is None:
-            return rows, official, same_text(self._texts, ids)
-        return rows, official, read_query_groups(self.data / groups, ids)
+            return same_text(self._texts, ids)
+        return read_query_groups(self.data / groups, ids)
 
     @cached_property
     def _texts(self) -> dict[str, str]:
@@ -142,10 +153,8 @@ class LetorStudy(Study):
 
     @property
     def headline(self) -> str:
-        rows = self._data[0]
-        return (
-            f"{self.config.title}\n{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
-        )
+        n_rows, n_queries = len(self._rows), self._rows.n_queries
+        return f"{self.config.title}\n{counted(n_rows, 'row')}, {counted(n_queries, 'query')}"
 
     def stages(self) -> list[Planned]:
         return [stage for _, stage in self._trained]
@@ -153,13 +162,13 @@ class LetorStudy(Study):
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
-        rows, official, groups = self._data
+        rows, (_, official, homes) = self._rows, self._given
         # Of folds whose rows differ, the rows here are only those that are tested.
-        content = self.identity(self.data / self.config.folder) if self._homes else None
+        content = self.identity(self.data / self.config.folder) if homes else None
         digest = content or digest_of_rows(rows)
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
-            folds = _folds(scheme, rows, official, fit, groups)
+            folds = _folds(scheme, rows, official, fit, self._groups)
             rankers = [r for r in self.config.rankers if not fit or _varies(scheme, r)]
             for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
                 place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label, "fit": fit}
@@ -171,7 +180,7 @@ class LetorStudy(Study):
     ) -> Planned:
         config, fit = self.config, place["fit"]
         ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
-        columns = ranker.chosen(self._data[0].column_names)
+        columns = ranker.chosen(self._rows.column_names)
         grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
         inputs = {
             "rows": digest,
@@ -202,8 +211,7 @@ class LetorStudy(Study):
 
     def _n_rows(self, fold: Fold) -> float:
         """Number of training rows of a fold, if queries have as many rows as others on average."""
-        rows = self._data[0]
-        return len(rows) * len(fold.train) / max(1, rows.n_queries)
+        return len(self._rows) * len(fold.train) / max(1, self._rows.n_queries)
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
         """Training, validation and test rows of a fold; those of the last fold used are cached."""
@@ -220,9 +228,10 @@ class LetorStudy(Study):
             yield from super()._done_together(stages)
 
     def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
-        if not self._homes:
-            return fold.split(self._data[0])
-        train, validation, test = read_fold(self._homes[fold.name], **self._options)[1]
+        homes = self._given[2]
+        if not homes:
+            return fold.split(self._rows)
+        train, validation, test = read_fold(homes[fold.name][0], **self._options)[1]
         with_columns = self._with_columns
         return with_columns(train), with_columns(validation), with_columns(test)
 
@@ -233,9 +242,10 @@ class LetorStudy(Study):
             trained.append(done.json("result.json") | done.json("times.json") | place)
             values.append(_table(done.path / "per_query.csv", place, "qid"))
             importance.append(_table(done.path / "importance.csv", place, "column"))
-        rows, official, groups = self._data
+        rows, groups, (_, official, homes) = self._rows, self._groups, self._given
         dealt = official if any(scheme.official for scheme in self.config.schemes) else []
-        in_folds = set().union(*self._notes.values())
+        of_folds = {name: provenance for name, (_, provenance) in homes.items()}
+        in_folds = set().union(*of_folds.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
         remarks = [
@@ -244,7 +254,7 @@ class LetorStudy(Study):
             *_giveaways(rows, used),
             *_groups_apart(dealt, groups),
             *given_remark(rows.provenance, used),
-            *(f"Column {remark}" for remark in grouped_remarks(self._notes)),
+            *(f"Column {remark}" for remark in grouped_remarks(of_folds)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
         results = Results(

@@ -16,9 +16,9 @@ from letor.measures import parse_measure
 from ltr_base.names import counted
 from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
-from ltr_features.studies.kinds.letor_answer import answer
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_findings import (
+    answer,
     learned_nothing,
     sections,
     weak_rankers,
@@ -34,7 +34,7 @@ from ltr_features.studies.statistics.paired_tests import group_error, group_labe
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings
 
-_KEYS = ["scheme", "fold", "ranker"]
+_ROW, _KEYS = ["scheme", "ranker"], ["scheme", "fold", "ranker"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,8 @@ class Results:
     def means(self) -> pd.DataFrame:
         """Means over folds (as in LETOR's tables) and fits, with ``validation``."""
         by_fold = self.per_query.groupby(["fit", *_KEYS], sort=False)[list(self.config.measures)]
-        means = by_fold.mean().groupby(_KEYS[::2], sort=False).mean().reset_index()
-        return means.merge(self._of_fits("validation"), on=_KEYS[::2])
+        means = by_fold.mean().groupby(_ROW, sort=False).mean().reset_index()
+        return means.merge(self._of_fits("validation"), on=_ROW)
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -144,7 +144,7 @@ class Results:
     @property
     def checks(self) -> list[tuple[bool, str]]:
         """Whether each expected number was met, and a sentence on it."""
-        table = self.means.set_index(["scheme", "ranker"])
+        table = self.means.set_index(_ROW)
         checks = []
         for e in self.config.expected:
             found = float(table.at[(e.scheme, e.ranker), e.measure])
@@ -175,7 +175,7 @@ class Results:
 
     def _of_fits(self, key: str) -> pd.DataFrame:
         """A number of each fit, mean over folds and fits by scheme and ranker."""
-        trained = pd.DataFrame(self.trained).groupby(_KEYS[::2], sort=False)
+        trained = pd.DataFrame(self.trained).groupby(_ROW, sort=False)
         return trained[key].mean().reset_index()
 
     def _fits(self) -> Iterator[tuple[str, dict[str, list[pd.DataFrame]]]]:
@@ -294,7 +294,7 @@ def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
 
 def _means_table(results: Results, scheme: str) -> Table:
     """Our means with standard errors, then the references."""
-    config, errors = results.config, results.errors.set_index(["scheme", "ranker"])
+    config, errors = results.config, results.errors.set_index(_ROW)
     ours = results.means[results.means["scheme"] == scheme]
     best = ours[list(config.measures)].max()
     rows: list[list[Cell | str]] = []

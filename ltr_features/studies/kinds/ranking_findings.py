@@ -119,7 +119,7 @@ class Findings:
         """Loss by shuffling each group of columns of a system."""
         output = self.output
         folder = output.first(system.name)
-        parts = [self.experiment.part(output.split, fold.name, "test") for fold in output.folds]
+        parts = [*self.experiment.test_rows(output).values()]
         family = {c: parts[0].provenance[c]["family"] for c in parts[0].column_names}
         return shuffled_value(
             [load_ranker(folder / fold.name) for fold in output.folds],

@@ -164,9 +164,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         learning_curve=found.fewer_queries(),
         column_value=found.value_of_columns(),
         column_value_of=evaluation.column_value or "",
-        column_correlation=column_correlation(
-            [experiment.part(output.split, fold.name, "test") for fold in output.folds]
-        ),
+        column_correlation=column_correlation([*experiment.test_rows(output).values()]),
         hard_measure=evaluation.hard_measure,
         hard_baseline=evaluation.hard_baseline or "",
         hard_control=evaluation.hard_control or "no control",
@@ -295,8 +293,7 @@ def _provenance(
     experiment: RankingStages, output: SplitOutputs
 ) -> dict[str, Mapping[str, Mapping[str, Any]]]:
     """Provenance of the columns, by fold."""
-    parts = {fold.name: experiment.part(output.split, fold.name, "test") for fold in output.folds}
-    return {name: rows.provenance for name, rows in parts.items()}
+    return {name: rows.provenance for name, rows in experiment.test_rows(output).items()}
 
 
 def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, str]:

@@ -173,6 +173,10 @@ class RankingStages(Preparation):
                 kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
             return kept[fold, part]
 
+    def test_rows(self, output: SplitOutputs) -> dict[str, RankingData]:
+        """The test rows of each fold."""
+        return {fold.name: self.part(output.split, fold.name, "test") for fold in output.folds}
+
     def fold_table(self, split: SplitConfig, name: str) -> FoldTable:
         """A fold of all judged queries, with the columns of the split's models."""
         fold = next(fold for fold in self.whole_folds(split) if fold.name == name)
