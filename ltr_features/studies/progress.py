@@ -215,8 +215,8 @@ class Reporter:
             self._stage.done, self._stage.total = done, total
             self._beat()
 
-    def tick(self, unit: str, n: float = 1) -> None:
-        """Count ``n`` more units (e.g. "epochs", "queries") as done; the rate shown is of these."""
+    def tick(self, unit: str) -> None:
+        """Count one more unit (e.g. "epochs") as done; the rate shown is of these."""
         stage = self._stage
         if stage is None:
             return
@@ -225,7 +225,7 @@ class Reporter:
             stage.unit, stage.ticked = unit, (now, now, 0.0)  # the first only starts the clock
         else:
             first, _, total = stage.ticked
-            stage.ticked = first, now, total + n
+            stage.ticked = first, now, total + 1
         self._beat()
 
     def epoch(self, model: str, event: Any) -> None:
@@ -240,25 +240,19 @@ class Reporter:
     def left(self) -> float | None:
         """Estimated seconds until all stages are done; None while more than a quarter of it would
         be a guess (the mean of the finished stages, for stages of a kind never measured)."""
-        report, known, unknown = False, 0.0, 0
-        running = list(self._running.values())
-        for work in list(self._coming.values()):
-            expected = self._times.expected(work)
-            report |= expected is None and work.kind == REPORT
-            unknown += expected is None and work.kind != REPORT
-            known += expected or 0.0
-        for stage in running:
-            rest = self._rest(stage, len(running))
-            unknown += rest is None
-            known += rest or 0.0
-        mean = self._times.mean
-        if unknown and mean is None:
+        running, coming = list(self._running.values()), list(self._coming.values())
+        rests = [self._rest(stage, len(running)) for stage in running]
+        rests += [self._times.expected(work) for work in coming if work.kind != REPORT]
+        report = [self._times.expected(work) for work in coming if work.kind == REPORT]
+        known = sum(seconds for seconds in [*rests, *report] if seconds is not None)
+        n_unknown, mean = rests.count(None), self._times.mean
+        if n_unknown and mean is None:
             return None
-        guessed = unknown * (mean or 0.0)
+        guessed = n_unknown * (mean or 0.0)
         if guessed > _UNSURE * (known + guessed):
             return None
         whole = self._clock() - self._start + known + guessed
-        return known + guessed + (whole * _REPORT_SHARE if report else 0.0)
+        return known + guessed + (whole * _REPORT_SHARE if None in report else 0.0)
 
     def line(self) -> str:
         """The running stage, the times and the rate, in one line."""

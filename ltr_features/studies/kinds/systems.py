@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,10 +42,10 @@ def write_system(
     qrels: pd.DataFrame,
     measures: Sequence[str],
     tag: str,
-    threads: int | None = None,
+    threads: int | None,
     *,
-    core: Callable[[], AbstractContextManager[None]] = nullcontext,
-    on_fold: Callable[[int], None] = lambda done: None,
+    core: Callable[[], AbstractContextManager[None]],
+    on_fold: Callable[[int], None],
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
     ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the folder ``path``.

@@ -24,6 +24,7 @@ from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import smallest_p
 from ltr_features.studies.statistics.refits import mean_values, spreads
 from ltr_features.studies.statistics.significance import (
+    USUAL,
     TestSettings,
     compare,
     corrected,
@@ -263,7 +264,7 @@ def too_few_queries(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[s
         n_units: the number of test queries, or of their groups, of each claim that is tested.
         alpha: level of significance, after Holm's correction over the claims.
     """
-    p = np.array([smallest_p(n, n, TestSettings().n_permutations) for n in n_units])
+    p = np.array([smallest_p(n, n, USUAL.n_permutations) for n in n_units])
     if not len(p) or (corrected(p) < alpha).any():
         return []
     return [

@@ -35,7 +35,7 @@ from ltr_features.studies.statistics.paired_tests import (
     fisher_randomisation,
     group_labels,
 )
-from ltr_features.studies.statistics.significance import TestSettings, corrected, gain_row
+from ltr_features.studies.statistics.significance import USUAL, TestSettings, corrected, gain_row
 
 BASELINE = "baseline"
 BOTH = "mean of both"
@@ -105,7 +105,7 @@ def hard_query_table(
     control: Values | None = None,
     thresholds: Sequence[float] = (0.5,),
     quantiles: Sequence[float] = (0.25,),
-    settings: TestSettings | None = None,
+    settings: TestSettings = USUAL,
     groups: Mapping[str, Hashable] | None = None,
 ) -> pd.DataFrame:
     """Gains of each system on hard queries, for each way to choose them.
@@ -146,7 +146,6 @@ def hard_query_table(
         InputError: series on different queries, NaN values, a selector that has a reserved name,
             is judged or is the control, or a query without a group.
     """
-    settings = settings or TestSettings()
     queries = baseline.index
     b = _aligned("baseline", baseline, queries)
     c = None if control is None else _aligned("control", control, queries)

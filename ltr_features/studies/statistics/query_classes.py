@@ -14,7 +14,7 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
 from ltr_features.studies.statistics.paired_tests import group_labels
-from ltr_features.studies.statistics.significance import TestSettings, gain_row
+from ltr_features.studies.statistics.significance import USUAL, TestSettings, gain_row
 
 ENTITIES = "entities"
 #: Classes that do not depend on the queries: largest value of each but the last, and their names.
@@ -113,7 +113,7 @@ def query_class_table(
     comparison: str,
     values: tuple[pd.Series | pd.DataFrame, pd.Series | pd.DataFrame],
     *,
-    settings: TestSettings | None = None,
+    settings: TestSettings = USUAL,
     groups: Mapping[str, Hashable] | None = None,
 ) -> pd.DataFrame:
     """Gains by class of queries.
@@ -131,7 +131,6 @@ def query_class_table(
     Raises:
         InputError: a system has no value for some query, or a query has no group.
     """
-    settings = settings or TestSettings()
     if not all(classes.index.isin(v.index).all() for v in values):
         raise InputError(f"{comparison}: system or baseline has no value for some query")
     s, b = (v.loc[classes.index].to_numpy(dtype=np.float64) for v in values)

@@ -107,11 +107,15 @@ class TestSettings:
         )
 
 
+#: The settings of tests that nobody sets otherwise.
+USUAL = TestSettings()
+
+
 def compare(
     per_query: Mapping[str, pd.DataFrame],
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
-    settings: TestSettings | None = None,
+    settings: TestSettings = USUAL,
     *,
     groups: Mapping[str, Hashable] | None = None,
     fits: Mapping[str, Sequence[pd.DataFrame]] | None = None,
@@ -123,7 +127,6 @@ def compare(
             systems must have the same queries (in any order).
         pairs: (system, baseline) by name: the declared comparisons.
         measures: columns to test.
-        settings: ``TestSettings()`` if not given.
         groups: group of each query; queries of one group are tested together.
         fits: values of each fit of the trained systems, whose ``per_query`` is their mean; fits
             with the same number are paired. Systems without an entry are the same in every fit.
@@ -144,8 +147,7 @@ def compare(
         InputError: unknown system or measure, no pair, systems on different queries, or a query
             without a group.
     """
-    settings = settings or TestSettings()
-    values = values_of(per_query, pairs, measures)
+    values = _values(per_query, pairs, measures)
     queries = next(iter(per_query.values())).index
     named = [(*pair, measure) for pair in pairs for measure in measures]
     means = pd.DataFrame(named, columns=["system", "baseline", "measure"])
@@ -164,17 +166,13 @@ def compare(
     return table
 
 
-def values_of(
+def _values(
     per_query: Mapping[str, pd.DataFrame],
     pairs: Sequence[tuple[str, str]],
     measures: Sequence[str],
 ) -> NDArray[np.float64]:
     """float64 [2, queries, comparisons]: values of the systems and of their baselines for every
-    pair and measure, with the queries in the order of the first system.
-
-    Raises:
-        InputError: see :func:`compare`.
-    """
+    pair and measure, with the queries in the order of the first system."""
     if not pairs or not measures:
         raise InputError("nothing to compare: name at least one (system, baseline) and a measure")
     queries = next(iter(per_query.values())).index
