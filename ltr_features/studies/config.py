@@ -98,7 +98,7 @@ def _with_texts(value: Any) -> Any:
 def read_config(
     path: str | os.PathLike[str],
     kind: type[Config],
-    check: Callable[[Config], Iterable[str]] = Section.problems,
+    check: Callable[[Config], Iterable[str]] = lambda config: config.problems(),
 ) -> Config:
     """Read a TOML file as a typed configuration.
 

@@ -201,6 +201,7 @@ def _study(
         query_texts={q: " ".join(rng.choice(WORDS, 5)) + hostile for q in ids},
         facts={"Queries": f"{n:,}", "Recall of the candidates": "0.912" + hostile},
         hard_queries=hard,
+        query_kinds=kinds,
         query_kinds_note="Another property is left out: nobody measured it." + hostile,
         drill_down={
             query: [
@@ -247,4 +248,4 @@ def _study(
         hard_control="Word counts with a third seed" + hostile,
         test=test,
         remarks=[f"{int((difficulty == 0).sum())} queries have no relevant candidate" + hostile],
-    ).with_classes(kinds)
+    )

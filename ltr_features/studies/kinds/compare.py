@@ -215,13 +215,14 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
             given.qrels,
             lambda document: given.titles.get(document, ""),
         ),
+        query_kinds=kinds,
         query_kinds_note="There are no classes by overlap or entities, which need the documents "
         "and an entity linker; classes by words need the texts of all queries.",
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,
         remarks=[*same_values(values), *run_remarks(given, judged, config.measures)],
-    ).with_classes(kinds)
+    )
     others = [name for name in config.others if name != config.hard_by]
     if others:
         choosers = [] if config.hard_by is None else [config.hard_by]

@@ -118,6 +118,7 @@ class Results:
                     importance=importance,
                 )
             )
+        tested = self.kinds.index.intersection(systems[0].per_query.index)
         study = Study(
             name=scheme,
             description="",
@@ -127,10 +128,11 @@ class Results:
             measures=config.compare_measures,
             groups=self.groups,
             query_texts=self.texts,
+            query_kinds=self.kinds.loc[tested],
             hard_measure=config.hard_measure,
             hard_baseline=config.baseline,
             test=self.test,
-        ).with_classes(self.kinds.loc[self.kinds.index.intersection(systems[0].per_query.index)])
+        )
         if config.hard_by is None:
             return study
         return study.with_hard_queries(config.compared, [config.hard_by])

@@ -155,6 +155,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             zip(experiment.collection.query_ids, experiment.collection.query_texts, strict=True)
         ),
         facts=notes,
+        query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=drill_down(
             experiment, output, (systems[pair[0]], systems[pair[1]]), headline[0] - headline[1]
@@ -170,7 +171,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         hard_control=evaluation.hard_control or "no control",
         test=found.test,
         remarks=_remarks(experiment, output, found, results),
-    ).with_classes(kinds)
+    )
     if evaluation.hard_baseline is None:
         return study
     return study.with_hard_queries(

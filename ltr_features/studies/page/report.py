@@ -71,7 +71,6 @@ class Study:
         hard_measure: the measure of ``hard_queries``.
         hard_baseline: name of the baseline of ``hard_queries``.
         hard_control: name of its control, for the text.
-        query_classes: see :meth:`with_classes`, or None.
         query_kinds: ordered categories, a row per query and a column per property: the class of
             each query (missing queries have none), by which the page's table of queries can be
             filtered; or None.
@@ -105,7 +104,6 @@ class Study:
     hard_measure: str = "NDCG@20"
     hard_baseline: str = ""
     hard_control: str = "a control that knows no more than the baseline"
-    query_classes: pd.DataFrame | None = None
     query_kinds: pd.DataFrame | None = None
     query_kinds_note: str = ""
     drill_down: Mapping[str, Sequence[RankedDocument]] = field(default_factory=dict)
@@ -212,15 +210,17 @@ class Study:
         )
         return replace(self, hard_queries=table)
 
-    def with_classes(self, kinds: pd.DataFrame) -> Study:
-        """The study with its ``query_kinds`` and the headline pair's gains by them, see
-        :func:`query_classes.query_class_table`."""
+    @cached_property
+    def query_classes(self) -> pd.DataFrame | None:
+        """The headline pair's gains by ``query_kinds``, see
+        :func:`query_classes.query_class_table`; None without kinds."""
+        if self.query_kinds is None:
+            return None
         pair, measure = self.pairs[0], self.measures[0]
         values = self.by_fit(pair[0], measure), self.by_fit(pair[1], measure)
-        table = query_class_table(
-            kinds, " - ".join(pair), values, settings=self.test, groups=self.groups
+        return query_class_table(
+            self.query_kinds, " - ".join(pair), values, settings=self.test, groups=self.groups
         )
-        return replace(self, query_kinds=kinds, query_classes=table)
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:

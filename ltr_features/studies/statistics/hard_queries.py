@@ -166,7 +166,7 @@ def hard_query_table(
     for rule, is_hard in rules:
         for chooser in (*others, BASELINE, BOTH):
             for system, s in ranked.items():
-                both = (_mean(b) + _mean(s)) / 2
+                difference, both = _mean(s) - _mean(b), (_mean(b) + _mean(s)) / 2
                 values = both if chooser == BOTH else _mean({**others, BASELINE: b}[chooser])
                 hard = is_hard(values)
                 row: dict[str, object] = {"system": system, "rule": rule, "chosen_by": chooser}
@@ -175,9 +175,9 @@ def hard_query_table(
                 labels = group_labels(queries[hard], groups)
                 row |= _gains(b[hard].to_numpy(), s[hard].to_numpy(), compared, settings, labels)
                 row["n_zero"] = int((hard & (both == 0) & (values == 0)).sum())
-                row["other_gain"] = (_mean(s) - _mean(b))[~hard].mean()
+                row["other_gain"] = difference[~hard].mean()
                 row |= relations.get((chooser, system), _UNRELATED)
-                row["system_spread"] = (_mean(s) - _mean(b)).std()
+                row["system_spread"] = difference.std()
                 row["control_spread"] = np.nan if c is None else (_mean(c) - _mean(b)).std()
                 rows.append(row)
     table = pd.DataFrame(rows)
