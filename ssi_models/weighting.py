@@ -64,9 +64,9 @@ class TfIdf:
                 f"{len(self.idf_)} words; analyse the text with the same vocabulary"
             )
         weights = counts.data * self.idf_[counts.indices].astype(np.float64)
-        squares = np.concatenate([[0.0], np.cumsum(weights * weights)])
-        norms = np.sqrt(np.maximum(squares[counts.indptr[1:]] - squares[counts.indptr[:-1]], 0))
-        lengths = np.diff(counts.indptr)
+        # Each row is summed by itself, so that no other row has an influence on its rounding.
+        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+        norms = np.sqrt(np.bincount(row, weights * weights, counts.shape[0]))
         norms[norms == 0] = 1.0
-        data = (weights / np.repeat(norms, lengths)).astype(np.float32)
+        data = (weights / norms[row]).astype(np.float32)
         return sp.csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)

@@ -56,6 +56,13 @@ def test_a_word_counted_in_two_entries_is_in_one_document():
     assert twice.nnz == 3
 
 
+def test_the_length_of_a_row_does_not_depend_on_the_rows_before_it():
+    # The first word is in all documents but one of 200,000, as in a query of stop words.
+    weighting = TfIdf.from_idf(np.log([200_000 / 199_999, 200_000]))
+    rows = sp.csr_matrix(np.array([[0, 3]] * 2000 + [[1, 0]]))
+    assert weighting.transform(rows)[-1].toarray().tolist() == [[1, 0]]
+
+
 def test_what_is_no_count_is_refused():
     with pytest.raises(ValueError, match=r"row 1 holds -2\.0; counts must be 0 or more"):
         TfIdf().fit(sp.csr_matrix([[1.0], [-2.0]]))
