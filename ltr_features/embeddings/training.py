@@ -1,7 +1,8 @@
 """Train embeddings with gensim on the texts of a collection, without labels.
 
 Training uses one worker and a fixed seed: gensim's threads race for the parameters, so only a
-single one makes the vectors reproducible. Documents are read in the order of their ids.
+single one makes the vectors reproducible. Documents are read in the order of their ids. gensim
+trains on the first 10,000 words of a text alone, so longer ones are cut into pieces.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from ssi_models.vocabulary import Vocabulary
 #: Fields that are read as sentences: all but the URL.
 TEXT_FIELDS = tuple(field for field in FIELDS if field != "url")
 
+#: gensim's MAX_SENTENCE_LEN and MAX_DOCUMENT_LEN, in words.
+_LONGEST = 10_000
+
 T = TypeVar("T", WordVectors, Doc2Vec)
 
 
@@ -36,16 +40,17 @@ def train_word_vectors(
     collection: Collection, analyzer: Analyzer, settings: TrainingSettings
 ) -> WordVectors:
     """Train skip-gram vectors (Mikolov et al. 2013) by ``gensim.models.Word2Vec``; each field of
-    each document is a sentence.
+    each document is a sentence, or several of up to 10,000 words.
 
     Raises:
         InputError: no word occurs ``min_count`` times.
     """
     sentences = [
-        tokens
+        piece
         for fields in document_tokens(collection, analyzer)
         for tokens in fields.values()
         if tokens
+        for piece in _pieces(tokens)
     ]
     options = settings.gensim_options()
     model = gensim.models.Word2Vec(sg=1, window=settings.window, **options)
@@ -68,13 +73,20 @@ def train_doc2vec(
         InputError: no word occurs ``min_count`` times.
     """
     texts = [
-        TaggedDocument([token for tokens in fields.values() for token in tokens], [row])
+        TaggedDocument(piece, [row])
         for row, fields in enumerate(document_tokens(collection, analyzer))
+        for piece in _pieces([token for tokens in fields.values() for token in tokens])
     ]
     model = gensim.models.Doc2Vec(dm=0, dbow_words=0, **settings.gensim_options())
     _train(model, texts, collection, settings)
     source = f"doc2vec trained on: {TRAINED_ON} ({collection.name})"
     return Doc2Vec.from_gensim(model, source=source)
+
+
+def _pieces(tokens: Sequence[str]) -> list[Sequence[str]]:
+    """The text in pieces that gensim reads to their end; one piece if it is empty."""
+    starts = range(0, max(len(tokens), 1), _LONGEST)
+    return [tokens[start : start + _LONGEST] for start in starts]
 
 
 def _train(
@@ -141,6 +153,7 @@ def training_key(
         "kind": kind,
         "analyzer": analyzer.fingerprint,
         "settings": asdict(settings),
+        "longest text": _LONGEST,
         "gensim": gensim.__version__,
         "numpy": np.__version__,
     }

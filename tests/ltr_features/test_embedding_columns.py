@@ -23,7 +23,11 @@ from ltr_features.columns.registry import get_family
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.embeddings import training
 from ltr_features.embeddings.doc2vec import Doc2Vec
-from ltr_features.embeddings.training import TrainingSettings, train_word_vectors
+from ltr_features.embeddings.training import (
+    TrainingSettings,
+    train_doc2vec,
+    train_word_vectors,
+)
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.feature_table import build_columns
 from ltr_features.remarks import ColumnWarning
@@ -222,6 +226,20 @@ def test_training_reads_all_text_fields_but_no_url():
     again = train_word_vectors(context.collection, Analyzer(), settings)
     assert again.fingerprint == vectors.fingerprint
     assert "no labels" in vectors.source
+
+
+@pytest.mark.parametrize(
+    ("train", "learned"), [(train_word_vectors, "units"), (train_doc2vec, "output")]
+)
+def test_training_reads_long_texts_to_their_end(train, learned):
+    settings = TrainingSettings(dimension=4, epochs=1, sample=0)
+    beginning, end = WORDS * 250, WORDS[:30] * 2
+    models = [
+        train(toys.toy({"body": [" ".join(beginning + last)]}, []), Analyzer(), settings)
+        for last in (end, end[::-1])
+    ]
+    assert models[0].words == models[1].words
+    assert not np.array_equal(*(getattr(model, learned) for model in models))
 
 
 def test_provenance_says_what_was_learned_from(random_context, vectors):
