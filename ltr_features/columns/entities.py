@@ -73,6 +73,7 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
             columns[columns < 0] = n_words + np.arange(len(unseen))
             counts.resize((n, n_words + len(unseen)))
             counts += linked.bags[:, new] @ renumbered(more.counts, columns, counts.shape[1])
+        counts.sort_indices()  # averages are summed in this order, whatever other queries mention
         # A query needs few of the documents' vectors.
         used, members = np.unique(counts.indices, return_inverse=True)
         seen = used < n_words

@@ -244,3 +244,26 @@ def test_dumps_that_are_not_there_or_in_excess_are_named(options):
     with pytest.raises(InputError, match="knowledge and dump are both given"):
         EntityOverlap(**options, dump="wikipedia-excerpt")
     assert EntityOverlap(dump="wikipedia-excerpt").dump
+
+
+def test_an_average_does_not_depend_on_the_entities_of_other_queries(tmp_path):
+    pages = [
+        page_xml("Fox", "ash red sky", page_id=1),
+        page_xml("Owl", "red", page_id=2),
+        page_xml("Wolf", "grey", page_id=3),
+    ]
+    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    texts = ["fox", "owl", "wolf"]
+    mentions = [[Mention(0, 3, text.title(), 0.5, 0.5)] for text in texts]
+    save_annotations(tmp_path / "notes.jsonl", texts, mentions)
+    # Added in another order, the first coordinates of ash, red and sky give 0, not 1e-17.
+    (tmp_path / "tiny.vec").write_text("ash -1 0\nred 1 0\nsky 1e-17 1\ngrey 0 1\n")
+    family = WordEmbeddingEntity(
+        knowledge=tmp_path / "kb", linker="stored", annotations=tmp_path / "notes.jsonl",
+        vectors=str(tmp_path / "tiny.vec"),
+    )  # fmt: skip
+    context = context_of(toy({"body": ["owl", "fox"]}, ["fox", "wolf"]))
+    together = family.compute(context, all_pairs(context.collection))
+    alone = context.for_queries(["fox"])
+    np.testing.assert_array_equal(family.compute(alone, all_pairs(alone.collection)), together[:2])
