@@ -8,8 +8,8 @@ Rules that hold for all term columns (field s of document d, query q):
 
 - A query term that occurs in s of no document is left out: its factor would be the same for all
   documents (log 0 in the language models).
-- TF, IDF, TF*IDF and DL count each distinct term of q once; BM25 weighs repetitions by k3; the
-  language models count each repetition.
+- TF, IDF and TF*IDF count each distinct term of q once; BM25 weighs repetitions by k3; the language
+  models count each repetition.
 - p(t|C) = occurrences of t in s over all tokens of s, in the whole collection.
 - Where s is empty in d, |d|_u / |d| counts as 1 and c / |d| as 0, so all values are finite.
 - A query without known terms has 0 in all term columns except DL.
@@ -51,28 +51,28 @@ _LMIR = "Zhai and Lafferty 2001, SIGIR"
 
 #: Prefix, description, unit, value range, reference; each for all fields, in LETOR's order.
 _TERM_COLUMNS = (
-    ("tf", "sum over query terms of c(t, d)", "tokens", ">= 0", _LETOR),
-    ("idf", "sum over query terms of ln(N / df(t))", "nats", ">= 0", _LETOR),
-    ("tfidf", "sum over query terms of c(t, d) ln(N / df(t))", "nats", ">= 0", _LETOR),
+    ("tf", "sum over distinct query terms of c(t, d)", "tokens", ">= 0", _LETOR),
+    ("idf", "sum over distinct query terms of ln(N / df(t))", "nats", ">= 0", _LETOR),
+    ("tfidf", "sum over distinct query terms of c(t, d) ln(N / df(t))", "nats", ">= 0", _LETOR),
     ("dl", "length of the document", "tokens", ">= 0", _LETOR),
     ("bm25", "BM25 with the idf ln(N / df(t))", "nats", ">= 0", _OKAPI),
     (
         "lmir_abs",
-        "sum over query terms of ln(max(c - delta, 0)/|d| + delta |d|_u/|d| p(t|C))",
+        "sum over query tokens of ln(max(c - delta, 0)/|d| + delta |d|_u/|d| p(t|C))",
         "nats",
         "<= 0",
         _LMIR,
     ),
     (
         "lmir_dir",
-        "sum over query terms of ln((c + mu p(t|C)) / (|d| + mu))",
+        "sum over query tokens of ln((c + mu p(t|C)) / (|d| + mu))",
         "nats",
         "<= 0",
         _LMIR,
     ),
     (
         "lmir_jm",
-        "sum over query terms of ln((1 - lambda) c/|d| + lambda p(t|C))",
+        "sum over query tokens of ln((1 - lambda) c/|d| + lambda p(t|C))",
         "nats",
         "<= 0",
         _LMIR,
@@ -84,8 +84,8 @@ _DOCUMENT_COLUMNS = (
         "pagerank", "PageRank; the sum over all documents is 1", "probability", "0 to 1",
         "Brin and Page 1998, Computer Networks 30", None, 41,
     ),
-    ColumnSpec("inlinks", "documents that link to it", "links", ">= 0", _LETOR, None, 42),
-    ColumnSpec("outlinks", "documents that it links to", "links", ">= 0", _LETOR, None, 43),
+    ColumnSpec("inlinks", "other documents that link to it", "links", ">= 0", _LETOR, None, 42),
+    ColumnSpec("outlinks", "other documents that it links to", "links", ">= 0", _LETOR, None, 43),
     ColumnSpec("url_slashes", "slashes in the URL", "characters", ">= 0", _LETOR, "url", 44),
     ColumnSpec("url_length", "length of the URL", "characters", ">= 0", _LETOR, "url", 45),
     ColumnSpec(
