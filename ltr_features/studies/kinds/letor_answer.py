@@ -10,7 +10,7 @@ import pandas as pd
 from ltr_base.names import counted, listed
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.verdicts import signed
-from ltr_features.studies.statistics.significance import TestSettings, corrected
+from ltr_features.studies.statistics.significance import TestSettings
 
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
@@ -55,7 +55,7 @@ def _significant(rows: pd.DataFrame, baseline: str) -> str:
 
 def _whether(tested: pd.DataFrame, test: TestSettings) -> str:
     """A clause, if no comparison of a scheme could have been significant."""
-    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
+    if (test.corrected(tested["smallest_p"]) < test.alpha).any():
         return ""
     alone = (tested["n_groups"] == tested["n_queries"]).all()
     differing = counted(int(tested["differing"].max()), "query" if alone else "group")

@@ -35,7 +35,7 @@ from ltr_features.studies.statistics.paired_tests import (
     fisher_randomisation,
     group_labels,
 )
-from ltr_features.studies.statistics.significance import TestSettings, corrected, gain_row
+from ltr_features.studies.statistics.significance import TestSettings, gain_row
 
 BASELINE = "baseline"
 BOTH = "mean of both"
@@ -186,7 +186,7 @@ def hard_query_table(
         shown = table["estimate"] & table["p"].notna()
         table.insert(table.columns.get_loc("p") + 1, "p_corrected", np.nan)
         if shown.any():
-            table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+            table.loc[shown, "p_corrected"] = settings.corrected(table.loc[shown, "p"])
         at = table.columns.get_loc("p_corrected") + 1
         table.insert(at, "significant", table["p_corrected"] < settings.alpha)
     return table
