@@ -21,7 +21,7 @@ Gain = Literal["exponential", "linear"] | tuple[float, ...]
 Discount = Literal["log2", "letor"]
 Empty = Literal["zero", "one", "skip"]
 Short = Literal["pad", "zero"]
-Ties = Literal["input", "docid", "docid-ascending", "worst", "best"]
+Ties = Literal["input", "docid", "docid-ascending", "worst", "best", "random"]
 
 _NAMES: dict[Kind, str] = {
     "ndcg": "NDCG", "mean_ndcg": "MeanNDCG", "ap": "MAP", "precision": "P", "recall": "Recall",
@@ -90,7 +90,8 @@ class MeasureDefinition:
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
             RankLib); ``docid`` descending document id, where scores are equal as float32
             (trec_eval), ``docid-ascending`` ascending (reports); ``worst`` and ``best`` by label,
-            the bounds between which every rule for equal scores lies.
+            the bounds between which every rule for equal scores lies; ``random`` an order drawn by
+            a fixed seed (choice of rankers).
         top_label: largest possible label (err); 4 in TREC's gdeval and in RankLib.
         known_as: who computes the measure this way; for tables only.
     """
@@ -166,6 +167,7 @@ class MeasureDefinition:
             "input": "in input order" + (_TIES_OF_RANX if "ranx" in self.known_as else ""),
             "docid": "in float32 by descending document id",
             "docid-ascending": "by ascending document id",
+            "random": "in random order",
         }
         parts += [
             f"queries without relevant documents {empty}",
@@ -236,6 +238,17 @@ def run_measure(name: str) -> MeasureDefinition:
     if ":" in name:
         raise InputError(f"measure {name!r}: reports have one convention, give it without a prefix")
     return replace(_parsed(name, ()), ties="docid-ascending")
+
+
+def choosing_measure(name: str) -> MeasureDefinition:
+    """A measure by name, as rankers and their parameters are chosen by it: with equal scores in
+    random order. In a file sorted by label, its order would make a ranker perfect that cannot tell
+    rows apart.
+
+    Raises:
+        InputError: as :func:`parse_measure`.
+    """
+    return replace(parse_measure(name), ties="random")
 
 
 def measure_problems(tested: Sequence[str], further: Sequence[str] = ()) -> Iterator[str]:
