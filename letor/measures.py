@@ -8,9 +8,11 @@ computes measures per query, :func:`letor.evaluation.side_by_side` compares defi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
 from letor.errors import InputError
@@ -79,7 +81,7 @@ class MeasureDefinition:
             CIKM 2009).
         cutoff: ranks below it do not count; None for the whole list.
         gain: of label l: ``exponential`` 2^l - 1, ``linear`` l, or a tuple with the gain of labels
-            0, 1, 2, ... (not decreasing).
+            0, 1, 2, ... (0 or more, not decreasing).
         discount: ``log2``: 1 / log2(rank + 1); ``letor``: 1 at ranks 1 and 2, then 1 / log2(rank),
             as in the official LETOR scripts.
         empty: a query without relevant documents (NDCG: without gain) counts ``zero`` or ``one``
@@ -124,8 +126,8 @@ class MeasureDefinition:
         if isinstance(self.gain, str):
             if self.gain not in ("exponential", "linear"):
                 raise InputError(f"gain={self.gain!r}: choose exponential, linear or a tuple")
-        elif any(a > b for a, b in zip(self.gain, self.gain[1:], strict=False)):
-            raise InputError(f"gain={self.gain}: gains must not decrease with the label")
+        else:
+            check_gains(self.gain)
 
     @property
     def name(self) -> str:
@@ -181,6 +183,20 @@ class MeasureDefinition:
         if self.discount == "log2":
             return gain, "1 / log2(rank + 1)"
         return gain, "1 at ranks 1 and 2, then 1 / log2(rank)"
+
+
+def check_gains(gains: Sequence[float]) -> None:
+    """Raise InputError unless gains of labels 0, 1, 2, ... are finite, 0 or more, and do not
+    decrease."""
+    try:
+        good = all(a <= b < math.inf for a, b in pairwise((0.0, *gains)))
+    except TypeError:
+        good = False
+    if not good:
+        raise InputError(
+            f"gain={gains!r}: gains must be numbers of 0 or more that do not decrease with the "
+            "label"
+        )
 
 
 def parse_measure(text: str) -> MeasureDefinition:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import take_rows
+from letor.measures import check_gains
 from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, measured, shown_positions
 from letor.rankers.trees import TreeRanker
@@ -234,6 +235,7 @@ class LambdaMART(TreeRanker):
                     f"LightGBM takes at most {MAX_ROWS_PER_QUERY} per query: cut the candidates"
                 )
         if not isinstance(self.gain, str):
+            check_gains(self.gain)
             gains = [float(g) for g in self.gain]
             if largest >= len(gains):
                 raise InputError(f"gain has {len(gains)} entries, but labels go up to {largest}")
