@@ -105,7 +105,10 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
+        found = "a folder, not a file" if path.is_dir() else "no such file"
+        if path.exists() and not path.is_dir():
+            found = "a pipe or a device, not a file: files are read more than once; save it as one"
+        raise InputError(f"{path}: {found}")
     codec = _CODECS.get(path.suffix)
     try:
         raw = pa.OSFile(str(path))

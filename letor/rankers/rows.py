@@ -182,7 +182,10 @@ def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:
 
 def _labelled(X: Any, y: Any, qid: Any, name: str) -> RankingData:
     if y is None or qid is None:
-        raise InputError(f"with X, give the labels y and {name}, the query of each row")
+        raise InputError(
+            f"with X, give the labels y and {name}, the query of each row (scikit-learn's searches "
+            "give none to score: they need scoring=ranking_scorer(measure, qid=...))"
+        )
     data = RankingData.from_rows(X, y, qid)
     beside = [name for name in data.column_names if name.lower() in _BESIDE_FEATURES]
     if beside:

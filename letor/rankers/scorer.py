@@ -45,8 +45,9 @@ class RankingScorer:
             return queries
         if len(self.qid) != len(X):
             raise InputError(
-                f"qid has {len(self.qid)} entries, X has {len(X)} rows: for parts of a frame, give "
-                "a pandas Series with the frame's index"
+                f"qid has {len(self.qid)} entries, X has {len(X)} rows: for parts of X, as in "
+                "cross-validation, X must be a pandas DataFrame and qid a Series with its index "
+                "(of an array: pd.DataFrame(X), pd.Series(qid))"
             )
         return self.qid
 

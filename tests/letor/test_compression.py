@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import subprocess
 import sys
 import textwrap
@@ -230,3 +231,10 @@ def test_a_file_made_to_fill_the_memory_is_refused_in_little_memory(kind, tmp_pa
     assert str(path) in said
     assert "\n" not in said
     assert peak < 1024  # MiB
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_is_no_missing_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: a pipe or a device, not a file: files are"):
+        read_letor(tmp_path / "pipe")

@@ -196,7 +196,7 @@ def test_permutation_importance(normalise: str) -> None:
     assert found.importances_mean[1] > 0.1
     by_place = ranking_scorer("ndcg@10", qid=qid.to_numpy())
     assert by_place(ranker, X.to_numpy(), y.to_numpy()) == scorer(ranker, X, y)
-    with pytest.raises(InputError, match="pandas Series with the frame's index"):
+    with pytest.raises(InputError, match="X must be a pandas DataFrame and qid a Series with its"):
         by_place(ranker, X[:8], y[:8])
     with pytest.raises(InputError, match="no entry for the row 1000"):
         ranking_scorer("map", qid=qid.iloc[8:])(ranker, X, y)
