@@ -323,6 +323,8 @@ def _tie_order(ties: Ties, data: RankingData) -> NDArray[np.int64]:
     key: NDArray[Any]
     if ties in ("docid", "docid-ascending"):
         key = data.document_ranks if ties == "docid-ascending" else -data.document_ranks
+    elif ties == "random":
+        key = np.random.default_rng(0).random(len(data))
     else:
         key = data.y if ties == "worst" else -data.y
     return np.lexsort((key, data.query_index)).astype(np.int64)

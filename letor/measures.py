@@ -8,9 +8,11 @@ computes measures per query, :func:`letor.evaluation.side_by_side` compares defi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
 from letor.errors import InputError
@@ -21,7 +23,7 @@ Gain = Literal["exponential", "linear"] | tuple[float, ...]
 Discount = Literal["log2", "letor"]
 Empty = Literal["zero", "one", "skip"]
 Short = Literal["pad", "zero"]
-Ties = Literal["input", "docid", "docid-ascending", "worst", "best"]
+Ties = Literal["input", "docid", "docid-ascending", "worst", "best", "random"]
 
 _NAMES: dict[Kind, str] = {
     "ndcg": "NDCG", "mean_ndcg": "MeanNDCG", "ap": "MAP", "precision": "P", "recall": "Recall",
@@ -79,7 +81,7 @@ class MeasureDefinition:
             CIKM 2009).
         cutoff: ranks below it do not count; None for the whole list.
         gain: of label l: ``exponential`` 2^l - 1, ``linear`` l, or a tuple with the gain of labels
-            0, 1, 2, ... (not decreasing).
+            0, 1, 2, ... (0 or more, not decreasing).
         discount: ``log2``: 1 / log2(rank + 1); ``letor``: 1 at ranks 1 and 2, then 1 / log2(rank),
             as in the official LETOR scripts.
         empty: a query without relevant documents (NDCG: without gain) counts ``zero`` or ``one``
@@ -90,7 +92,8 @@ class MeasureDefinition:
         ties: order of documents with equal scores: ``input`` rows as they come (LETOR scripts,
             RankLib); ``docid`` descending document id, where scores are equal as float32
             (trec_eval), ``docid-ascending`` ascending (reports); ``worst`` and ``best`` by label,
-            the bounds between which every rule for equal scores lies.
+            the bounds between which every rule for equal scores lies; ``random`` an order drawn by
+            a fixed seed (choice of rankers).
         top_label: largest possible label (err); 4 in TREC's gdeval and in RankLib.
         known_as: who computes the measure this way; for tables only.
     """
@@ -123,8 +126,8 @@ class MeasureDefinition:
         if isinstance(self.gain, str):
             if self.gain not in ("exponential", "linear"):
                 raise InputError(f"gain={self.gain!r}: choose exponential, linear or a tuple")
-        elif any(a > b for a, b in zip(self.gain, self.gain[1:], strict=False)):
-            raise InputError(f"gain={self.gain}: gains must not decrease with the label")
+        else:
+            check_gains(self.gain)
 
     @property
     def name(self) -> str:
@@ -166,6 +169,7 @@ class MeasureDefinition:
             "input": "in input order" + (_TIES_OF_RANX if "ranx" in self.known_as else ""),
             "docid": "in float32 by descending document id",
             "docid-ascending": "by ascending document id",
+            "random": "in random order",
         }
         parts += [
             f"queries without relevant documents {empty}",
@@ -179,6 +183,20 @@ class MeasureDefinition:
         if self.discount == "log2":
             return gain, "1 / log2(rank + 1)"
         return gain, "1 at ranks 1 and 2, then 1 / log2(rank)"
+
+
+def check_gains(gains: Sequence[float]) -> None:
+    """Raise InputError unless gains of labels 0, 1, 2, ... are finite, 0 or more, and do not
+    decrease."""
+    try:
+        good = all(a <= b < math.inf for a, b in pairwise((0.0, *gains)))
+    except TypeError:
+        good = False
+    if not good:
+        raise InputError(
+            f"gain={gains!r}: gains must be numbers of 0 or more that do not decrease with the "
+            "label"
+        )
 
 
 def parse_measure(text: str) -> MeasureDefinition:
@@ -236,6 +254,17 @@ def run_measure(name: str) -> MeasureDefinition:
     if ":" in name:
         raise InputError(f"measure {name!r}: reports have one convention, give it without a prefix")
     return replace(_parsed(name, ()), ties="docid-ascending")
+
+
+def choosing_measure(name: str) -> MeasureDefinition:
+    """A measure by name, as rankers and their parameters are chosen by it: with equal scores in
+    random order. In a file sorted by label, its order would make a ranker perfect that cannot tell
+    rows apart.
+
+    Raises:
+        InputError: as :func:`parse_measure`.
+    """
+    return replace(parse_measure(name), ties="random")
 
 
 def measure_problems(tested: Sequence[str], further: Sequence[str] = ()) -> Iterator[str]:

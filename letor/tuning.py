@@ -1,7 +1,8 @@
 """Tuning of a ranker's parameters on validation rows; test rows are never used.
 
 Each trial fits on the training rows, stops early on the validation rows if the ranker supports
-that, and is evaluated by one measure on the validation rows; of equal trials, the first wins.
+that, and is evaluated by one measure on the validation rows, with equal scores in random order; of
+equal trials, the first wins.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import Evaluator
-from letor.measures import parse_measure
+from letor.measures import choosing_measure
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 
@@ -66,7 +67,7 @@ def tune(
         train: rows to fit on.
         valid: rows to choose by.
         grid: values of each parameter; ``GRIDS[name]`` by default. An empty grid gives one trial.
-        measure: a name that ``letor.measures.parse_measure`` knows.
+        measure: a name that ``letor.measures.choosing_measure`` knows.
         fixed: further arguments of the ranker (such as its own ``measure``), which are removed
             from the default grid.
 
@@ -136,7 +137,7 @@ class _Search:
     ) -> None:
         self._kind, self._fixed = get_ranker(name), dict(fixed or {})
         self._train, self._valid = train, valid
-        self._evaluator = Evaluator(parse_measure(measure), valid)
+        self._evaluator = Evaluator(choosing_measure(measure), valid)
         self._trials: list[dict[str, Any]] = []
         self._best: tuple[float, Ranker, dict[str, Any]] | None = None
 

@@ -60,13 +60,15 @@ class AdaRank(LinearRanker):
         evaluator = self._evaluator(train)
         columns = _signed(train.X, self.descending)
         of_columns = np.stack([evaluator.per_query(column) for column in columns])
+        counted = ~np.isnan(of_columns[0])  # the measure leaves out the other queries
+        of_columns = np.where(counted, of_columns, 0.0)
         held_out = None if valid is None else _signed(valid.X, self.descending)
         best = BestOf(None if valid is None else self._evaluator(valid), self.early_stopping_rounds)
         weights = np.zeros(len(columns))
         best_weights, taken = weights.copy(), np.zeros(len(columns), dtype=np.int64)
         scores = np.zeros(len(train))
         valid_scores = np.zeros(0 if valid is None else len(valid))
-        P = np.full(train.n_queries, 1.0 / train.n_queries)
+        P = counted / counted.sum()
         for _ in range(self.n_rounds):
             value = np.where(taken < self.max_repeats, of_columns @ P, -1.0)
             chosen = int(value.argmax())
@@ -76,7 +78,7 @@ class AdaRank(LinearRanker):
             weights[chosen] += alpha
             taken[chosen] += 1
             scores += alpha * columns[chosen]
-            E = evaluator.per_query(scores)
+            E = np.where(counted, evaluator.per_query(scores), np.inf)
             P = np.exp(-E) if self.update == "paper" else P * np.exp(-alpha * E)
             P /= P.sum()
             if held_out is not None:

@@ -16,8 +16,8 @@ from letor.dataset import RankingData
 from letor.digests import check_files
 from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
-from letor.measures import parse_measure
 from letor.rankers.base import Ranker
+from letor.rankers.rows import measured
 from ltr_base.blas import one_blas_thread
 
 MODEL_FILE = "model.safetensors"
@@ -75,7 +75,7 @@ class ArrayRanker(Ranker):
         return gain, splits
 
     def _evaluator(self, data: RankingData) -> Evaluator:
-        return Evaluator(parse_measure(self.measure), data)
+        return measured(self.measure, data)
 
     def _save(self, folder: Path) -> dict[str, Any]:
         arrays = {**self._model, "columns": self._columns}

@@ -23,7 +23,7 @@ from letor.digests import check_files, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, read_json, write_json
-from letor.measures import parse_measure
+from letor.measures import choosing_measure, parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state, query_blocks
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 from ltr_base.arrays import read_only
@@ -52,8 +52,7 @@ class Ranker(BaseEstimator, ABC):
     at a time if they have many rows.
 
     Attributes:
-        same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model as
-            values in memory.
+        same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
         column_settings_: for columns of training rows that recorded it, what decided their values,
@@ -202,7 +201,8 @@ class Ranker(BaseEstimator, ABC):
         return scores
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, measure: str = "ndcg@10") -> float:
-        """Mean of a measure over the queries; arguments as for ``fit``.
+        """Mean of a measure over the queries, with equal scores in random order, as searches choose
+        by it; arguments as for ``fit``.
 
         Raises:
             NotFittedError: the ranker is not fitted.
@@ -210,7 +210,7 @@ class Ranker(BaseEstimator, ABC):
         """
         self._check_fitted()
         data = labelled_rows(X, y, qid)
-        return Evaluator(parse_measure(measure), data).mean(self.predict(X, qid=qid))
+        return Evaluator(choosing_measure(measure), data).mean(self.predict(X, qid=qid))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Save the ranker as a folder: ``ranker.json`` and the model in its library's own format.

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.evaluation import Evaluator
 from letor.mapped import take_rows
-from letor.measures import parse_measure
+from letor.measures import check_gains
 from letor.rankers.base import Choices, Ranges
-from letor.rankers.rows import check_whole_labels, shown_positions
+from letor.rankers.rows import check_whole_labels, measured, shown_positions
 from letor.rankers.trees import TreeRanker
 from ltr_base.parallel import thread_count
 
@@ -129,7 +128,6 @@ class LambdaMART(TreeRanker):
             raise InputError("position_bias=True: only objective='lambdarank' learns it")
 
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
-        measure = parse_measure(self.measure)
         label_gain = self._label_gain([train] if valid is None else [train, valid])
         parameters = self._lightgbm_parameters(label_gain)
         rng = np.random.default_rng(self.seed)
@@ -140,11 +138,11 @@ class LambdaMART(TreeRanker):
         options: dict[str, Any] = {}
         if valid is not None:
             held_out, rows = _lightgbm_dataset(valid, rng, parameters, reference=dataset)
-            evaluator = Evaluator(measure, valid.select_rows(rows))
+            evaluator = measured(self.measure, valid.select_rows(rows))
 
             def validation_measure(scores: NDArray[Any], _: Any) -> tuple[str, float, bool]:
                 curve.append(evaluator.mean(scores))
-                return measure.name, curve[-1], True
+                return self.measure, curve[-1], True
 
             options = {
                 "valid_sets": [held_out],
@@ -237,6 +235,7 @@ class LambdaMART(TreeRanker):
                     f"LightGBM takes at most {MAX_ROWS_PER_QUERY} per query: cut the candidates"
                 )
         if not isinstance(self.gain, str):
+            check_gains(self.gain)
             gains = [float(g) for g in self.gain]
             if largest >= len(gains):
                 raise InputError(f"gain has {len(gains)} entries, but labels go up to {largest}")

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
+from letor.evaluation import Evaluator
 from letor.frames import check_same_index
+from letor.measures import parse_measure
 from ltr_base.names import counted, listed
 
 #: Names of labels and ids in frames, lower-case, which are never those of features.
@@ -146,6 +148,21 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
             "--columns N, read_letor(..., n_columns=N)"
         )
     return data.select_columns(names)
+
+
+def measured(measure: str, data: RankingData) -> Evaluator:
+    """The measure that a ranker maximises or stops by, on rows with labels.
+
+    Raises:
+        InputError: it is unknown, or its rule for empty queries leaves out all of the rows.
+    """
+    evaluator = Evaluator(parse_measure(measure), data)
+    if np.isnan(evaluator.mean(np.zeros(len(data)))):
+        raise InputError(
+            f"measure={measure!r} leaves out all {counted(data.n_queries, 'query')}: none has a "
+            "document that is relevant by it; choose another measure, or other rows"
+        )
+    return evaluator
 
 
 def shown_positions(data: RankingData, parameter: str) -> NDArray[np.int64]:

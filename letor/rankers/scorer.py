@@ -12,13 +12,14 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
-from letor.measures import parse_measure
+from letor.measures import choosing_measure, parse_measure
 from letor.rankers.base import Ranker
 
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """``scorer(estimator, X, y)``: mean over queries of a measure of the estimator's ranking.
+    """``scorer(estimator, X, y)``: mean over queries of a measure of the estimator's ranking, with
+    equal scores in random order.
 
     The estimator is a ranker, a Pipeline that ends with one, a search over one, or anything whose
     ``predict`` gives scores.
@@ -31,7 +32,7 @@ class RankingScorer:
         qid = self._queries_of(X)
         data = RankingData.from_rows(np.empty((len(X), 0)), y, qid)
         scores = np.asarray(_scores(estimator, X, qid))  # in the order of X, whatever its index
-        return Evaluator(parse_measure(self.measure), data).mean(scores)
+        return Evaluator(choosing_measure(self.measure), data).mean(scores)
 
     def _queries_of(self, X: Any) -> Any:
         """The query of each row of X."""

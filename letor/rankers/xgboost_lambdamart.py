@@ -21,11 +21,9 @@ from xgboost import collective
 
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.evaluation import Evaluator
-from letor.measures import parse_measure
 from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Choices, Ranges
-from letor.rankers.rows import check_whole_labels, shown_positions
+from letor.rankers.rows import check_whole_labels, measured, shown_positions
 from letor.rankers.trees import TreeRanker
 from ltr_base.machine import temporary_folder_named
 
@@ -126,7 +124,6 @@ class XGBoostLambdaMART(TreeRanker):
             self._fit_within(folder, train, valid)
 
     def _fit_within(self, folder: str, train: RankingData, valid: RankingData | None) -> None:
-        measure = parse_measure(self.measure)
         parameters = self._xgboost_parameters(train)
         rng = np.random.default_rng(self.seed)
         order = None
@@ -137,7 +134,7 @@ class XGBoostLambdaMART(TreeRanker):
         held_out, best = None, BestOf(None, 1)
         if valid is not None:
             held_out, rows = self._matrix(valid, rng, os.path.join(folder, "vali"), like=matrix)
-            evaluator = Evaluator(measure, valid.select_rows(rows))
+            evaluator = measured(self.measure, valid.select_rows(rows))
             best = BestOf(evaluator, self.early_stopping_rounds)
         booster = xgboost.Booster(parameters, cache=[matrix])
         for tree in range(self.n_estimators):

@@ -92,7 +92,8 @@ class Downwards(ClickModel):
         pages = log.needed_pages(type(self).__name__)
         alpha = self._of_pairs(self.attractiveness_, self.evidence_, known)
         after = self._after_click(pages, slice(None), known)
-        marginal, conditional = self._predicted(pages, alpha, after)
+        reach, conditional = self._predicted(pages, alpha, after)
+        marginal = reach * alpha[pages.pair]
         yield (
             pages.position,
             pages.row_count,
@@ -101,20 +102,20 @@ class Downwards(ClickModel):
         )
 
     def _predicted(self, pages: Pages, alpha: Array, after_click: Array) -> tuple[Array, Array]:
-        marginal, conditional = np.empty(len(pages.pair)), np.empty(len(pages.pair))
+        """P(row examined), and P(row clicked | clicks above it)."""
+        reach, conditional = np.empty(len(pages.pair)), np.empty(len(pages.pair))
         kernels.click_probabilities(
             pages.offsets, pages.click, alpha[pages.pair], after_click, self._after_skip(),
-            marginal, conditional,
+            reach, conditional,
         )  # fmt: skip
-        return marginal, conditional
+        return reach, conditional
 
     def _set_examination(self, log: ClickLog, pages: Pages) -> None:
         """Set the share of users who examine each position by the model, over the log's pages."""
         after = self._after_click(pages, slice(None))
-        marginal, _ = self._predicted(pages, self.attractiveness_, after)
-        alpha = np.maximum(self.attractiveness_[pages.pair], 1e-300)
+        reach, _ = self._predicted(pages, self.attractiveness_, after)
         K = log.n_positions
-        reached = np.bincount(pages.position, pages.row_count * marginal / alpha, minlength=K)
+        reached = np.bincount(pages.position, pages.row_count * reach, minlength=K)
         with np.errstate(invalid="ignore"):
             self.examination_ = reached / np.bincount(pages.position, pages.row_count, minlength=K)
         self.examination_error_ = np.full(K, np.nan)

@@ -65,7 +65,7 @@ def pair_errors(
     n_shared = scores.shared.shape[1]
     clicked = np.zeros(len(pages.pair)) if scores.clicked is None else scores.clicked
     border = scores.shared.T @ (scores.shared * pages.count[:, None])
-    parts: list[tuple[NDArray[np.int64], Array, Array]] = []
+    parts: list[tuple[NDArray[np.int64], Array, Array, NDArray[np.bool_]]] = []
     n_large = 0
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         rows = slice(pages.offsets[start], pages.offsets[stop])
@@ -84,29 +84,28 @@ def pair_errors(
         if d > _MOST_PAIRS:
             n_large += 1
             block = np.diag(np.diag(block))
-        inverse = _inverse(block)
-        finite = np.where(np.isfinite(inverse), inverse, 0.0)
-        solved = finite @ cross
+        inverse, unknown = _inverse(block)
+        solved = inverse @ cross
         border -= cross.T @ solved
-        parts.append((own_pairs, inverse, solved))
-    return _gathered(log.n_pairs, parts, _inverse(border), n_large)
+        parts.append((own_pairs, inverse, solved, unknown))
+    return _gathered(log.n_pairs, parts, *_inverse(border), n_large)
 
 
 def _gathered(
     n_pairs: int,
-    parts: list[tuple[NDArray[np.int64], Array, Array]],
+    parts: list[tuple[NDArray[np.int64], Array, Array, NDArray[np.bool_]]],
     shared: Array,
+    lost: NDArray[np.bool_],
     n_large: int,
 ) -> PairErrors:
-    """Errors from the inverse of each block and of the border's Schur complement."""
+    """Errors from the inverse of each block and of the border's Schur complement, each with the
+    parameters that it does not determine."""
     first, second = np.full(n_pairs, np.inf), np.full(n_pairs, np.inf)
     covariance = np.zeros(n_pairs)
-    lost = np.isinf(np.diag(shared))
-    shared = np.where(np.isfinite(shared), shared, 0.0)
-    for pairs, inverse, solved in parts:
+    for pairs, inverse, solved, unknown in parts:
         d = len(pairs)
         variance = np.diag(inverse) + np.einsum("ij,jk,ik->i", solved, shared, solved)
-        variance[(solved[:, lost] != 0).any(axis=1)] = np.inf
+        variance[unknown | (solved[:, lost] != 0).any(axis=1)] = np.inf
         first[pairs], second[pairs] = np.sqrt(variance[:d]), np.sqrt(variance[d:])
         covariance[pairs] = np.diag(inverse[:d, d:]) + np.einsum(
             "ij,jk,ik->i", solved[:d], shared, solved[d:]
@@ -126,15 +125,16 @@ def _curvature(prior: tuple[float, float], value: Array) -> Array:
     return a / value**2 + b / (1 - value) ** 2
 
 
-def _inverse(information: Array) -> Array:
-    """The inverse of a positive semidefinite matrix; parameters that are not determined, alone or
-    separately from others, get infinite variance and covariance 0."""
+def _inverse(information: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The pseudo-inverse of a positive semidefinite matrix, and which parameters are not determined
+    by it, alone or separately from others. Their rows count in a Schur complement like all."""
     scale = np.sqrt(np.maximum(np.diag(information), 0))
-    unknown = ~(scale > 0)
-    scale[unknown] = 1.0
+    empty = ~(scale > 0)
+    scale[empty] = 1.0
     regular = information / np.outer(scale, scale)  # its diagonal is 1
-    regular[unknown, :] = regular[:, unknown] = 0.0
-    regular[unknown, unknown] = 1.0
+    regular[empty, :] = regular[:, empty] = 0.0
+    regular[empty, empty] = 1.0
+    unknown = empty
     try:
         sound = bool((np.diag(np.linalg.cholesky(regular)) ** 2 > _SINGULAR).all())
     except np.linalg.LinAlgError:
@@ -146,7 +146,6 @@ def _inverse(information: Array) -> Array:
         lost = values < _SINGULAR
         kept = vectors[:, ~lost]
         found = (kept / values[~lost]) @ kept.T
-        unknown |= (np.abs(vectors[:, lost]) > 1e-6).any(axis=1)
-    found[unknown, :] = found[:, unknown] = 0.0
-    found[unknown, unknown] = np.inf
-    return np.asarray(found / np.outer(scale, scale))
+        unknown = empty | (np.abs(vectors[:, lost]) > 1e-6).any(axis=1)
+    found[empty, :] = found[:, empty] = 0.0
+    return np.asarray(found / np.outer(scale, scale)), unknown

@@ -63,6 +63,12 @@ class ClickJudgements:
             raise InputError(f"scale must be in (0, 1], got {self.scale}")
         if not self.enough.any():
             best = float(self.model.evidence_.max())
+            if best >= self.min_evidence:
+                raise InputError(
+                    f"the log does not determine the relevance of any pair with "
+                    f"{self.min_evidence:g} examinations (no standard error is finite): fit the "
+                    "model with a prior, take another one, or let the ranking vary"
+                )
             raise InputError(
                 f"no pair has {self.min_evidence:g} examinations, the most are {best:.1f}; lower "
                 "min_evidence, or get more clicks"

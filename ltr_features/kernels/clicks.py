@@ -55,17 +55,17 @@ def examined(offsets, last, pair, attraction, after_last, after_skip, examinatio
 
 
 @kernel()
-def click_probabilities(offsets, click, attraction, after_click, after_skip, marginal, conditional):
-    """P(row clicked) and P(row clicked | clicks above it) for every row.
+def click_probabilities(offsets, click, attraction, after_click, after_skip, reach, conditional):
+    """P(row examined), and P(row clicked | clicks above it), for every row.
 
     Args:
-        click: bool [n]. marginal, conditional: float64 [n], written.
+        click: bool [n]. reach, conditional: float64 [n], written.
     """
     for s in range(len(offsets) - 1):
         reached, reached_given = 1.0, 1.0
         for r in range(offsets[s], offsets[s + 1]):
             a = attraction[r]
-            marginal[r] = reached * a
+            reach[r] = reached
             conditional[r] = reached_given * a
             reached *= a * after_click[r] + (1.0 - a) * after_skip
             if click[r]:

@@ -1,6 +1,7 @@
 """AdaRank and RankBoost against slow twins, step by step."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from letor.measures import parse_measure
 from letor.rankers.adarank import AdaRank
 from letor.rankers.array_ranker import in_own_order, with_pairs
 from letor.rankers.rankboost import RankBoost, _thresholds
+from letor.rankers.registry import get_ranker
 
 
 def rows(seed, n_queries=8, size=7, p=4):
@@ -182,3 +184,24 @@ def test_adarank_of_many_queries_does_not_depend_on_blas_threads():
         with threadpool_limits(threads, user_api="blas"):
             fitted.append(AdaRank(n_rounds=20, max_repeats=1).fit(data)._model["weights"])
     np.testing.assert_array_equal(*fitted)
+
+
+def test_adarank_learns_from_the_queries_that_its_measure_counts() -> None:
+    """``skip:`` leaves out queries without a document of label 2, wherever they come."""
+    data = rows(0)
+    plain = replace(data, y=np.where(data.query_index % 3 == 0, np.minimum(data.y, 1), data.y))
+    counted = plain.select_rows(plain.query_index % 3 > 0)
+    for update in ("paper", "multiplied"):
+        ranker, expected = (
+            AdaRank(measure="skip:map(rel=2)", update=update).fit(part) for part in (plain, counted)
+        )
+        np.testing.assert_allclose(ranker.predict(plain), expected.predict(plain), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adarank", "coordinate-ascent", "rankboost", "listnet",
+                                  "lambdamart", "xgboost"])  # fmt: skip
+def test_a_measure_that_counts_no_validation_query_is_refused(name: str) -> None:
+    train, valid = rows(0), rows(1)
+    valid = replace(valid, y=np.minimum(valid.y, 1))
+    with pytest.raises(InputError, match=r"'skip:map\(rel=2\)' leaves out all \d+ queries"):
+        get_ranker(name)(measure="skip:map(rel=2)").fit(train, valid)

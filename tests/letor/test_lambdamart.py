@@ -72,6 +72,8 @@ def test_large_labels_need_a_linear_gain():
     [
         ({"gain": "log"}, "gain='log'"),
         ({"gain": [0, 1]}, "gain has 2 entries, but labels go up to 2"),
+        ({"gain": [0, float("nan"), 3]}, "gains must be numbers of 0 or more"),
+        ({"gain": [3, 1, 0]}, "do not decrease with the label"),
     ],
 )
 def test_impossible_parameters_are_named(parameters, message, capfd):

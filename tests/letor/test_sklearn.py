@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from letor import InputError, RankingData, evaluate, ranking_scorer
 from letor.errors import LetorWarning
 from letor.evaluation import Evaluator
-from letor.measures import parse_measure
+from letor.measures import choosing_measure
 from letor.rankers import LambdaMART, get_ranker, load_ranker
 
 
@@ -74,7 +74,7 @@ def test_arrays_and_frames_fit_as_ranking_data_does(normalise: str) -> None:
     )  # fmt: skip
     assert by_place.feature_names_ == ["1", "2", "3"]
     np.testing.assert_array_equal(by_place.predict(test[0].to_numpy(), **qid), scores)
-    value = Evaluator(parse_measure("map"), same_data(*test)).mean(scores)
+    value = Evaluator(choosing_measure("map"), same_data(*test)).mean(scores)
     assert by_name.score(*test[:2], **qid, measure="map") == value
     assert expected.score(same_data(*test), measure="map") == value
 
@@ -173,7 +173,7 @@ def test_cross_validation_by_a_measure_of_choice() -> None:
     for value, (train, test) in zip(values, GroupKFold(4).split(X, y, qid), strict=True):
         scores = LinearRegression().fit(X.iloc[train], y.iloc[train]).predict(X.iloc[test])
         data = same_data(X.iloc[test], y.iloc[test], qid.iloc[test])
-        assert value == Evaluator(parse_measure("map"), data).mean(scores)
+        assert value == Evaluator(choosing_measure("map"), data).mean(scores)
 
 
 def test_splits_through_queries_are_told(recwarn: Any) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from learnable import rows
 
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
-from letor.measures import parse_measure
+from letor.measures import choosing_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS, tune, tune_by_optuna
 
@@ -19,7 +19,7 @@ def test_best_trial_by_validation_is_kept():
         "rankboost", train, valid, grid={"n_rounds": [1, 20], "n_thresholds": [2, 50]},
         measure="map", fixed={"normalise": "minmax"},
     )  # fmt: skip
-    evaluator = Evaluator(parse_measure("map"), valid)
+    evaluator = Evaluator(choosing_measure("map"), valid)
     expected = [
         evaluator.mean(
             get_ranker("rankboost")(n_rounds=n, n_thresholds=t, normalise="minmax")
@@ -47,6 +47,20 @@ def test_fixed_parameters_leave_the_default_grid():
     )
     assert list(tuned.trials.columns) == ["min_data_in_leaf", "value"]
     assert tuned.ranker.get_params()["measure"] == "map"
+
+
+def test_a_ranker_that_cannot_tell_rows_apart_is_not_chosen_by_the_order_of_the_file():
+    """Rows sorted by label: in their order, equal scores would rank perfectly."""
+    train, valid = (
+        data.select_rows(np.argsort(-data.y, kind="stable")) for data in (rows(0), rows(1))
+    )
+    fixed = {"n_estimators": 5, "min_data_in_leaf": len(train)}
+    with pytest.warns(LetorWarning, match="learned nothing"):
+        tuned = tune("lambdamart", train, valid, grid={}, fixed=fixed)
+    assert tuned.trials["value"][0] == tuned.ranker.score(valid) < 0.9
+    with pytest.warns(LetorWarning, match="learned nothing"):
+        tuned = tune("lambdamart", train, valid, grid={"min_data_in_leaf": [len(train), 5]})
+    assert tuned.parameters == {"min_data_in_leaf": 5}
 
 
 def test_bad_searches_are_refused():

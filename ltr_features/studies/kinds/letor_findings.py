@@ -28,7 +28,7 @@ from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.study_figures import GAIN, StudyFigures
 from ltr_features.studies.page.verdicts import WEAK, signed, value
 from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
-from ltr_features.studies.statistics.significance import TestSettings, corrected
+from ltr_features.studies.statistics.significance import TestSettings
 
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
@@ -73,7 +73,7 @@ def _significant(rows: pd.DataFrame, baseline: str) -> str:
 
 def _whether(tested: pd.DataFrame, test: TestSettings) -> str:
     """A clause, if no comparison of a scheme could have been significant."""
-    if (corrected(tested["smallest_p"].to_numpy(), test.correction) < test.alpha).any():
+    if (test.corrected(tested["smallest_p"]) < test.alpha).any():
         return ""
     alone = (tested["n_groups"] == tested["n_queries"]).all()
     differing = counted(int(tested["differing"].max()), "query" if alone else "group")

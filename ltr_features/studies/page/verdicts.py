@@ -12,7 +12,7 @@ import pandas as pd
 from ltr_base.names import counted, in_words
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.statistics.paired_tests import TIE
-from ltr_features.studies.statistics.significance import corrected, deciding_p
+from ltr_features.studies.statistics.significance import deciding_p
 
 LARGEST = 1.0
 """Largest possible difference, as measures lie within 0 and 1."""
@@ -182,7 +182,7 @@ def out_of_reach(study: Study, row: pd.Series) -> str:
     this = (table.index == row.name).nonzero()[0]
     p = deciding_p(table).to_numpy(copy=True)
     p[this] = row["smallest_p"]
-    if corrected(p, test.correction)[this] < test.alpha:
+    if test.corrected(p)[this] < test.alpha:
         return ""
     return (
         f"No difference could have been significant: the smallest possible p-value is "

@@ -35,7 +35,7 @@ from ltr_features.studies.statistics.paired_tests import (
     fisher_randomisation,
     group_labels,
 )
-from ltr_features.studies.statistics.significance import USUAL, TestSettings, corrected, gain_row
+from ltr_features.studies.statistics.significance import USUAL, TestSettings, gain_row
 
 BASELINE = "baseline"
 BOTH = "mean of both"
@@ -184,7 +184,7 @@ def hard_query_table(
     if len(table):
         shown = table["estimate"] & table["p"].notna()
         if shown.any():
-            table.loc[shown, "p_corrected"] = corrected(table.loc[shown, "p"], settings.correction)
+            table.loc[shown, "p_corrected"] = settings.corrected(table.loc[shown, "p"])
         table["significant"] = table["p_corrected"] < settings.alpha
     return table
 

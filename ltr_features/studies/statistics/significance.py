@@ -70,6 +70,10 @@ class TestSettings:
         """Name of the correction in prose."""
         return CORRECTIONS.get(self.correction, self.correction)
 
+    def corrected(self, p_values: ArrayLike) -> NDArray[np.float64]:
+        """p-values of a family, corrected for this level, float64 [k]; see :func:`corrected`."""
+        return corrected(p_values, self.correction, self.alpha)
+
     def patterns(self, n_groups: int) -> str:
         """The sign patterns that the randomisation test tries for so many groups, in words."""
         if tries_all(n_groups, self.n_permutations):
@@ -231,8 +235,13 @@ def deciding_p(found: Any) -> Any:
     return np.fmax(found["p"], found["p_refits"])
 
 
-def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
-    """p-values corrected for multiple testing, float64 [k].
+def corrected(
+    p_values: ArrayLike, method: str = "holm", alpha: float = 0.05
+) -> NDArray[np.float64]:
+    """p-values corrected for multiple testing, float64 [k], to be compared with ``alpha``.
+
+    Two-stage methods (``fdr_tsbh``, ``fdr_tsbky``) count at that level how many null hypotheses are
+    likely true, so that their values hold for it alone; they may be below the uncorrected ones.
 
     Raises:
         InputError: neither "holm" nor a method of ``statsmodels``.
@@ -245,7 +254,7 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
     from statsmodels.stats.multitest import multipletests
 
     try:
-        return np.asarray(multipletests(p, method=method)[1])
+        return np.asarray(multipletests(p, alpha, method)[1])
     except ValueError as error:
         raise InputError(f"correction {method!r}: {error}; use for example 'holm'") from error
 
@@ -297,9 +306,8 @@ def _tests(
     """The columns from ``low`` to ``p_t``, and ``detectable`` (NaN for constant differences, whose
     spread says nothing about that of other queries)."""
     found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
-    p_corrected = corrected(deciding_p(found), settings.correction)
     return found | {
-        "p_corrected": p_corrected,
+        "p_corrected": settings.corrected(deciding_p(found)),
         "p_t": paired_t(d, groups=labels),
         "detectable": np.where(error > 0, detectable(error, freedom, settings.alpha), np.nan),
     }

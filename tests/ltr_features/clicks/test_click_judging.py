@@ -13,6 +13,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from ltr_features.clicks.counterfactual import estimate_clicks
+from ltr_features.clicks.dynamic_bayesian import DynamicBayesian
 from ltr_features.clicks.judging import (
     ClickJudgements,
     describe,
@@ -65,6 +66,14 @@ def test_grades_are_the_nearest_step():
     # The mean is .21: .5 is beyond the scale, and .24 is .03 of .21 above, nearest to 1/4.
     assert judgements.grade.tolist() == [4, 1, 0, 0]
     assert said["queries with fewer than two judged documents"] == 2
+
+
+def test_relevance_that_the_log_does_not_determine_is_told_of():
+    """On pages of one result nobody sees whether a click satisfied."""
+    model = DynamicBayesian(prior=(0, 0)).fit(log_of([(0, [0], [0], [i < 30]) for i in range(60)]))
+    assert model.evidence_.tolist() == [60]
+    with pytest.raises(InputError, match="does not determine the relevance of any pair with 10 "):
+        ClickJudgements(model)
 
 
 def test_the_scale_is_what_the_best_pairs_reach():

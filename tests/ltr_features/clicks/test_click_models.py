@@ -135,17 +135,19 @@ def test_what_was_examined_is_the_sum_over_all_histories(page):
     for r in range(n):
         expected = sum(p for n_examined, p in found if n_examined > r) / total
         assert examination[r] == pytest.approx(expected)
-    marginal, conditional = np.empty(n), np.empty(n)
+    reach, conditional = np.empty(n), np.empty(n)
     kernels.click_probabilities(
         np.array([0, n]), np.array(clicks), np.array(attraction), np.array(after_click), after_skip,
-        marginal, conditional,
+        reach, conditional,
     )  # fmt: skip
     seen = np.where(clicks, conditional, 1 - conditional)
     assert np.prod(seen) == pytest.approx(total)
     for r in range(n):
         every = [(c, twins.histories(c, attraction, after_click, after_skip))
                  for c in twins.all_clicks(n)]  # fmt: skip
-        assert marginal[r] == pytest.approx(sum(p for c, h in every if c[r] for _, p in h))
+        assert reach[r] == pytest.approx(sum(p for _, h in every for k, p in h if k > r))
+        clicked = sum(p for c, h in every if c[r] for _, p in h)
+        assert reach[r] * attraction[r] == pytest.approx(clicked)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -184,6 +186,21 @@ def test_users_who_go_down_the_page_are_found_again(users, kind, seed):
         assert_normal(z[inner])
         z = z_scores(model.relevance_, model.relevance_error_, truth * satisfied)
         assert_normal(z[inner])
+
+
+def test_results_that_nobody_clicks_are_examined():
+    """By maximum likelihood their attractiveness is 0. Of six users three click the first result,
+    none the second, two of the others the third: all these models agree, up to what follows a
+    click, on who looks at the second."""
+    clicks = [[True, False, False]] * 3 + [[False, False, True]] * 2 + [[False] * 3]
+    log = log_of([(0, [0, 1, 2], [0, 1, 2], of_page) for of_page in clicks])
+    np.testing.assert_allclose(Cascade(prior=(0, 0)).fit(log).examination_, [1, 0.5, 0.5])
+    dcm = DependentClick(prior=(0, 0)).fit(log)
+    expected = 0.5 + 0.5 * dcm.continuation_[0]
+    np.testing.assert_allclose(dcm.examination_, [1, expected, expected])
+    dbn = DynamicBayesian(prior=(0, 0), continuation=1.0).fit(log)
+    expected = 0.5 + 0.5 * (1 - dbn.satisfaction_[0])
+    np.testing.assert_allclose(dbn.examination_, [1, expected, expected])
 
 
 def test_simplified_models_count():

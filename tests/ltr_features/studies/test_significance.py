@@ -159,6 +159,26 @@ def test_holm_by_hand() -> None:
         corrected([0.1, 0.2], "nonsense")
 
 
+@pytest.mark.parametrize("method", ["fdr_tsbh", "fdr_tsbky"])
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+def test_two_stage_corrections_are_made_for_the_level_they_are_compared_with(
+    method: str, alpha: float
+) -> None:
+    """Benjamini, Krieger, Yekutieli, Biometrika 93, 2006, definitions 6 and 7: null hypotheses are
+    counted by a first Benjamini-Hochberg procedure at ``first``; the second has m / m0 of it."""
+    p = np.array([0.001, 0.008, 0.012, 0.02, 0.03, 0.2, 0.6])
+    first = alpha / (1 + alpha) if method == "fdr_tsbky" else alpha
+
+    def rejected(level: float) -> np.ndarray:
+        below = np.flatnonzero(p <= level * np.arange(1, 8) / 7)
+        return np.arange(7) <= below.max(initial=-1)
+
+    n_null = 7 - rejected(first).sum()
+    expected = rejected(first * 7 / n_null) if 0 < n_null < 7 else np.full(7, n_null == 0)
+    found = TestSettings(alpha=alpha, correction=method).corrected(p) < alpha
+    np.testing.assert_array_equal(found, expected)
+
+
 def systems(n: int = 60) -> dict[str, pd.DataFrame]:
     rng = np.random.default_rng(10)
     base = rng.random((n, 2)) * 0.5
