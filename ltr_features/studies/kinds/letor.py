@@ -87,16 +87,14 @@ class LetorStudy(Study):
     @cached_property
     def _not_finite(self) -> list[str]:
         """A remark on values that were read as missing, if there are any."""
-        found = _not_finite(self._given[0]) if self.config.non_finite == "nan" else []
-        for remark in found:
-            path = self.data / self.config.folder
-            warnings.warn(f"{path}: {remark}", LetorWarning, stacklevel=2)
-        return found
+        return _not_finite(self._given[0]) if self.config.non_finite == "nan" else []
 
     @cached_property
     def _rows(self) -> RankingData:
         """The rows with the further columns."""
-        self._not_finite  # noqa: B018  # told before columns are made, which may take long
+        for remark in self._not_finite:  # before columns are made, which may take long
+            path = self.data / self.config.folder
+            warnings.warn(f"{path}: {remark}", LetorWarning, stacklevel=2)
         rows = self._with_columns(self._given[0])
         for ranker in self.config.rankers:
             ranker.chosen(rows.column_names)
