@@ -34,6 +34,7 @@ from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted, listed
+from ltr_base.quiet import ignored
 from ltr_base.source_code import packages_of
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
@@ -219,10 +220,8 @@ class LetorStudy(Study):
             return self._split[1]
 
     def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
-        # Here, as threads share the filters. The report tells the warnings of the chosen rankers;
-        # those on files are shown.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=LetorWarning, module=r"letor\.tuning")
+        # The report tells the warnings of the chosen rankers; those on files are shown.
+        with ignored(category=LetorWarning, module=r"letor\.tuning"):
             yield from super()._done_together(stages)
 
     def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
