@@ -95,7 +95,7 @@ class VSM(Baseline):
     """
 
     name: ClassVar[str] = "vsm"
-    former_names: ClassVar[tuple[str, ...]] = ("tfidf", "TF-IDF")
+    former_names: ClassVar[tuple[str, ...]] = ("tfidf", "tf-idf", "TF-IDF")
     learns_from: ClassVar[LearnsFrom] = "documents"
 
     @property

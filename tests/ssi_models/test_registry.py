@@ -19,7 +19,7 @@ def test_unknown_names_are_refused():
         make_model("ssi", margn=1)
 
 
-@pytest.mark.parametrize("name", ["tfidf", "TF-IDF"])
+@pytest.mark.parametrize("name", ["tfidf", "tf-idf", "TF-IDF"])
 def test_former_names_are_known(name):
     with pytest.warns(FutureWarning, match=f"model '{name}' is now 'vsm'"):
         assert get_model(name) is MODELS["vsm"]
