@@ -12,13 +12,14 @@ import typer
 from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
+    Candidates,
     Commands,
     Progress,
     Threads,
     Workspace,
+    candidate_settings,
     check_outputs,
     on_workers,
-    settings,
     settings_by_owner,
     tell_replaced,
 )
@@ -117,14 +118,7 @@ def columns_build(
         int | None,
         typer.Option(min=1, help="Candidates per query, by BM25.", show_default="100"),
     ] = None,
-    candidates: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A source of candidates in place of BM25, with its options: judged, lsi.depth=50, "
-            "run.path=engine.run, letor.files=[...], bm25.depth=100; repeat the option for the "
-            "union of several sources."
-        ),
-    ] = None,
+    candidates: Candidates = None,
     folds: Annotated[
         int | None, typer.Option(help="Number of folds to write; 5 by default with --model.")
     ] = None,
@@ -295,8 +289,7 @@ def _candidates(given: Sequence[str], depth: int | None) -> dict[str, dict[str, 
             "--depth is for BM25 alone; with --candidates give each source its depth, "
             f"bm25.depth={depth}"
         )
-    found = settings([c if "=" in c else f"{c}={{}}" for c in given], "candidates")
-    return found or {"bm25": {"depth": 100 if depth is None else depth}}
+    return candidate_settings(given) or {"bm25": {"depth": 100 if depth is None else depth}}
 
 
 def recipes_of(

@@ -10,7 +10,13 @@ from rich.markup import escape
 
 from ltr_base.names import counted
 from ltr_features.commands import completion
-from ltr_features.commands.options import Progress, Threads, on_workers
+from ltr_features.commands.options import (
+    Candidates,
+    Progress,
+    Threads,
+    candidate_settings,
+    on_workers,
+)
 
 
 def run(
@@ -29,6 +35,7 @@ def run(
         Path | None,
         typer.Option(help="Folder that paths in the file are relative to (default: LTR_DATA)."),
     ] = None,
+    candidates: Candidates = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the file, print the stages, run nothing.")
     ] = False,
@@ -48,7 +55,8 @@ def run(
     The standard experiment on a workspace tells whether columns of matching models help on its
     collection; that on LETOR folds, or on a file of rows, which it deals into folds, whether the
     columns there that were learned help, or, if there are none, which ranker is best. It is written
-    to the output folder, as experiment.toml.
+    to the output folder, as experiment.toml. On a workspace it ranks BM25's best 100 documents of
+    each query, or those of --candidates: judged where only judged documents are to be ranked.
 
     The whole file is checked before anything runs. A killed run continues where it stopped.
 
@@ -63,6 +71,7 @@ def run(
         experiment,
         out=out,
         data=data,
+        candidates=candidate_settings(candidates or []),
         threads=threads,
         memory=None if memory is None else memory_size(memory),
         reporter=reporter,

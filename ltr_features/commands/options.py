@@ -49,6 +49,16 @@ NonFinite = Annotated[
     typer.Option(help="nan, inf and numbers beyond float32 in text: an error, or a missing value."),
 ]
 
+Candidates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--candidates",
+        help="A source of candidates in place of BM25, with its options: judged, lsi.depth=50, "
+        "run.path=engine.run, letor.files=[...], bm25.depth=100; repeat the option for the union "
+        "of several sources.",
+    ),
+]
+
 Columns = Annotated[
     int | None,
     typer.Option(
@@ -142,6 +152,15 @@ def _value(text: str) -> Any:
         with suppress(json.JSONDecodeError):
             return json.loads(text)
     return text
+
+
+def candidate_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings of candidate sources by name, of :data:`Candidates`.
+
+    Raises:
+        InputError: see :func:`settings`.
+    """
+    return settings([c if "=" in c else f"{c}={{}}" for c in given], "candidates")
 
 
 def settings_of(given: Sequence[str], option: str, owner: str) -> dict[str, Any]:

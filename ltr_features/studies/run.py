@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from letor.errors import InputError
 from letor.plugins import Plugins
@@ -36,6 +37,7 @@ def run_file(
     *,
     out: str | os.PathLike[str],
     data: str | os.PathLike[str] | None = None,
+    candidates: Mapping[str, Mapping[str, Any]] | None = None,
     threads: int | None = None,
     memory: int | None = None,
     reporter: Reporter | None = None,
@@ -53,6 +55,8 @@ def run_file(
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
             environment variable LTR_DATA, else the working folder.
+        candidates: of the standard experiment on a workspace, see
+            :func:`ltr_features.candidates.candidate_sources`; by default BM25's best 100.
         threads: worker threads; None for one per core. Results do not depend on it.
         memory: bytes; a feature table whose values take more is held in temporary files. By
             default everything is held in memory. Results do not depend on it.
@@ -66,7 +70,7 @@ def run_file(
         InputError: the file, or anything that it names, cannot be used.
     """
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
-    with _file_of(path, Path(out), dry_run) as file:
+    with _file_of(path, Path(out), dry_run, candidates or {}) as file:
         kind = study_class(kind_of(file))
         if memory is not None and not kind.has_table:
             raise InputError(
@@ -83,15 +87,25 @@ def run_file(
 
 
 @contextmanager
-def _file_of(path: str | os.PathLike[str], out: Path, dry_run: bool) -> Iterator[Path]:
+def _file_of(
+    path: str | os.PathLike[str],
+    out: Path,
+    dry_run: bool,
+    candidates: Mapping[str, Mapping[str, Any]],
+) -> Iterator[Path]:
     """The file of an experiment; a standard one is in ``out``, except for a dry run, and goes again
     if the run ends before it has made anything, so that it is no obstacle once inputs are
     mended."""
     if not has_standard(Path(path)):
+        if candidates:
+            raise InputError(
+                "--candidates is for the standard experiment on a workspace; name the sources in "
+                "the file, candidates = { judged = {} }"
+            )
         yield find_experiment(path)
         return
     try:
-        experiment = standard_experiment(Path(path))
+        experiment = standard_experiment(Path(path), candidates)
     except InputError as error:
         if _is_toml(Path(path)):
             raise InputError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -20,9 +21,11 @@ from letor.errors import InputError, LetorWarning, reading
 from letor.files import atomic_path, read_json
 from letor.fold_files import is_rows_file, layout, one_file
 from letor.rankers.registry import ranker_names
+from ltr_features.candidates import source_kind
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.feature_files import BUILT, built_of
+from ltr_features.studies.kinds.sections import with_paths
 from ltr_features.text.analyzer import Analyzer
 
 #: Name of its file in an output folder.
@@ -40,22 +43,40 @@ def has_standard(folder: Path) -> bool:
     return is_workspace(folder) or (folder.is_dir() and layout(folder) != "")
 
 
-def standard_experiment(folder: Path) -> str:
+def standard_experiment(
+    folder: Path, candidates: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
     """The standard experiment on a workspace, on LETOR folds or on a file of rows, as TOML.
 
+    Args:
+        candidates: see :func:`on_workspace`.
+
     Raises:
-        InputError: it is none of these; or see :func:`on_workspace` and :func:`on_folds`.
+        InputError: it is none of these, or rows have their candidates; or see
+            :func:`on_workspace` and :func:`on_folds`.
     """
-    return on_workspace(folder) if is_workspace(folder) else on_folds(folder)
+    if is_workspace(folder):
+        return on_workspace(folder, candidates or {})
+    if candidates:
+        raise InputError(
+            f"{folder} has rows, whose documents are ranked: --candidates is for a workspace"
+        )
+    return on_folds(folder)
 
 
-def on_workspace(workspace: Path) -> str:
+def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -> str:
     """The standard experiment on the collection of a workspace, as TOML.
 
     Queries are split at random and, if their groups or times are known, by these, too.
 
+    Args:
+        candidates: settings of candidate sources, see
+            :func:`ltr_features.candidates.candidate_sources`; relative paths are those of the
+            working folder. BM25's best 100 documents if there are none.
+
     Raises:
-        InputError: it is no workspace, or has fewer judged queries than an experiment needs.
+        InputError: it is no workspace, or has fewer judged queries than an experiment needs, or
+            there is no such source of candidates.
     """
     context = open_workspace(workspace)
     collection, usual = context.collection, asdict(Analyzer())
@@ -71,6 +92,10 @@ def on_workspace(workspace: Path) -> str:
         "standard_experiment.toml.jinja",
         title=f"Do matching columns help on {collection.name}?",
         folder=str((workspace / "collection").absolute()),
+        candidates={
+            name: with_paths(source_kind(name, options), options, Path.cwd())
+            for name, options in candidates.items()
+        },
         text={
             key: value
             for key, value in asdict(context.index.analyzer).items()
@@ -170,6 +195,8 @@ def _rendered(template: str, **values: Any) -> str:
     return environment.from_string(source.read_text(encoding="utf-8")).render(**values)
 
 
-def _toml(value: str | bool | int | tuple[str, ...]) -> str:
+def _toml(value: Any) -> str:
     """A value of TOML; JSON writes strings, numbers and lists of them alike."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_toml(key)} = {_toml(v)}' for key, v in value.items())} }}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -94,6 +94,29 @@ def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
         assert [split.by for split in splits] == expected
 
 
+def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a b.run").write_text("")
+    given = {"judged": {}, "run": {"path": "a b.run", "depth": 7}}
+    config = load_config(keep(standard_experiment(workspace, given), tmp_path))
+    assert config.candidate_settings == {
+        "judged": {},
+        "run": {"path": str(tmp_path / "a b.run"), "depth": 7},
+    }
+    assert config_of(workspace, tmp_path / "other").candidate_settings == {"bm25": {"depth": 100}}
+
+
+def test_sources_of_candidates_are_refused_where_there_is_no_choice(workspace, tmp_path):
+    judged = ("--candidates", "judged", "--out", tmp_path / "out")
+    said = refused("run", workspace, "--candidates", "judge", "--out", tmp_path / "out")
+    assert "there is no source 'judge'; did you mean 'judged'?" in said
+    write_rows(rows(4), tmp_path / "rows.txt")
+    said = refused("run", tmp_path / "rows.txt", *judged)
+    assert "has rows, whose documents are ranked: --candidates is for a workspace" in said
+    assert "--candidates is for the standard experiment" in refused("run", "demo", *judged)
+    assert not (tmp_path / "out").exists()
+
+
 def test_too_few_judgements_are_told_before_anything_is_written(collection, tmp_path):
     judged = collection.judgements
     few = judged.query < 4
@@ -136,7 +159,7 @@ def test_a_dry_run_writes_nothing_and_a_run_answers(workspace, tmp_path, monkeyp
     for model in ("ssi", "s2net"):
         own = f'model = "{model}"\n'
         quick = quick.replace(own, f"{own}params = {{ rank = 4, max_epochs = 1 }}\n")
-    monkeypatch.setattr(run, "standard_experiment", lambda workspace: quick)
+    monkeypatch.setattr(run, "standard_experiment", lambda *_: quick)
     said = done("run", workspace, "--out", "out")
     assert "the word columns" in said
     assert "out/experiment.toml" in said
