@@ -17,6 +17,7 @@ ltr_features.cli
 ltr_features.commands
 ltr_features.studies.gallery
 ltr_features.studies.run
+ltr_features.studies.standard_experiment
 ltr_features.studies.kinds
 ltr_features.studies.study ltr_features.studies.runner ltr_features.studies.workers
 ltr_features.studies.page
