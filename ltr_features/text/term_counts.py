@@ -98,13 +98,11 @@ def counted_blocks(
 ) -> Iterator[tuple[str, CountedBlock]]:
     """Yield each field of each block with its counts; see :func:`count_fields`."""
 
-    def counted(numbered: tuple[int, Mapping[str, Sequence[str]]]) -> list[CountedBlock]:
-        place, block = numbered
-        _check(place, block, fields)
+    def counted(block: Mapping[str, Sequence[str]]) -> list[CountedBlock]:
         return [_counted(list(map(analyzer.folded, block[field]))) for field in fields]
 
     threads = min(available_cores(), _THREADS)
-    for of_fields in map_blocks(counted, enumerate(blocks), threads):
+    for of_fields in map_blocks(counted, _checked(blocks, fields), threads):
         yield from zip(fields, of_fields, strict=True)
 
 
@@ -122,22 +120,28 @@ def _counted(folded: Sequence[str]) -> CountedBlock:
     return CountedBlock(runs.dictionary.to_pylist(), sizes, matrix.indices, matrix.data)
 
 
-def _check(place: int, block: Mapping[str, Sequence[str]], fields: Sequence[str]) -> None:
-    """Raise InputError unless a block has a text of every field for each document."""
-    if missing := [field for field in fields if field not in block]:
-        raise InputError(f"block {place} of documents lacks the fields {', '.join(missing)}")
-    sizes = {field: len(block[field]) for field in fields}
-    if len(set(sizes.values())) > 1:
-        raise InputError(f"block {place} of documents has fields of unequal length: {sizes}")
-    for field in fields:
-        if isinstance(block[field], str):
-            raise InputError(f"field {field!r}: expected a sequence of texts, got a string")
-        for row, text in enumerate(block[field]):
-            if not isinstance(text, str):
-                raise InputError(
-                    f"text {row} of field {field!r} in block {place} is {type(text).__name__}, "
-                    "not a string; use '' for a missing text"
-                )
+def _checked(
+    blocks: Iterable[Mapping[str, Sequence[str]]], fields: Sequence[str]
+) -> Iterator[Mapping[str, Sequence[str]]]:
+    """The blocks; raises InputError at one without a text of every field for each document."""
+    row = 0
+    for place, block in enumerate(blocks):
+        if missing := [field for field in fields if field not in block]:
+            raise InputError(f"block {place} of documents lacks the fields {', '.join(missing)}")
+        sizes = {field: len(block[field]) for field in fields}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"block {place} of documents has fields of unequal length: {sizes}")
+        for field in fields:
+            if isinstance(block[field], str):
+                raise InputError(f"field {field!r}: expected a sequence of texts, got a string")
+            for number, text in enumerate(block[field], start=row):
+                if not isinstance(text, str):
+                    raise InputError(
+                        f"row {number} of field {field!r} is {type(text).__name__}, not a string; "
+                        "use '' for a missing text"
+                    )
+        yield block
+        row += max(sizes.values(), default=0)
 
 
 def merge_counted(
