@@ -47,7 +47,7 @@ def with_groups_and_times(
 SAME_ID = "same-id"
 
 
-def with_sources(collection: Collection, given: str) -> Collection:
+def with_sources(collection: Collection, given: str | Path) -> Collection:
     """The collection with the documents that its queries were made from.
 
     Args:
@@ -67,7 +67,7 @@ def with_sources(collection: Collection, given: str) -> Collection:
     unknown = [ids[row] for row in made if sources[row] < 0]
     if (sources < 0).all():
         expected = f"query ids {examples(ids)}, document ids {examples(collection.document_ids)}"
-        raise InputError(f"--sources {given}: no query has a document there; {expected}")
+        raise InputError(f"sources {given}: no query has a document there; {expected}")
     if unknown and given != SAME_ID:
         raise InputError(
             f"{given}: query {unknown[0]!r} has the source {of_query[unknown[0]]!r}, which is no "

@@ -17,7 +17,7 @@ from ltr_base.names import nearest, repeated
 from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
-from ltr_features.sources.query_files import read_query_groups, read_query_times
+from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import DATA_ADVICE, NAME_BYTES, no_such, read_config, slug
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
@@ -103,7 +103,7 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
 
 
 def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
-    """Mistakes in the files of groups and times."""
+    """Mistakes in the files of groups, times and sources."""
     for name, read in (("groups", read_query_groups), ("times", read_query_times)):
         file = getattr(config, name)
         try:
@@ -111,6 +111,8 @@ def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
                 read(data / file)
         except InputError as error:
             yield f"{name}: {error}"
+    if config.sources not in (None, SAME_ID) and not (data / config.sources).is_file():
+        yield f"sources: there is no {data / config.sources}; {DATA_ADVICE}"
     if config.times is not None and all(split.by != "time" for split in config.splits):
         yield 'times: no split is by time; set by = "time", or leave the times out'
 

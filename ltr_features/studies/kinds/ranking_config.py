@@ -216,6 +216,9 @@ class ExperimentConfig(Section):
             together by splits "by group". By default the collection's groups.
         times: file of query id, tab, time (a number or ISO 8601), for splits "by time". By default
             the collection's times.
+        sources: the documents that queries were made from, which are not ranked for them: file of
+            query id, tab, document id; or "same-id", where each has the id of its query. By
+            default the collection's.
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
             default the best ``candidate_depth`` documents of BM25.
         nearest_words: words whose neighbours under each model the report lists.
@@ -233,6 +236,7 @@ class ExperimentConfig(Section):
     repeats: int = Field(1, ge=1)
     groups: str | None = None
     times: str | None = None
+    sources: str | None = None
     candidate_depth: int = Field(100, ge=1)
     candidates: dict[str, Any] | None = None
     columns: tuple[FamilyConfig, ...] = ()

@@ -26,7 +26,7 @@ from ltr_features.columns.context import ColumnContext, is_workspace, open_works
 from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
-from ltr_features.sources.query_files import with_groups_and_times
+from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
@@ -60,6 +60,7 @@ class Preparation(Study):
             given.setdefault("dump", EXCERPT_NAME)
         if "seed" in known:
             given.setdefault("seed", self.config.seed)
+        made_from = self.query_files.get("sources", self.config.sources)
 
         def make(path: Path) -> None:
             options = with_paths(source, given, data)
@@ -67,6 +68,8 @@ class Preparation(Study):
             if "on_progress" in known:
                 progress["on_progress"] = self._read
             collection = read_collection(name, **options, **progress)
+            if made_from is not None:
+                collection = with_sources(collection, made_from)
             check_ids(collection.query_ids, "query id")
             check_ids(collection.document_ids, "document id")
             save_collection(collection, path)
@@ -75,7 +78,10 @@ class Preparation(Study):
         files = [file for _, file in files_within(options)]
         n_bytes = sum(map(bytes_of, files))
         size = f"{size_text(n_bytes)} to read" if files else "no file named: changes go unnoticed"
-        inputs = {"source": name, "options": options}
+        inputs: dict[str, Any] = {"source": name, "options": options}
+        if made_from is not None:
+            given_by = self.identity(made_from) if isinstance(made_from, Path) else made_from
+            inputs["sources"] = given_by
         code = (*_CODE, *packages_of(source))
         return Planned(
             "collection", inputs, make, size, "collection", n_bytes, code=code,
@@ -121,10 +127,15 @@ class Preparation(Study):
 
     @property
     def query_files(self) -> dict[str, Path]:
-        """The files with groups ("groups") and times ("times") of queries, as far as the experiment
-        names them."""
-        given = {"groups": self.config.groups, "times": self.config.times}
-        return {name: self.data / file for name, file in given.items() if file is not None}
+        """The files with groups, times and sources of queries by these names, as far as the
+        experiment names them."""
+        config = self.config
+        given = {"groups": config.groups, "times": config.times, "sources": config.sources}
+        return {
+            name: self.data / file
+            for name, file in given.items()
+            if file is not None and file != SAME_ID
+        }
 
     @property
     def groups(self) -> dict[str, str] | None:

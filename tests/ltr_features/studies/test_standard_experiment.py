@@ -19,6 +19,7 @@ from letor.rankers.registry import ranker_names
 from ltr_features.columns.context import make_workspace
 from ltr_features.studies import run
 from ltr_features.studies.kinds.letor import LetorStudy
+from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import load_config
 from ltr_features.studies.standard_experiment import FILE, keep, standard_experiment
 from ltr_features.text.analyzer import Analyzer
@@ -104,6 +105,22 @@ def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):
         "run": {"path": str(tmp_path / "a b.run"), "depth": 7},
     }
     assert config_of(workspace, tmp_path / "other").candidate_settings == {"bm25": {"depth": 100}}
+
+
+def test_the_documents_that_queries_were_made_from_can_be_named(workspace, collection, tmp_path):
+    config = config_of(workspace, tmp_path)
+    (tmp_path / "sources.tsv").write_text(
+        f"{collection.query_ids[3]}\t{collection.document_ids[5]}\n"
+    )
+    named = config.model_copy(update={"sources": "sources.tsv"})
+    study = RankingStudy(named, tmp_path / "out", tmp_path)
+    own = np.full(collection.n_queries, -1)
+    own[3] = 5
+    np.testing.assert_array_equal(study.collection.query_sources, own)
+    pairs = study.pairs
+    assert 5 not in pairs.document[pairs.query == 3]
+    plain = RankingStudy(config, tmp_path / "out", tmp_path)
+    assert plain.collection_stage.key != study.collection_stage.key
 
 
 def test_sources_of_candidates_are_refused_where_there_is_no_choice(workspace, tmp_path):
