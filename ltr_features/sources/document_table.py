@@ -17,6 +17,7 @@ from ltr_features.sources.table_blocks import ColumnName, Frame, absent_keys, ro
 from ltr_features.sources.usual_names import add_usual, columns_in_words
 from ltr_features.text.collection import FIELDS
 from ltr_features.text.markup import without_markup
+from ltr_features.text.records import place
 from ltr_features.text.stored_texts import DocumentTexts
 
 #: Description of a collection whose documents were stripped of HTML.
@@ -121,7 +122,7 @@ def _distinct(
     all_rows = ((path, row) for path in tables for row in rows(path, wanted, **options))
     for path, (number, (document, *values)) in all_rows:
         if not document:
-            raise InputError(f"{path}, line {number}: the document id is empty")
+            raise InputError(f"{place(path, number)}: the document id is empty")
         rest = iter(values)
         found = {
             field: " ".join(filter(None, (next(rest) for _ in group)))
@@ -141,7 +142,7 @@ def _distinct(
         if on_other_text == "raise":
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
             raise InputError(
-                f"{path}, line {number}: document {document!r} has another {field} here than "
+                f"{place(path, number)}: document {document!r} has another {field} here than "
                 "before; correct it, or say which text counts: on_other_text=first or last "
                 "(pipeline add: --on-other-text)"
             )

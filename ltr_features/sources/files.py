@@ -44,6 +44,7 @@ from ltr_features.sources.trec_documents import trec_documents
 from ltr_features.sources.trec_topics import read_topics
 from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.id_rows import examples
+from ltr_features.text.records import place
 
 GRADE_NAMES = ("grade", "label", "relevance", "rel", "escilabel", "score", "rating")
 #: Usual names of the columns of judgements.
@@ -87,8 +88,8 @@ def judgement_rows(
     if not columns and isinstance(path, str | os.PathLike) and is_letor(Path(path)):
         with reading(path):
             judged = qrels_of(read_rows(path))
-        for place, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
-            yield place, {"query": query, "document": document, "grade": str(label)}
+        for number, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
+            yield number, {"query": query, "document": document, "grade": str(label)}
         return
     path, usual = table_of(path), dict(JUDGEMENT_COLUMNS)
     if columns and "text" in columns and "query" not in columns:
@@ -97,7 +98,7 @@ def judgement_rows(
     if found is not None:
         for number, row in found:
             if empty := [key for key in ("query", "document") if not row.get(key, "text")]:
-                raise InputError(f"{path}, line {number}: the {empty[0]} id is empty")
+                raise InputError(f"{place(path, number)}: the {empty[0]} id is empty")
             yield number, row
         return
     for number, (query, document, grade) in qrels_lines(str(path)):
@@ -119,7 +120,7 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
             return judgements_of(read_rows(path))
     labels: dict[tuple[str, str], int] = {}
     for number, row in judgement_rows(path):
-        where, pair = f"{path}, line {number}", (row["query"], row["document"])
+        where, pair = place(path, number), (row["query"], row["document"])
         label = whole_grade(where, row["grade"])
         if labels.setdefault(pair, label) != label:
             raise InputError(other_grade(where, repr(pair[0]), repr(pair[1]), labels[pair], label))
@@ -172,10 +173,10 @@ def read_queries(
     for number, row in found:
         query = row["id"]
         if not query:
-            raise InputError(f"{path}, line {number}: the query id is empty")
+            raise InputError(f"{place(path, number)}: the query id is empty")
         if texts.setdefault(query, row["text"]) != row["text"]:  # a table of judgements repeats it
             raise InputError(
-                f"{path}, line {number}: query {query!r} has another text here than before"
+                f"{place(path, number)}: query {query!r} has another text here than before"
             )
     return texts
 
@@ -316,13 +317,13 @@ def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
-            raise InputError(f"{path}, line {number}: {fields[-1]!r} is not a finite number")
+            raise InputError(f"{place(path, number)}: {fields[-1]!r} is not a finite number")
         at = len(scores)
         if len(fields) == 3 and at < len(data):
             query = data.query_ids[data.query_index[at]]
             if fields[0] != query:
                 raise InputError(
-                    f"{path}, line {number}: query {fields[0]!r}, but row {at + 1} of the data is "
+                    f"{place(path, number)}: query {fields[0]!r}, but row {at + 1} of the data is "
                     f"of query {query!r}; both must have the same order"
                 )
         scores.append(score)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -15,6 +14,7 @@ from ltr_base.names import written_otherwise
 from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import examples
+from ltr_features.text.records import place
 
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
 _LARGEST = 1 << 24
@@ -25,9 +25,6 @@ _OF_TWO_GRADES: dict[str, Callable[[int, int], int] | None] = {
     "highest": max,
     "lowest": min,
 }
-
-#: A file, or another origin of judgements; for messages.
-Origin = str | os.PathLike[str]
 
 
 def whole_grade(where: str, grade: str) -> int:
@@ -93,8 +90,9 @@ class JudgedPairs:
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
 
-    def add(self, path: Origin, number: int, query: str, document: str, grade: str) -> None:
-        """Add the judgement in line ``number`` of a file.
+    def add(self, path: object, number: int, query: str, document: str, grade: str) -> None:
+        """Add the judgement in line ``number`` of a file, or in a row of a frame; see
+        :func:`~ltr_features.text.records.place`.
 
         A pair that is judged again with the same grade counts once. Grades below 0 (spam, in some
         TREC tracks) are kept; they count as 0.
@@ -103,7 +101,7 @@ class JudgedPairs:
             InputError: unknown ids (unless skipped), a grade that is not an integer, or a pair
                 that was judged with another grade.
         """
-        where = f"{path}, line {number}"
+        where = place(path, number)
         value = whole_grade(where, grade)
         row = self._documents.get(document, -1)
         if row < 0 or query not in self._queries:
@@ -127,12 +125,12 @@ class JudgedPairs:
             known[row] = self._of_two(before, value)
             self._n_other += 1
 
-    def add_rows(self, path: Origin, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
+    def add_rows(self, path: object, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Add the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
         for number, row in rows:
             self.add(path, number, row["query"], row["document"], row["grade"])
 
-    def asked(self, where: Origin, *, keep_unjudged: bool) -> list[str]:
+    def asked(self, where: object, *, keep_unjudged: bool) -> list[str]:
         """The ids of the queries with a judgement, or of all, as given.
 
         Raises:

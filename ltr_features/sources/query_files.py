@@ -17,6 +17,7 @@ from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
 from ltr_features.text.collection import Collection
 from ltr_features.text.id_rows import examples, rows_of
+from ltr_features.text.records import place
 
 
 def with_groups_and_times(
@@ -109,7 +110,7 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
         times[query] = time_of(text).seconds
         if not math.isfinite(times[query]):
             raise InputError(
-                f"{path}, line {number}: {text!r} is neither a number nor a time (ISO 8601)"
+                f"{place(path, number)}: {text!r} is neither a number nor a time (ISO 8601)"
             )
     _check_all(path, "time", times, queries)
     return times
@@ -137,7 +138,7 @@ def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, query, name in _of_queries(path, "split"):
         if name.lower() not in meant:
-            raise InputError(f"{path}, line {number}: {name!r} is no part; use {', '.join(meant)}")
+            raise InputError(f"{place(path, number)}: {name!r} is no part; use {', '.join(meant)}")
         found[query] = meant[name.lower()]
     _check_all(path, "part", found, queries)
     return {query: found[query] for query in queries}
@@ -164,12 +165,12 @@ def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
     for number, query, value in rows:
         if not query or not value:
             expected = f"query id, tab, {what}" if table is None else f"a query id and a {what}"
-            raise InputError(f"{path}, line {number}: expected {expected}")
+            raise InputError(f"{place(path, number)}: expected {expected}")
         if query not in values:
             yield number, query, value
         if values.setdefault(query, value) != value:
             raise InputError(
-                f"{path}, line {number}: query {query!r} has the {what} {value!r} here, but "
+                f"{place(path, number)}: query {query!r} has the {what} {value!r} here, but "
                 f"{values[query]!r} before"
             )
 

@@ -24,6 +24,7 @@ from ltr_features.sources.arrow_tables import present
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns
+from ltr_features.text.records import place
 
 #: Usual names of columns of ids, in lower case without punctuation, in order of preference.
 QUERY_IDS = ("qid", "queryid")
@@ -57,7 +58,7 @@ class ScoreTable(NamedTuple):
 
     def where(self, row: int) -> str:
         """File and line of a row, for messages."""
-        return f"{self.path}, line {self.line[row]}"
+        return place(self.path, self.line[row])
 
 
 def score_columns(

@@ -37,6 +37,7 @@ from ltr_features.sources.table_blocks import (
 from ltr_features.sources.usual_names import add_usual, columns_in_words, find_columns
 from ltr_features.text.collection import Collection
 from ltr_features.text.query_texts import normalised
+from ltr_features.text.records import place
 
 
 def read_table(
@@ -138,10 +139,8 @@ def read_table(
     judged = JudgedPairs(texts, row_of, on_unknown, on_other_grade)
     graded = _grade_rule(grades, grade_thresholds, (row["grade"] for _, row in judged_rows))
     for number, row in judged_rows:
-        where = f"{judgements}, line {number}"
-        judged.add(
-            str(judgements), number, row["query"], row["document"], graded(where, row["grade"])
-        )
+        where = place(judgements, number)
+        judged.add(judgements, number, row["query"], row["document"], graded(where, row["grade"]))
     facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
@@ -232,10 +231,10 @@ def _texts_of_rows(
         query = row["query"]
         for what, value in (("id", query), ("text", text)):
             if not value.strip():
-                raise InputError(f"{path}, line {line}: the query {what} is empty")
+                raise InputError(f"{place(path, line)}: the query {what} is empty")
         if texts.setdefault(query, text) != text:
             raise InputError(
-                f"{path}, line {line}: query {query!r} has the text {quoted(text)} here, "
+                f"{place(path, line)}: query {query!r} has the text {quoted(text)} here, "
                 f"{quoted(texts[query])} before"
             )
     return texts, len(spelled)

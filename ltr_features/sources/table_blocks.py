@@ -36,6 +36,7 @@ from ltr_features.text.records import (
     check_keys,
     flat,
     json_lines,
+    place,
     reason_of,
     text_value,
 )
@@ -56,9 +57,8 @@ class Block:
     columns: Mapping[Any, pa.Array]
 
     def where(self, row: int) -> str:
-        """File and line of a row, or its number where there are no lines, for messages."""
-        is_text = isinstance(self.path, Path) and self.path.suffix != ".parquet"
-        return f"{self.path}, {'line' if is_text else 'row'} {self.line[row]}"
+        """File and line of a row, see :func:`place`."""
+        return place(self.path, self.line[row])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -24,6 +25,13 @@ _END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
 
 #: Called with the number of a line that is left out, and the reason.
 OnBadLine: TypeAlias = Callable[[int, str], None]
+
+
+def place(origin: object, number: int) -> str:
+    """Where something is, for messages: a file and its line, or the row of Parquet or of a frame,
+    which have no lines."""
+    has_lines = isinstance(origin, str | os.PathLike) and not str(origin).endswith(".parquet")
+    return f"{origin}, {'line' if has_lines else 'row'} {number}"
 
 
 def find_file(folder: Path, name: str) -> Path:

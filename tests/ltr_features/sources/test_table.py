@@ -461,7 +461,7 @@ def test_tables_may_be_frames(tmp_path, one_table, kind):
     assert (c.query_texts, c.judgements.document.tolist()) == (["shoe"], [1])
     with pytest.raises(InputError, match="the frame: no column sku; it has 'product_uid'"):
         read_table(made(one_table), **{**ONE_TABLE, "document_columns": {**columns, "id": "sku"}})
-    with pytest.raises(InputError, match=r"the frame, line 1: grade '2.33' is not an integer"):
+    with pytest.raises(InputError, match=r"the frame, row 1: grade '2.33' is not an integer"):
         read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})
 
 
