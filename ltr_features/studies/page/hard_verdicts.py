@@ -8,6 +8,7 @@ from typing import Any
 from ltr_base.names import counted
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.verdicts import changes, interval, p_equals, percent, signed
+from ltr_features.studies.statistics.paired_tests import smallest_p
 
 
 def hard_query_verdict(study: Study) -> str:
@@ -27,14 +28,14 @@ def hard_query_verdict(study: Study) -> str:
         return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
     baseline = study.hard_baseline
     groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
-    p, family = row["p_corrected"], f"{study.test.correction_name} over {len(rows)} systems"
+    family = f" ({study.test.correction_name} over {len(rows)} systems)" if len(rows) > 1 else ""
     others = len(study.queries) - row["n_queries"]
     rest = f"; on the {counted(others, 'other')} it {changes(row['other_gain'])}" if others else ""
     text = (
         f"On hard queries (the {row['n_queries']:,}{groups} on which a third ranking, "
         f"{row['chosen_by']}, does poorly: {study.hard_measure}, {row['rule']}), {row['system']} "
         f"{changes(row['gain'])} against {baseline} ({percent(row['relative_gain'])}), "
-        f"{interval(study, row)}, {p_equals(p)}{f' ({family})' if len(rows) > 1 else ''}{rest}."
+        f"{_evidence(study, row, row['p_corrected'], family)}{rest}."
     )
     if row["n_zero"]:
         text += (
@@ -58,8 +59,7 @@ def _on_both(study: Study, row: Mapping[str, Any], both: Mapping[str, Any], base
         return f"No query is hard {chosen}."
     return (
         f"On the {both['n_queries']:,} that are hard {chosen}, {row['system']} "
-        f"{changes(both['gain'])}, {interval(study, both)}, "
-        f"{p_equals(both['p'])} (uncorrected)."
+        f"{changes(both['gain'])}, {_evidence(study, both, both['p'], ' (uncorrected)')}."
     )
 
 
@@ -74,8 +74,19 @@ def hard_in_short(study: Study) -> str:
         both = study.hard_for_both(rows[0])
         shown["both systems on average"] = {**both, "p_corrected": both["p"]}
     parts = (
-        f"on the {row['n_queries']:,} queries that are hard for {by}: {signed(row['gain'])} "
-        f"{study.hard_measure} ({interval(study, row)}, {p_equals(row['p_corrected'])})"
+        f"on the {counted(row['n_queries'], 'query')} hard for {by}: {signed(row['gain'])} "
+        f"{study.hard_measure} ({_evidence(study, row, row['p_corrected'])})"
+        if row["n_queries"]
+        else f"no query is hard for {by}"
         for by, row in shown.items()
     )
     return f"{'; '.join(parts)}."
+
+
+def _evidence(study: Study, row: Mapping[str, Any], p: float, family: str = "") -> str:
+    """Interval and p-value of a gain on hard queries, or that these are too few for a test to find
+    anything."""
+    n = int(row["n_groups"])
+    if smallest_p(n, n, study.test.n_permutations) >= study.test.alpha:
+        return "too few queries for a test"
+    return f"{interval(study, row)}, {p_equals(p)}{family}"

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.page.hard_verdicts import hard_query_verdict
+from ltr_features.studies.page.hard_verdicts import hard_in_short, hard_query_verdict
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.verdicts import (
@@ -152,6 +152,22 @@ def test_hard_queries_on_which_nobody_finds_anything_are_told() -> None:
     text = hard_query_verdict(replace(study([0.0], n=5), hard_queries=table))
     assert "(the 4 on which a third ranking, third, does poorly" in text
     assert "On 2 of them all three have 0" in text
+    assert "too few queries for a test" in text
+    assert "interval" not in text
+
+
+def test_in_short_an_empty_choice_has_no_numbers(make_report: Callable[..., Report]) -> None:
+    example = make_report().studies[0]
+    table = example.hard_queries
+    assert table is not None
+    assert re.search(
+        r"on the [\d,]+ queries hard for BM25: \S+ NDCG@20 \(95% ", hard_in_short(example)
+    )
+    empty = table.assign(related=True)
+    empty.loc[empty["chosen_by"] == BOTH, ["n_queries", "n_groups"]] = 0
+    text = hard_in_short(replace(example, hard_queries=empty))
+    assert text.endswith("; no query is hard for both systems on average.")
+    assert "n/a" not in text
 
 
 def test_few_queries_have_too_narrow_intervals() -> None:
