@@ -107,16 +107,17 @@ def test_starts_with_the_largest_gains(clicked: Clicked) -> None:
 
 
 def test_sorting_pages_and_other_measures(clicked: Clicked) -> None:
-    study, n = clicked.study, len(clicked.study.queries)
-    smallest = [study.queries[i] for i in clicked.differences.argsort(kind="stable")]
+    study, queries = clicked.study, clicked.study.queries
+    n = len(queries)
+    smallest = [queries[i] for i in clicked.differences.argsort(kind="stable")]
     assert clicked.queries("ascending") == smallest[:10]
     if n > 10:
         assert clicked.seen["second page"][0] == f"11–20 of {n:,} queries"
         assert clicked.queries("second page") == smallest[10:20]
     else:  # there is no second page to go to
         assert clicked.seen["second page"] == clicked.seen["ascending"]
-    assert clicked.queries("by id") == study.queries[:10]
-    other = [expected_row(study, q, study.measures[2]) for q in study.queries[:10]]
+    assert clicked.queries("by id") == queries[:10]
+    other = [expected_row(study, q, study.measures[2]) for q in queries[:10]]
     assert clicked.rows("other measure") == other
 
 
