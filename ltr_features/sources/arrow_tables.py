@@ -247,6 +247,21 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
                 yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
+def as_strings(values: pa.Array) -> pa.Array:
+    """Texts of Arrow's other types, such as those of polars, as strings; other values as they are."""
+    is_other = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
+    return pc.cast(values, pa.string()) if is_other else values
+
+
+def is_number(value: pa.Scalar) -> bool:
+    """Whether Arrow reads a text as a number (``1_000`` is none)."""
+    try:
+        value.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
 def joined_lists(values: pa.Array) -> pa.Array:
     """Lists of texts or numbers as texts; other values as they are."""
     is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)

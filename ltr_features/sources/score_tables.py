@@ -20,7 +20,7 @@ from letor.document_ids import needed_ids
 from letor.errors import InputError
 from letor.trec import is_run, read_run
 from ltr_base.names import nearest
-from ltr_features.sources.arrow_tables import present
+from ltr_features.sources.arrow_tables import is_number, present
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns
@@ -241,7 +241,7 @@ def _numbers(block: Block, name: str) -> NDArray[np.float64]:
     try:
         values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        row = next((i for i, v in enumerate(column.to_pylist()) if not _is_number(v)), 0)
+        row = next((i for i, word in enumerate(column) if not is_number(word)), 0)
         raise InputError(
             f"{block.where(row)}: {name!r} is {column[row].as_py()!r}, not a number; name the "
             "columns that are scores by the option scores"
@@ -255,11 +255,3 @@ def _numbers(block: Block, name: str) -> NDArray[np.float64]:
             "the rows of pairs without a score, in a file for each score if there are several"
         )
     return np.asarray(values, dtype=np.float64)
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -23,6 +23,7 @@ from ltr_features.sources.arrow_tables import (
     ColumnName,
     SeparatedValues,
     are_names,
+    as_strings,
     check_columns,
     column_list,
     joined_lists,
@@ -229,7 +230,7 @@ def blocks(
         before = np.array(skipped, np.int64) - np.arange(len(skipped))  # lines that were read
         line += np.searchsorted(before, line, side="right")
         if batch.num_rows:
-            found = {name: batch.column(str(name)) for name in names}
+            found = {name: as_strings(batch.column(str(name))) for name in names}
             yield Block(
                 path, line, found | {n: joined_lists(found[n]) for n in names if n in optional}
             )
@@ -364,13 +365,29 @@ def texts(block: Block, column: ColumnName) -> tuple[list[str], NDArray[np.int64
     Raises:
         InputError: the column holds lists, or anything else that is neither text nor numbers.
     """
-    array = block.columns[column]
-    if not pa.types.is_string(array.type):
-        try:
-            array = pc.cast(array, pa.string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise InputError(
-                f"{block.path}: column {column} holds {array.type}; text or numbers are expected"
-            ) from None
-    encoded = pc.fill_null(array, "").dictionary_encode()
+    encoded = pc.fill_null(written(block, column), "").dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices).astype(np.int64)
+
+
+def written(block: Block, column: ColumnName) -> pa.Array:
+    """A column as text, null where a value is missing (or NaN). Whole numbers that are floats, as
+    pandas makes them where a merge leaves rows without a value, are written as integers are.
+
+    Raises:
+        InputError: see :func:`texts`.
+    """
+    array = block.columns[column]
+    try:
+        texts = pc.cast(array, pa.string())
+        if not pa.types.is_floating(array.type):
+            return texts
+        numbers = pc.cast(array, pa.float64())
+        exact = pc.less(pc.abs(numbers), 2.0**53)
+        whole = pc.and_(exact, pc.equal(numbers, pc.trunc(numbers)))
+        integers = pc.cast(pc.if_else(whole, numbers, 0.0), pa.int64())
+        texts = pc.if_else(whole, pc.cast(integers, pa.string()), texts)
+        return pc.if_else(pc.is_nan(numbers), None, texts)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"{block.path}: column {column} holds {array.type}; text or numbers are expected"
+        ) from None

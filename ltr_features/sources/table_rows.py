@@ -21,12 +21,24 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError, LetorWarning
 from letor.frames import matrix
 from ltr_base.names import listed
-from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.arrow_tables import are_names, column_list, is_number
 from ltr_features.sources.feature_log import is_feature_log
 from ltr_features.sources.labelled_rows import labelled
-from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
-from ltr_features.sources.table_blocks import Block, ColumnName, blocks, is_table, table_columns
-from ltr_features.sources.usual_names import add_usual, find_columns, plain_name
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES, is_number
+from ltr_features.sources.table_blocks import (
+    Block,
+    ColumnName,
+    blocks,
+    is_table,
+    table_columns,
+    written,
+)
+from ltr_features.sources.usual_names import (
+    add_usual,
+    find_columns,
+    is_unnamed,
+    plain_name,
+)
 
 #: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
 LABEL_NAMES = (
@@ -35,8 +47,6 @@ LABEL_NAMES = (
 )  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 _NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))
-#: Headers of a data frame's index: in CSV, and of a frame that was read from that.
-_UNNAMED = r"\s*|Unnamed: \d+"
 #: Words for no value and for two numbers, in lower case.
 _WORDS = {("", "na", "n/a", "nan", "null", "none"): None, ("true",): "1", ("false",): "0"}
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal,
@@ -125,7 +135,7 @@ def read_table_rows(
         names = list(range(1, len(names) + 1))
     others = [name for name in names if name not in roles.values()]
     known = [name for name in others if plain_name(str(name)) in _NO_FEATURES]
-    unnamed = [name for name in others if re.fullmatch(_UNNAMED, str(name))]
+    unnamed = [name for name in others if is_unnamed(name)]
     features = [name for name in others if name not in (*known, *unnamed)]
     table = _Table(path, roles, features, non_finite)
     for block in blocks(path, [*roles.values(), *features]):
@@ -187,7 +197,7 @@ def read_document_numbers(
             f"{path} has queries, column {query[0]!r}: numbers of pairs are scores (the family "
             "scores); for numbers of documents name their columns by the option numbers"
         )
-    others = [n for n in names if n != found["document"] and not re.fullmatch(_UNNAMED, n)]
+    others = [n for n in names if n != found["document"] and not is_unnamed(n)]
     table = _Table(path, found, list(numbers) or others, "raise")
     for block in blocks(path, [found["document"], *table.features], optional=table.features):
         table.add(block)
@@ -286,11 +296,7 @@ class _Table:
 
     def _ids(self, block: Block, column: ColumnName) -> pa.Array:
         """Ids as text; none is missing."""
-        try:
-            ids = pc.cast(block.columns[column], pa.string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            kind = block.columns[column].type
-            raise InputError(f"{self.path}: column {column!r} holds {kind}, not ids") from None
+        ids = written(block, column)
         empty = np.asarray(pc.equal(pc.fill_null(ids, ""), ""))
         if empty.any():
             raise InputError(f"{block.where(int(np.argmax(empty)))}: the id {column!r} is empty")
@@ -343,30 +349,22 @@ class _Table:
                 self.holds_numbers[column] = True
             return numbers
         words = pc.utf8_lower(pc.utf8_trim_whitespace(given))
-        for written, meant in _WORDS.items():
-            words = pc.if_else(pc.is_in(words, pa.array(written)), meant, words)
+        for spelled, meant in _WORDS.items():
+            words = pc.if_else(pc.is_in(words, pa.array(spelled)), meant, words)
         rows = np.flatnonzero(words.is_valid())
         if not len(rows):
             return nothing
-        if not self.holds_numbers.setdefault(column, _is_number(words[rows[0]])):
+        if not self.holds_numbers.setdefault(column, is_number(words[rows[0]])):
             self.first_word[column] = given[rows[0]].as_py()
             return nothing
         try:
             return pc.cast(words, pa.float64())
         except pa.ArrowInvalid:
-            row = next(row for row in rows.tolist() if not _is_number(words[row]))
+            row = next(row for row in rows.tolist() if not is_number(words[row]))
             raise InputError(
                 f"{block.where(row)}: {column!r} is {given[row].as_py()!r}, not a number, though "
                 "the first value is one; correct it, or leave it empty if it is missing"
             ) from None
-
-
-def _is_number(word: pa.Scalar) -> bool:
-    try:
-        word.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _left_out(path: Path, reason: str, columns: Sequence[ColumnName]) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+#: Headers of a data frame's index: in CSV, in a frame that was read from that, and in Parquet.
+_UNNAMED = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 
 
 def find_columns(names: Sequence[str], *usual: Sequence[str]) -> list[str] | None:
@@ -45,3 +49,8 @@ def columns_in_words(columns: Mapping[str, Any]) -> str:
 def plain_name(name: str) -> str:
     """A column's name in lower case, without punctuation."""
     return "".join(c for c in name.lower() if c.isalnum())
+
+
+def is_unnamed(name: object) -> bool:
+    """Whether a column has no name of its own, such as the index of a data frame."""
+    return _UNNAMED.fullmatch(str(name)) is not None

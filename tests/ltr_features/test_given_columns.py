@@ -115,6 +115,15 @@ def test_a_pair_without_a_score_is_above_none_that_has_one(context, tmp_path):
     assert GivenScores(files={"s": path}, missing=0).compute(context, PAIRS)[2] == 0
 
 
+@pytest.mark.parametrize("word", ["1_0", "\u0661", "x"])
+def test_a_score_that_is_no_number_is_named_with_its_line(word, tmp_path):
+    """Python takes 1_0 and other scripts' digits for numbers, Arrow does not."""
+    path = tmp_path / "s.csv"
+    path.write_text(f"qid,docno,s\na,d0,1\nb,d1,{word}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"s\.csv, line 3: 's' is '{word}', not a number"):
+        read_scores(path)
+
+
 def test_tables_may_have_several_scores_and_names_of_their_own(context, tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("search,sku,BM 25,dense,note\na,d0,1,2,x\nb,d1,3,4,y\n")

@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +15,7 @@ from letor.column_names import read_rows
 from letor.errors import InputError, LetorWarning
 from letor.missing import Missing
 from ltr_features.cli import app
+from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.table_rows import read_table_rows
 
 FRAME = pd.DataFrame(
@@ -129,6 +132,35 @@ def test_rows_of_parquet_have_numbers_instead_of_lines(tmp_path):
     path = write(FRAME.assign(relevance=[2, 0, np.nan, 0]), tmp_path / "t.parquet")
     with pytest.raises(InputError, match=r"t.parquet, row 3: the label 'relevance'"):
         read_table_rows(path)
+
+
+def test_ids_that_a_merge_made_floats_are_written_as_integers(tmp_path):
+    """Arrow writes 123456789012.0 as 1.23456789012e+11, and 123456792 of float32 as 123456790."""
+    frame = FRAME.assign(
+        query_id=np.array([7, 123456789012, 7, 123456789012], np.float64),
+        doc_id=np.array([123456792, 2, 3, 4], np.float32),
+    )
+    with pytest.warns(LetorWarning, match="are in another order"):
+        rows = read_table_rows(write(frame, tmp_path / "t.parquet"))
+    assert rows.query_ids == ["7", "123456789012"]
+    assert list(rows.document_ids) == ["123456792", "3", "2", "4"]
+    judged = pd.DataFrame({"qid": [123456789012.0], "docno": [1.5], "grade": [2.0]})
+    assert [*judgement_rows(judged)] == [
+        (1, {"query": "123456789012", "document": "1.5", "grade": "2"})
+    ]
+    lost = write(frame.assign(query_id=[7.0, np.nan, 7, 8]), tmp_path / "lost.parquet")
+    with pytest.raises(InputError, match=r"lost.parquet, row 2: the id 'query_id' is empty"):
+        read_table_rows(lost)
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()])
+def test_texts_of_any_type_of_arrow_are_texts(kind, tmp_path):
+    """polars writes large strings and views."""
+    columns = {"qid": ["q", "q"], "docno": ["a", "b"], "label": ["1", "0"], "f": ["0.5", "NA"]}
+    table = pa.table({name: pa.array(values, kind) for name, values in columns.items()})
+    pq.write_table(table, tmp_path / "t.parquet")
+    rows = read_table_rows(tmp_path / "t.parquet")
+    assert (rows.column_names, list(rows.y), rows.X[0].tolist()) == (["f"], [1, 0], [0.5])
 
 
 def test_a_word_far_down_is_found_in_its_line(tmp_path):
