@@ -248,7 +248,7 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 
 def as_strings(values: pa.Array) -> pa.Array:
-    """Texts of Arrow's other types, such as those of polars, as strings; other values as they are."""
+    """Texts of Arrow's other types, as polars writes, as strings; other values as they are."""
     is_other = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
     return pc.cast(values, pa.string()) if is_other else values
 

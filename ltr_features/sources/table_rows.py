@@ -24,7 +24,7 @@ from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list, is_number
 from ltr_features.sources.feature_log import is_feature_log
 from ltr_features.sources.labelled_rows import labelled
-from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES, is_number
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import (
     Block,
     ColumnName,
