@@ -71,13 +71,24 @@ def whole_number(text: str) -> int:
     Raises:
         ValueError: the text is not a whole number.
     """
+    number = plain_number(text)
     try:
         return int(text)
     except ValueError:
-        number = float(text)
         if not number.is_integer():
             raise
         return int(number)
+
+
+def plain_number(text: str) -> float:
+    """The number that a text gives, in ASCII and without what only Python reads, such as 1_000.
+
+    Raises:
+        ValueError: the text is not a number.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -104,7 +115,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
         _check_ranks(run, rank, path, line)
         run["score"], run["tag"] = 1 / rank, ""
     else:
-        score = _parsed(float, np.float64, run["score"], path, line, "score")
+        score = _parsed(plain_number, np.float64, run["score"], path, line, "score")
         if not np.isfinite(score).all():
             bad = int(np.argmin(np.isfinite(score)))
             raise InputError(f"{path}:{line(bad)}: score {run['score'][bad]!r} is not finite")
@@ -261,12 +272,13 @@ def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, tuple[str, 
     file; or of ``qid docno label``, with tabs.
 
     Raises:
-        InputError: a line that is neither.
+        InputError: a line that is neither, or has an empty id.
     """
     for number, line in _lines(path):
         fields = _split(line)
-        if line.count("\t") == 2:
-            fields = line.split("\t")
+        with_tabs = [field.strip(" ") for field in line.split("\t")]
+        if len(with_tabs) == 3 and all(with_tabs):
+            fields = with_tabs
         elif len(fields) != 4:
             raise _wrong_fields(path, number, line, ["qid", "iteration", "docno", "label"])
         yield number, (fields[0], fields[-2], fields[-1])
@@ -321,8 +333,10 @@ def _parsed(
     what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
-    with suppress(ValueError, OverflowError):
-        return texts.to_numpy().astype(dtype)
+    written = "".join(texts)
+    if "_" not in written and written.isascii():  # numpy reads what only Python does, too
+        with suppress(ValueError, OverflowError):
+            return texts.to_numpy().astype(dtype)
     values = np.empty(len(texts), dtype)
     for row, text in enumerate(texts):
         try:

@@ -145,7 +145,7 @@ def test_runs_are_read_as_line_by_line(tmp_path_factory, lines, end, ended):
 
 
 def test_judgements_of_three_fields_with_tabs(tmp_path):
-    (tmp_path / "qrels").write_text("q 1\td 1\t2\nq 1\td2\t0\n")
+    (tmp_path / "qrels").write_text("q 1\td 1\t2\nq 1\t d2 \t0\n")
     assert read_qrels(tmp_path / "qrels").to_numpy().tolist() == [
         ["q 1", "d 1", 2],
         ["q 1", "d2", 0],
@@ -170,6 +170,11 @@ def test_ranks_may_have_a_point(tmp_path):
         (read_qrels, "1 0 d 1.5\n", ":1: label '1.5' is not a whole number"),
         (read_qrels, "1 0 d 1\n\n1 0 e nan\n", ":3: label 'nan' is not a whole number"),
         (read_qrels, "1 0 d 1e30\n", ":1: label '1e30' is not a whole number"),
+        (read_qrels, "1 0 d 1\n1 0 e 1_0\n", ":2: label '1_0' is not a whole number"),
+        (read_qrels, "1 0 d \u0661\n", ":1: label .* is not a whole number"),
+        (read_qrels, "1\td\t1\n1\t\t1\n", ":2: 2 fields instead of 4"),
+        (read_qrels, " \td\t1\n", ":1: 2 fields instead of 4"),
+        (read_run, "1 Q0 d 1 1_0 t\n", ":1: score '1_0' is not a number"),
         (read_qrels, "1 0 d 1\n\n1 0 d 0\n", ":3: document 'd' of query '1' is already in line 1"),
         (read_run, "1 Q0 d 1 x t\n", ":1: score 'x' is not a number"),
         (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),
