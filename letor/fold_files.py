@@ -348,9 +348,20 @@ def _homes(folder: Path) -> dict[int, Path]:
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
-    """Entries of a folder whose names match, by number, in its order."""
+    """Entries of a folder whose names match, by number, in its order.
+
+    Raises:
+        InputError: two entries have the same number.
+    """
     found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
-    return dict(sorted((int(match[1]), p) for match, p in found if match))
+    numbered: dict[int, Path] = {}
+    for number, path in sorted((int(match[1]), p) for match, p in found if match):
+        if (other := numbered.setdefault(number, path)) != path:
+            raise InputError(
+                f"{folder} has both {other.name} and {path.name}; give each data set a folder of "
+                "its own"
+            )
+    return numbered
 
 
 def _without_gap(numbered: dict[int, Path]) -> list[Path]:

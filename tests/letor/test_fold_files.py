@@ -142,6 +142,17 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path, names):
         read_folds(tmp_path)
 
 
+@pytest.mark.parametrize("names", [("S3.txt", "S3.parquet"), ("Fold1", "Fold01")])
+def test_a_number_given_twice_is_refused(tmp_path, names):
+    for name in ("S1.txt", "S2.txt", *names):
+        if name.startswith("S"):
+            (tmp_path / name).touch()
+        else:
+            fold_folder(tmp_path / name, ["1"], ["2"], ["3"])
+    with pytest.raises(InputError, match=f"has both {min(names)} and {max(names)}; give each"):
+        read_folds(tmp_path)
+
+
 def test_a_query_in_two_parts_is_refused(tmp_path):
     for i, query in enumerate("121", start=1):
         (tmp_path / f"S{i}.txt").write_text(ROWS[query])
