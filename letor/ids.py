@@ -65,7 +65,7 @@ def _id_text(given: Any, row: int, what: str) -> str:
     if _is_missing(given):
         raise InputError(f"{what}: row {row} has no id")
     if isinstance(given, bytes):
-        return given.decode()
+        return given.decode("utf-8", "surrogateescape")
     if not isinstance(given, _FLOATS) and not isinstance(given, _LISTS):
         return str(given)
     if isinstance(given, _LISTS) or not given.is_integer():

@@ -202,6 +202,7 @@ def test_ids_are_texts_whatever_they_come_in() -> None:
         ids = RankingData.from_rows([[1.0], [2.0]], [0, 1], qid, document_ids=qid)
         assert ids.query_ids == list(ids.document_ids) == ["7", "8"]
     assert list(document_texts(pa.array(["a", None]), "docno")) == ["a", ""]
+    assert list(document_texts(pa.array([b"\xff", b"b"]), "docno")) == ["\udcff", "b"]
     with pytest.raises(InputError, match="qid: row 0 has no id"):
         RankingData.from_rows([[1.0], [2.0]], [0, 1], pa.array([None, "q"]))
 
