@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from letor.kernels.numbers import HUGE, INFINITE, NAN_TEXT, NULL, NUMBER
+from letor.kernels.numbers import HUGE, INFINITE, LONGEST_NUMBER, NAN_TEXT, NULL, NUMBER
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAMES = {b"nan": NAN_TEXT, b"inf": INFINITE, b"infinity": INFINITE}
@@ -22,7 +22,6 @@ _KIND_NAMES = {
 _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^128
 _SHOWN = 160
 
-_LONGEST_NUMBER = 1000  # characters; the time of exact rounding grows with their square
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
 _SIZED = "if another file has the sizes of queries, name it NAME.query: `ltr-features convert`"
@@ -97,7 +96,8 @@ def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True)
         column = _parse_column(word, columns[-1] if columns else 0, max_columns)
         kind, value = parse_value(word[word.index(b":") + 1 :])
         if kind is None:
-            raise LineError(f"'{shown(word)}' has no number after the colon")
+            longest = f" (of at most {LONGEST_NUMBER:,} characters)" * (len(word) > LONGEST_NUMBER)
+            raise LineError(f"'{shown(word)}' has no number{longest} after the colon")
         if refuse_non_finite and kind not in (NUMBER, NULL):
             raise LineError(
                 f"'{shown(word)}' is {_KIND_NAMES[kind]}; read with non_finite=\"nan\" "
@@ -155,7 +155,7 @@ def parse_value(word: bytes) -> tuple[int | None, np.float32]:
     name = word[1:] if word[:1] in (b"+", b"-") else word
     if name.lower() in _NAMES:
         return _NAMES[name.lower()], np.float32(0)
-    if len(word) > _LONGEST_NUMBER or not _NUMBER.fullmatch(word):
+    if len(word) > LONGEST_NUMBER or not _NUMBER.fullmatch(word):
         return None, np.float32(0)
     number = nearest_float32(word.decode("ascii"))
     return (HUGE if np.isinf(number) else NUMBER), number

@@ -17,6 +17,8 @@ NUMBER, MALFORMED, NULL, NAN_TEXT, INFINITE, HUGE = 0, 1, 2, 3, 4, 5
 
 _POWERS_OF_TEN = np.array([float(f"1e{k}") for k in range(71)])
 _EXACT_IN_DOUBLE = 2**53
+#: Characters of a number; the time of exact rounding grows with their square.
+LONGEST_NUMBER = 1000
 #: Whole numbers up to this are exact in float32.
 EXACT_IN_FLOAT32 = 2**24
 _ROOM_FOR_DIGIT = 9 * 10**17  # ten times this, plus nine, fits an int64
@@ -140,10 +142,11 @@ def read_number(buffer, position):
 
     Any decimal text with an optional sign, point and exponent, correctly rounded (half to even).
     ``kind`` is NUMBER, NULL, NAN_TEXT, INFINITE, HUGE (beyond float32), or MALFORMED: no number,
-    or one so close to the middle of two float32 that double arithmetic cannot tell (about one
-    in 10^7 of long ones); the caller then decides with exact arithmetic.
+    one of more than LONGEST_NUMBER characters, or one so close to the middle of two float32 that
+    double arithmetic cannot tell (about one in 10^7 of long ones); the caller then decides with
+    exact arithmetic.
     """
-    first = byte_at(buffer, position)
+    begin, first = position, byte_at(buffer, position)
     signed = first in (MINUS, PLUS)
     position += signed
     start = position
@@ -164,5 +167,7 @@ def read_number(buffer, position):
         if position < 0:
             return MALFORMED, np.float32(0.0), start
         exponent += power
+    if position - begin > LONGEST_NUMBER:
+        return MALFORMED, np.float32(0.0), position
     kind, value = _scale(mantissa, exponent)
     return kind, (-value if first == MINUS else value), position

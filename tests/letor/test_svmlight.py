@@ -195,6 +195,16 @@ def test_refusals_name_line_text_and_reason(tmp_path: Path, line: str, reason: s
         read_letor(path, on_error="skip")
 
 
+def test_very_long_numbers_are_refused_in_files_of_any_size(tmp_path: Path) -> None:
+    digits = "1" * 997
+    path = tmp_path / "a.txt"
+    path.write_text(f"1 qid:1 1:-0.{digits}\n")
+    assert read_letor(path).X.tolist() == [[np.float32(-1 / 9)]]
+    path.write_text(f"1 qid:1 1:-0.{digits}1\n")
+    with pytest.raises(InputError, match=r"has no number \(of at most 1,000 characters\) after"):
+        read_letor(path)
+
+
 def test_skipped_rows_take_their_query_along(tmp_path: Path) -> None:
     path = write(tmp_path, "1 qid:b 1:x\n1 qid:a 1:1\n1 qid:b 1:2\n1 qid:c 1:1 1:2\n")
     rejected: list[BadLine] = []
