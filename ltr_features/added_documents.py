@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.digests import file_digest
+from letor.digests import check_files, file_digest, write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path, read_json, write_json
+from letor.files import atomic_path, read_at_once, read_json, write_json
 from ltr_base.names import listed
 from ltr_features.candidate_kinds import bm25_retriever
 from ltr_features.columns.base import ColumnFamily, computed
@@ -217,6 +217,7 @@ class AddedDocuments:
             save_collection(self.context.collection, partial)
             if self.removed:
                 write_json(partial / _REMOVED, sorted(self.removed))
+            write_digests(partial)  # its own, so that an interrupted call leaves them true
         version = VERSION_REMOVED if self.removed else VERSION_ADDED
         description = read_json(folder / FEATURES) | {"version": version, "added": True}
         with atomic_path(folder / FEATURES) as path:
@@ -230,11 +231,16 @@ class AddedDocuments:
         Raises:
             InputError: the files are damaged or belong to another build.
         """
-        saved, added = _saved(folder), load_collection(folder / _ADDED)
-        removed = _removed(folder, added.document_ids)
-        found = cls.of(built, added.document_ids, added.fields, removed=removed)
-        found.saved.update(saved)
-        return found
+
+        def read() -> AddedDocuments:
+            check_files(folder / _ADDED, "*")
+            saved, added = _saved(folder), load_collection(folder / _ADDED)
+            removed = _removed(folder, added.document_ids)
+            found = cls.of(built, added.document_ids, added.fields, removed=removed)
+            found.saved.update(saved)
+            return found
+
+        return read_at_once(folder / _ADDED, read)
 
 
 def _saved(folder: Path) -> set[str]:

@@ -29,7 +29,7 @@ from letor.digests import folder_digest
 from letor.errors import InputError
 from ltr_features.part_store import PartStore
 
-_LOCAL = re.compile(r"local:(\d+)")
+_LOCAL = re.compile(r"local:(.*)")
 _PATIENCE = 60  # seconds without a worker
 #: Calls per thread that are submitted ahead of the one being waited for.
 _AHEAD = 2
@@ -248,8 +248,14 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
     with ExitStack() as stack:
         where: Any = address
         if local := _LOCAL.fullmatch(address):
-            where = stack.enter_context(_local_cluster(max(1, int(local[1]))))
+            if not re.fullmatch("[0-9]+", local[1]) or int(local[1]) < 1:
+                raise InputError(
+                    f"--scheduler {address}: the number of processes must be 1 or more: local:2"
+                )
+            where = stack.enter_context(_local_cluster(int(local[1])))
         try:
+            if not address:  # Dask would start a cluster of its own
+                raise ValueError("the address is empty")
             client, failed = stack.enter_context(Client(where, timeout="20s")), ""
         except (OSError, ValueError) as error:
             failed = str(error)

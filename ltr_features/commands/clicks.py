@@ -72,6 +72,8 @@ def _read(
 ) -> Any:
     from ltr_features.clicks.source import read_log
 
+    if on_unknown != "raise" and layout != "ubi":
+        raise InputError("--on-unknown is for --layout ubi; leave it out")
     given = settings(columns or [], "column").items()
     named = {key: name if type(name) is int else str(name) for key, name in given}
     found = read_log(
@@ -90,6 +92,10 @@ def _read(
         f"{counted(int(found.shown.sum()), 'shown result')}"
     )
     return found
+
+
+#: The models of users that have a parameter.
+_USERS_WITH = {"eta": ("pbm",), "continuation": ("dcm", "dbn")}
 
 
 @app.command("judge")
@@ -266,9 +272,13 @@ def clicks_simulate(
         Path | None, typer.Option(help="Folder of a ranker that ranks the results instead.")
     ] = None,
     users: Annotated[str, typer.Option(help="pbm, cascade, dcm or dbn.")] = "pbm",
-    eta: Annotated[float, typer.Option(help="Steepness of examination (pbm).")] = 1.0,
+    eta: Annotated[
+        float | None, typer.Option(help="Steepness of examination (pbm).", show_default="1.0")
+    ] = None,
     noise: Annotated[float, typer.Option(help="Click rate of examined grade-0 results.")] = 0.1,
-    continuation: Annotated[float, typer.Option(help="Chance to read on (dcm, dbn).")] = 0.9,
+    continuation: Annotated[
+        float | None, typer.Option(help="Chance to read on (dcm, dbn).", show_default="0.9")
+    ] = None,
     depth: Annotated[int, typer.Option(min=1, help="Results on a page.")] = 10,
     exploration: Annotated[
         float, typer.Option(help="How much rankings vary, in standard deviations of the score.")
@@ -285,7 +295,12 @@ def clicks_simulate(
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
     replaced = check_outputs(out, inputs=[rows])
-    behaviour = Users(users, eta, noise, continuation)
+    given = {"eta": eta, "continuation": continuation}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if users not in (of := _USERS_WITH[name]):
+            raise InputError(f"--{name} is for --users {' or '.join(of)}; leave it out")
+    behaviour = Users(users, noise=noise, **chosen)
     production = None if ranker is None else load_ranker(ranker)
     data = read_rows(rows)
     scores = data.column(str(column)) if production is None else production.predict(data)

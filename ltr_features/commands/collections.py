@@ -106,7 +106,7 @@ def index(
         cjk_bigrams=cjk_bigrams,
     )
     parts = out.with_name(f"{out.name}.parts")
-    with documents_on(scheduler, parts) if scheduler else nullcontext() as workers:
+    with nullcontext() if scheduler is None else documents_on(scheduler, parts) as workers:
         collection = read_collection(source, **settings(options or [], "option"))
         collection = with_groups_and_times(collection, groups, times, collection.query_ids)
         if sources is not None:

@@ -223,7 +223,9 @@ def columns_build(
             rows = files.all_rows(out, made).resolve()
             beside = PartFolder(rows.with_name(rows.name + ".blocks"))
             store = beside if parts is None else part_store(parts, rows)
-            cluster = blocks_on(scheduler, workspace.resolve(), store) if scheduler else None
+            cluster = (
+                None if scheduler is None else blocks_on(scheduler, workspace.resolve(), store)
+            )
             files.write_blocks(build, memory=n_bytes, cluster=cluster, fit=fit)
         else:
             files.write_table(build, fit=fit)

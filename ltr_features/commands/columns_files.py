@@ -241,7 +241,7 @@ def fits(
     from ltr_features.columns.fold_fits import fit_folds
     from ltr_features.part_store import part_store
 
-    if scheduler and build.recipes:
+    if scheduler is not None and build.recipes:
         return fits_on(
             scheduler, workspace, None if parts is None else part_store(parts, build.out)
         )

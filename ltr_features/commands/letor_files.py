@@ -54,7 +54,9 @@ def measure(
     ] = "raise",
     non_finite: NonFinite = "raise",
     max_columns: MaxColumns = 10_000,
-    cutoff: Annotated[int, typer.Option(min=1, help="Cut-off k of the measures.")] = 10,
+    cutoff: Annotated[
+        int | None, typer.Option(min=1, help="Cut-off k of the measures.", show_default="10")
+    ] = None,
     official: Annotated[
         Literal["letor4", "mslr"] | None,
         typer.Option(help="Compute all measures of this official script instead."),
@@ -76,7 +78,9 @@ def measure(
 
     if (scores is None) == (column is None):
         raise InputError("give what to rank by: either --scores FILE or --column N")
-    definitions = official_measures(official) if official else conventions(cutoff)
+    if official and cutoff is not None:
+        raise InputError(f"--cutoff: the script of {official} has its own cut-offs; leave it out")
+    definitions = official_measures(official) if official else conventions(cutoff or 10)
     if not is_letor(data):
         if scores is None:
             raise InputError(

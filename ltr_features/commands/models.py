@@ -304,7 +304,7 @@ def models_fit(
     tell_fits(context, [recipe], [[rows]], reporter, option="--field ")
     parts = out.with_name(out.name + ".parts")  # kept if the command is killed
     with (
-        nullcontext(parts) if scheduler else tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() if scheduler is None else nullcontext(parts) as folder,
         reporter.running([model]),
         reporter.stage(model),
     ):
@@ -316,12 +316,12 @@ def models_fit(
             candidates=lists,
             on_progress=reporter.epoch,
         )
-        if scheduler:
-            column = fitted_on(scheduler, workspace, trained, rows)
-        else:
+        if scheduler is None:
             column = trained.fitted(rows)
+        else:
+            column = fitted_on(scheduler, workspace, trained, rows)
     save_fitted(column, out, ids)
-    if scheduler:
+    if scheduler is not None:
         shutil.rmtree(parts)
     tell_replaced(replaced)
     learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"

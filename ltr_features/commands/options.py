@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from letor.errors import InputError
-from ltr_base.names import nearest
+from ltr_base.names import nearest, repeated
 from ltr_features.facts import flat_facts
 
 EXIT_BAD_INPUT = 2
@@ -101,6 +101,8 @@ def check_outputs(
     from letor.files import check_output
 
     given, read = [*filter(None, outs)], [*filter(None, inputs)]
+    if twice := repeated(str(out.resolve()) for out in given):
+        raise InputError(f"{twice[0]} is to be written twice; give each output its own name")
     for out in given:
         check_output(out, inputs=read, kind=kind)
     return [out for out in given if out.is_file() or (out.is_dir() and any(out.iterdir()))]

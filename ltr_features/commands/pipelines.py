@@ -199,6 +199,8 @@ def serve(
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.serving import ScoringServer
 
+    if not host:  # Python would listen on all addresses
+        raise InputError("--host is empty; name an address: 127.0.0.1, or 0.0.0.0 for all")
     pipeline = ScoringPipeline.load(folder, threads=threads)
     try:
         bound = ScoringServer(pipeline, host, port)

@@ -19,7 +19,7 @@ from letor.folds import k_fold
 from letor.lock import locked
 from letor.rankers import LambdaMART
 from ltr_base.machine import temporary_paths
-from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, added_documents
 from ltr_features.columns import Letor46
 from ltr_features.columns.document_numbers import DocumentNumbers
 from ltr_features.remarks import ColumnWarning
@@ -244,6 +244,7 @@ def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, colle
     assert json.loads(path.read_text())["version"] == 4  # earlier programs refuse it
     with pytest.raises(InputError, match=r"documents were added there since"):
         more.save_added(tmp_path / "p")
+    (tmp_path / "p" / "features" / "added" / "digests.json").unlink()  # of an earlier version
     (tmp_path / "p" / "features" / "added" / "removed.json").write_text('["nobody"]')
     with pytest.raises(InputError, match=r"removed\.json: .*; it is damaged"):
         ScoringPipeline.load(tmp_path / "p")
@@ -333,6 +334,39 @@ def test_an_interrupt_leaves_what_was_there_before(
     more.save_added(tmp_path / "p")
     again = ScoringPipeline.load(tmp_path / "p")
     np.testing.assert_array_equal(again.score(text, ["d4"]), more.score(text, ["d4"]))
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "removed.json"])
+def test_damaged_added_documents_are_refused(more, tmp_path, name):
+    """With a file cut after a line, or lost, documents would be missing, or come back."""
+    more.without_documents(["d0"]).save(tmp_path / "p")
+    path = tmp_path / "p" / "features" / "added" / name
+    if name == "removed.json":
+        path.unlink()
+    else:
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(InputError, match=rf"{name}.* restore it"):
+        ScoringPipeline.load(tmp_path / "p")
+
+
+def test_documents_added_during_loading_are_read_as_a_whole(pipeline, more, tmp_path, monkeypatch):
+    """Texts of one version with the removed ids of another would make a document empty."""
+    gone = more.without_documents(["d0"])
+    gone.save(tmp_path / "p")
+    text = next(iter(pipeline.features.context_.collection.fields.values()))[0]
+    before, again = ScoringPipeline.load(tmp_path / "p"), added_documents.load_collection
+
+    def loaded(folder):
+        found = again(folder)
+        if before.features.unknown_documents(["d0"]):
+            monkeypatch.setattr(added_documents, "load_collection", again)
+            before.with_documents(["d0"], {"body": [text]}).save_added(tmp_path / "p")
+        return found
+
+    monkeypatch.setattr(added_documents, "load_collection", loaded)
+    found = ScoringPipeline.load(tmp_path / "p")
+    expected = before.with_documents(["d0"], {"body": [text]})
+    np.testing.assert_array_equal(found.score(text, ["d0"]), expected.score(text, ["d0"]))
 
 
 def test_what_a_killed_process_left_is_no_part_of_the_pipeline(pipeline, more, tmp_path):

@@ -285,6 +285,10 @@ def test_no_command_replaces_its_input_and_each_tells_what_it_replaced(workspace
         out = (rows,) if command[0] == "convert" else ("--out", rows)
         assert f"{rows} is the input itself; name another" in refused(*command, *out)
     assert f"{rows} is the input itself" in refused(*commands[0], "--run", rows)
+    for run_file in (tmp_path / "s.txt", tmp_path / "x" / ".." / "s.txt"):
+        told = refused(*commands[0], "--out", tmp_path / "s.txt", "--run", run_file)
+        assert told == f"{tmp_path / 's.txt'} is to be written twice; give each output its own name"
+    assert not (tmp_path / "s.txt").exists()
     assert rows.read_bytes() == before
     scores = tmp_path / "scores.txt"
     for command, out in ((train, ranker), (commands[0], scores)):
@@ -847,6 +851,13 @@ def test_options_that_would_be_ignored_are_refused(workspace, tmp_path):
     text.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
     train = ("rank", "train", text, "--memory", "1GiB", "--out", tmp_path / "ranker")
     assert "--memory: " in refused(*train)
+    measure = ("measure", text, "--column", 1, "--official", "letor4")
+    assert "--cutoff: the script of letor4 has its own" in refused(*measure, "--cutoff", 3)
+    simulate = ("clicks", "simulate", text, "--column", 1, "--out", tmp_path / "log.tsv")
+    assert "--eta is for --users pbm" in refused(*simulate, "--users", "dbn", "--eta", 2)
+    assert "--continuation is for --users dcm or dbn" in refused(*simulate, "--continuation", 0.5)
+    judge = ("clicks", "judge", text, "--out", tmp_path / "judged", "--on-unknown", "skip")
+    assert "--on-unknown is for --layout ubi" in refused(*judge)
     assert not (tmp_path / "ranker").exists()
     assert not folds.exists()
 
@@ -856,6 +867,16 @@ def test_nobody_answers_at_an_address(workspace, tmp_path):
     told = refused("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", out,
                    "--scheduler", "nowhere")  # fmt: skip
     assert told.startswith("--scheduler nowhere: no Dask scheduler answers there")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("address", ["", "local:0", "local:-1", "local:", "local:2x"])
+def test_an_address_without_workers_is_refused(workspace, tmp_path, address):
+    out = tmp_path / "rows.parquet"
+    told = refused("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", out,
+                   "--scheduler", address)  # fmt: skip
+    assert told.startswith(f"--scheduler {address}: ")
+    assert "local:2" in told
     assert not out.exists()
 
 

@@ -213,3 +213,8 @@ def test_given_scores_make_no_pipeline(workspace, tmp_path):
     message = refused("pipeline", "build", folds, "--out", service, "--ranker", tmp_path / "ranker")
     assert "column family scores: new queries have no given scores or vectors" in message
     assert not service.exists()
+
+
+def test_a_server_is_given_an_address(tmp_path):
+    """An empty one, such as that of a variable that is not set, would mean all of the machine's."""
+    assert refused("serve", tmp_path, "--host", "").startswith("--host is empty; name an address")
