@@ -22,7 +22,15 @@ from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.judged_runs import judged_rows, other_spellings, score_remarks, unjudged_queries
-from letor.trec import first_fields, is_run, qrels_lines, qrels_of, read_run, run_of
+from letor.trec import (
+    first_fields,
+    is_run,
+    plain_number,
+    qrels_lines,
+    qrels_of,
+    read_run,
+    run_of,
+)
 from ltr_base.names import counted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
@@ -313,7 +321,7 @@ def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[
         if not (fields := line.split()):
             continue
         try:
-            score = float(fields[-1])
+            score = plain_number(fields[-1])
         except ValueError:
             score = math.nan
         if not math.isfinite(score):

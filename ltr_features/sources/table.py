@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.column_names import is_letor
 from letor.errors import InputError
-from letor.trec import whole_number
+from letor.trec import plain_number, whole_number
 from ltr_base.names import listed, quoted
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.document_table import read_documents
@@ -280,7 +280,7 @@ def _grade_rule(
 
     def by_threshold(where: str, value: str) -> str:
         try:
-            number = float(value)
+            number = plain_number(value)
         except ValueError:
             number = np.nan
         if not np.isfinite(number):

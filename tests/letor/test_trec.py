@@ -152,6 +152,28 @@ def test_judgements_of_three_fields_with_tabs(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("line", ["\td\t1", "q\t \t1", "q\td\t"])
+def test_judgements_with_an_empty_field_are_refused(tmp_path, line):
+    (tmp_path / "qrels").write_text(f"q\td\t1\n{line}\n")
+    with pytest.raises(InputError, match="qrels:2: 2 fields instead of 4"):
+        read_qrels(tmp_path / "qrels")
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "message"),
+    [
+        (read_qrels, "q 0 d 1_0", "label '1_0' is not a whole number"),
+        (read_run, "q Q0 d 1_0 2.5 t", "rank '1_0' is not a whole number"),
+        (read_run, "q Q0 d 1 2_5.5 t", "score '2_5.5' is not a number"),
+    ],
+)
+def test_ids_are_not_taken_for_numbers(tmp_path, read, line, message):
+    """Python reads 1_0 as 10."""
+    (tmp_path / "a").write_text(line + "\n")
+    with pytest.raises(InputError, match=f"a:1: {message}"):
+        read(tmp_path / "a")
+
+
 def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
     (tmp_path / "qrels").write_text("q 0 a 1.0\nq 0 b 2.00\nq 0 c 1e0\nq 0 d -1.0\nq 0 e 3\n")
     labels = read_qrels(tmp_path / "qrels")["label"]
