@@ -108,7 +108,7 @@ def test_any_parquet_file(tmp_path: Any) -> None:
         (lambda f: f.assign(title=["x", 1, None]), "neither numbers nor text"),
         (lambda f: f.assign(day=pd.Timestamp("2020-01-01")), "column 'day' holds timestamp"),
         (lambda f: f.assign(label=[1, None, 0]), r"no label in 1 row \(row 1, query 10\)"),
-        (lambda f: f.assign(label=["2", "0", "1"]), "column 'label' holds .*string"),
+        (lambda f: f.assign(label=["2", "0", "1"]), r"column 'label' holds .*string.*by label="),
         (lambda f: f.assign(qid=["a", None, "b"]), "no query id in 1 row"),
         (lambda f: f.assign(qid=["a", "b", "a"]), r"row 2: query 'a' has rows further up.*sort"),
         (
@@ -175,6 +175,8 @@ def test_labels_and_queries_that_cannot_be_are_named() -> None:
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(InputError, match="qid: row 1 has no id"):
             RankingData.from_rows(X, [0, 1], ["q", missing])
+    with pytest.raises(InputError, match=r"qid: row 1 has b'\\xff', which is not UTF-8"):
+        RankingData.from_rows(X, [0, 1], [b"q", b"\xff"])
     assert RankingData.from_rows(X, [0, 1], pd.Series([7, 7])).query_ids == ["7"]
     with pytest.raises(InputError, match=r"qid: row 1 has \[7\], which is no id"):
         RankingData.from_rows(X, [0, 1], [7, [7]])
