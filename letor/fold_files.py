@@ -348,9 +348,20 @@ def _homes(folder: Path) -> dict[int, Path]:
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
-    """Entries of a folder whose names match, by number, in its order."""
-    found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
-    return dict(sorted((int(match[1]), p) for match, p in found if match))
+    """Entries of a folder whose names match, by number, in its order.
+
+    Raises:
+        InputError: two have the same number, such as S1.txt and S1.txt.gz.
+    """
+    matches = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
+    numbered: dict[int, Path] = {}
+    for number, path in sorted((int(match[1]), path) for match, path in matches if match):
+        if numbered.setdefault(number, path) != path:
+            raise InputError(
+                f"{folder} has {numbered[number].name} and {path.name}, of the same number: keep "
+                "one of them"
+            )
+    return numbered
 
 
 def _without_gap(numbered: dict[int, Path]) -> list[Path]:

@@ -142,6 +142,15 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path, names):
         read_folds(tmp_path)
 
 
+@pytest.mark.parametrize("again", ["S2.txt.gz", "S02.txt", "s2.parquet"])
+def test_two_files_of_a_part_are_refused(tmp_path, again):
+    for number in (1, 2, 3):
+        (tmp_path / f"S{number}.txt").write_text(f"1 qid:{number} 1:0\n")
+    (tmp_path / again).write_text("")
+    with pytest.raises(InputError, match=r"S2.txt.*, of the same number: keep one"):
+        read_folds(tmp_path)
+
+
 def test_a_query_in_two_parts_is_refused(tmp_path):
     for i, query in enumerate("121", start=1):
         (tmp_path / f"S{i}.txt").write_text(ROWS[query])
