@@ -237,13 +237,25 @@ def test_frames_that_no_file_can_hold_are_refused(tmp_path):
         write_run(run_frame([1.0, np.nan]), path)
     with pytest.raises(InputError, match="document d0 is 1e"):
         write_run(run_frame([1e39, 1.0]), path)
+    with pytest.raises(InputError, match=r"document d0 is -3.4e\+38: .* within 3e\+38"):
+        write_run(run_frame([-3.4e38, -3.4e38]), path)  # the second could be lowered to infinity
+    with pytest.raises(InputError, match="run, score: could not convert string to float: 'x'"):
+        write_run(good.assign(score=["x", "1"]), path)
     with pytest.raises(InputError, match="tag 'a b'"):
         write_run(good, path, tag="a b")
     with pytest.raises(InputError, match="qrels lacks the column label"):
         write_qrels(good, path)
     with pytest.raises(InputError, match="whole numbers"):
         write_qrels(good.assign(label=[0.5, 1]), path)
+    with pytest.raises(InputError, match=r"has the label 1e\+300; .* below 2\^53"):
+        write_qrels(good.assign(label=[1e300, 1]), path)
     assert not path.exists()
+
+
+def test_runs_and_judgements_without_rows(tmp_path):
+    write_run(run_frame([]), tmp_path / "run")
+    write_qrels(run_frame([]).assign(label=[]), tmp_path / "qrels")
+    assert (tmp_path / "run").read_bytes() == (tmp_path / "qrels").read_bytes() == b""
 
 
 def test_frames_of_rows(tmp_path):
