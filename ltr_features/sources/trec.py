@@ -29,8 +29,9 @@ def read_trec(
 
     A document with a ``DOCHDR`` is a web page: its first header line gives the field ``url``, its
     HTML the fields ``title``, ``body``, ``keywords`` and ``description`` (from ``meta`` elements);
-    scripts and styles are not text. In other documents the elements TITLE, HEADLINE, HEAD, HL, TI
-    and TTL are the title, and the elements LP, LEADPARA and TEXT the body, or without any TEXT,
+    scripts and styles are not text. A document's number is its DOCNO, or the attribute ``id`` of
+    its start tag (AQUAINT-2, Gigaword). In other documents the elements TITLE, HEADLINE, HEAD, HL,
+    TI and TTL are the title, and the elements LP, LEADPARA and TEXT the body, or without any TEXT,
     everything else but the number.
 
     Args:

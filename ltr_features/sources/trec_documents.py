@@ -16,8 +16,11 @@ from ltr_features.sources.trec_topics import TAG, elements, inner, real_referenc
 _TITLES = ("TITLE", "HEADLINE", "HEAD", "HL", "TI", "TTL")
 #: Lead paragraphs, which some newspapers have before the element TEXT.
 _LEADS = ("LP", "LEADPARA")
-_START, _END = re.compile(rb"<DOC>", re.I), re.compile(rb"</DOC>\s*", re.I)
-_WITHIN = re.compile(rb"<DOC>\s*<DOCNO>", re.I)
+_START = re.compile(rb"<DOC(?:\s[^<>]*)?>", re.I)
+_END = re.compile(rb"</DOC>\s*", re.I)
+_WITHIN = re.compile(rb"<DOC>\s*<DOCNO>|<DOC\s+id\s*=[^<>]*>", re.I)
+#: The start tag of a document in AQUAINT-2 and Gigaword, whose number is an attribute.
+_NUMBERED = re.compile(r"<DOC\s(?:[^<>]*\s)?id\s*=\s*[\"']([^\"'<>]*)[\"'][^<>]*>", re.I)
 _BLOCK = 1 << 20
 
 
@@ -61,20 +64,21 @@ def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument
         InputError: a document without an end or number, or bytes that are not in the encoding.
     """
     for ordinal, text in enumerate(_elements(path, encoding), start=1):
-        number = next(elements(text, "DOCNO"), None)
-        docno = text[number.content].strip() if number else ""
-        if number is None or not docno:
-            raise InputError(f"{path}: document {ordinal} has no <DOCNO>")
+        number, tag = next(elements(text, "DOCNO"), None), _NUMBERED.match(text)
+        docno = (text[number.content] if number else tag[1] if tag else "").strip()
+        if not docno:
+            raise InputError(f"{path}: document {ordinal} has no <DOCNO> and no attribute id")
         header = next(elements(text, "DOCHDR"), None)
         if header is None:
-            yield TrecDocument(docno, _plain_fields(text[number.whole.stop :]))
+            rest = number.whole.stop if number else text.index(">") + 1
+            yield TrecDocument(docno, _plain_fields(text[rest:]))
         else:
             page = text[header.whole.stop :]
             yield TrecDocument(docno, web_fields(page, text[header.content]))
 
 
 def _elements(path: Path, encoding: str) -> Iterator[str]:
-    """The content of each ``<DOC>`` element."""
+    """Each ``<DOC>`` element without its end tag."""
     pieces: list[bytes] = []  # of a document whose end has not been read yet
     tail, done = b"", 0
     with open_input(path) as file:
@@ -95,7 +99,7 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
                 if _WITHIN.search(part, start.end()) is not None:
                     raise InputError(f"{path}: document {done} has no </DOC> before the next <DOC>")
                 try:
-                    yield part[start.end() :].decode("utf-8" if is_utf8(part) else encoding)
+                    yield part[start.start() :].decode("utf-8" if is_utf8(part) else encoding)
                 except UnicodeDecodeError as error:
                     raise InputError(
                         f"{path}: document {done} is not {encoding} ({error.reason}); convert the "
@@ -104,7 +108,7 @@ def _elements(path: Path, encoding: str) -> Iterator[str]:
                     ) from None
             if not block:
                 break
-    if b"<DOC>" in rest.upper():
+    if _START.search(rest):
         raise InputError(f"{path}: document {done + 1} has no </DOC>; the file is cut off")
 
 

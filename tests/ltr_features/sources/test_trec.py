@@ -94,6 +94,20 @@ def test_newspapers_with_lead_paragraphs(tmp_path):
     ]
 
 
+def test_numbers_in_the_start_tag(tmp_path):
+    """AQUAINT-2's and Gigaword's documents."""
+    path = tmp_path / "docs"
+    path.write_text(
+        '<?xml version="1.0"?><DOCSTREAM>\n<DOC id="NYT_ENG_1.0001" type="story" >\n'
+        "<HEADLINE>\nRain\n</HEADLINE>\n<DATELINE>PARIS</DATELINE>\n<TEXT>\n<P>Very wet.</P></TEXT>"
+        "</DOC>\n<DOC type='other' id='NYT_ENG_1.0002'>No element</DOC></DOCSTREAM>\n"
+    )
+    assert list(trec_documents(path)) == [
+        ("NYT_ENG_1.0001", {"title": "Rain", "body": "Very wet."}),
+        ("NYT_ENG_1.0002", {"title": "", "body": "No element"}),
+    ]
+
+
 def test_comparisons_are_no_tags(tmp_path):
     path = tmp_path / "docs"
     path.write_text(
@@ -230,6 +244,9 @@ def test_other_forms_of_topics(tmp_path, topics, expected):
         ({"text": "<DOC><DOCNO>1</DOCNO>x"}, "document 1 has no </DOC>"),
         ({"text": "<DOC>x</DOC>"}, "document 1 has no <DOCNO>"),
         ({"text": "x</DOC>"}, "document 1 has no <DOC>"),
+        ({"text": '<DOC id="1">x<DOC id="2">y</DOC>'}, "document 1 has no </DOC> before the next"),
+        ({"text": '<DOC id="1">x'}, "document 1 has no </DOC>; the file is cut off"),
+        ({"text": '<DOC id="">x</DOC>'}, "document 1 has no <DOCNO> and no attribute id"),
         ({"text": TEXT.replace("</DOC>", "", 1)}, "document 1 has no </DOC> before the next"),
         ({"text": TEXT + TEXT}, "document number 'FT911-1' occurs twice"),
         ({"text": "nothing"}, "no documents"),
