@@ -232,8 +232,9 @@ def read_rows(
             LetorWarning,
             stacklevel=2,
         )
-        options["n_columns"] = len(columns)
-        rows = read_letor(path, side_file=True, **options)
+        absent = ((0, 0), (0, len(columns) - found))
+        X = np.pad(rows.X, absent, constant_values=options.get("missing", 0.0))
+        rows = replace(rows, X=X, column_names=[column["name"] for column in columns])
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
     return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
 

@@ -351,15 +351,15 @@ def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
     """Entries of a folder whose names match, by number, in its order.
 
     Raises:
-        InputError: two have the same number, such as S1.txt and S1.txt.gz.
+        InputError: two entries have the same number.
     """
-    matches = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
+    found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
     numbered: dict[int, Path] = {}
-    for number, path in sorted((int(match[1]), path) for match, path in matches if match):
-        if numbered.setdefault(number, path) != path:
+    for number, path in sorted((int(match[1]), p) for match, p in found if match):
+        if (other := numbered.setdefault(number, path)) != path:
             raise InputError(
-                f"{folder} has {numbered[number].name} and {path.name}, of the same number: keep "
-                "one of them"
+                f"{folder} has both {other.name} and {path.name}; give each data set a folder of "
+                "its own"
             )
     return numbered
 

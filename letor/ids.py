@@ -22,8 +22,8 @@ def id_texts(ids: Iterable[Any], what: str) -> list[str]:
     without an id, are written as integers are: 100.0 as "100".
 
     Raises:
-        InputError: an id is missing, a list, bytes that are not UTF-8, or a float that is not
-            whole, or so large that it may stand for several; the message calls the ids ``what``.
+        InputError: an id is missing or a list, or a float that is not whole, or so large that it
+            may stand for several; the message calls the ids ``what``.
     """
     items = list(_items(ids))
     if set(map(type, items)) <= {str}:
@@ -65,12 +65,7 @@ def _id_text(given: Any, row: int, what: str) -> str:
     if _is_missing(given):
         raise InputError(f"{what}: row {row} has no id")
     if isinstance(given, bytes):
-        try:
-            return given.decode()
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{what}: row {row} has {given!r}, which is not UTF-8: make texts of the ids"
-            ) from None
+        return given.decode("utf-8", "surrogateescape")
     if not isinstance(given, _FLOATS) and not isinstance(given, _LISTS):
         return str(given)
     if isinstance(given, _LISTS) or not given.is_integer():

@@ -67,18 +67,6 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     return judged
 
 
-def plain_number(text: str) -> float:
-    """The number that a text gives. What has an underscore is none, although Python reads it as
-    one: 12_5 is rather an id.
-
-    Raises:
-        ValueError: the text is not a number.
-    """
-    if "_" in text:
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
-
-
 def whole_number(text: str) -> int:
     """The integer that a text gives, perhaps with a point or an exponent: "1", "1.0", "1e0".
 
@@ -92,6 +80,17 @@ def whole_number(text: str) -> int:
         if not number.is_integer():
             raise
         return int(number)
+
+
+def plain_number(text: str) -> float:
+    """The number that a text gives, in ASCII and without what only Python reads, such as 1_000.
+
+    Raises:
+        ValueError: the text is not a number.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -276,12 +275,13 @@ def qrels_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, tuple[str, 
     file; or of ``qid docno label``, with tabs.
 
     Raises:
-        InputError: a line that is neither.
+        InputError: a line that is neither, or has an empty id.
     """
     for number, line in _lines(path):
-        fields, between = _split(line), [field.strip(" ") for field in line.split("\t")]
-        if len(between) == 3 and all(between):
-            fields = between
+        fields = _split(line)
+        with_tabs = [field.strip(" ") for field in line.split("\t")]
+        if len(with_tabs) == 3 and all(with_tabs):
+            fields = with_tabs
         elif len(fields) != 4:
             raise _wrong_fields(path, number, line, ["qid", "iteration", "docno", "label"])
         yield number, (fields[0], fields[-2], fields[-1])
@@ -336,8 +336,9 @@ def _parsed(
     what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
-    with suppress(ValueError, OverflowError):  # the usual case, in a fraction of the time
-        if "_" not in "".join(texts):
+    written = "".join(texts)
+    if "_" not in written and written.isascii():  # numpy reads what only Python does, too
+        with suppress(ValueError, OverflowError):
             return texts.to_numpy().astype(dtype)
     values = np.empty(len(texts), dtype)
     for row, text in enumerate(texts):

@@ -23,7 +23,7 @@ from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import is_number, present
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
-from ltr_features.sources.usual_names import find_columns
+from ltr_features.sources.usual_names import find_columns, is_unnamed
 from ltr_features.text.records import place
 
 #: Usual names of columns of ids, in lower case without punctuation, in order of preference.
@@ -126,7 +126,8 @@ def read_scores(
             score; any other file is read as a run, and so is a .tsv that begins like one.
         query, document: names of the columns of ids; by default the first of ``QUERY_NAMES`` and
             ``DOCUMENT_NAMES`` that the table has, ignoring case and punctuation.
-        scores: the columns of scores; by default all others except ranks and tags.
+        scores: the columns of scores; by default all others except ranks, tags and columns
+            without a name of their own, such as the index of a data frame.
             ``query`` and ``document`` do not apply to LETOR text.
 
     Raises:
@@ -226,7 +227,8 @@ def _chosen(
     unknown = sorted(set(scores) - set(names))
     if unknown:
         raise InputError(f"{problem}; the option scores names {unknown[0]!r}")
-    others = [name for name in names if name not in ids and name.lower() not in _NO_SCORES]
+    no_scores = {name for name in names if name.lower() in _NO_SCORES or is_unnamed(name)}
+    others = [name for name in names if name not in ids and name not in no_scores]
     if not (scores or others):
         raise InputError(f"{problem}; none is left for scores")
     return *ids, list(scores or others)
@@ -239,7 +241,7 @@ def _numbers(block: Block, name: str) -> NDArray[np.float64]:
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.equal(column, ""), "nan", column)
     try:
-        values = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         row = next((i for i, word in enumerate(column) if not is_number(word)), 0)
         raise InputError(

@@ -142,12 +142,14 @@ def test_a_gap_in_the_numbers_is_refused(tmp_path, names):
         read_folds(tmp_path)
 
 
-@pytest.mark.parametrize("again", ["S2.txt.gz", "S02.txt", "s2.parquet"])
-def test_two_files_of_a_part_are_refused(tmp_path, again):
-    for number in (1, 2, 3):
-        (tmp_path / f"S{number}.txt").write_text(f"1 qid:{number} 1:0\n")
-    (tmp_path / again).write_text("")
-    with pytest.raises(InputError, match=r"S2.txt.*, of the same number: keep one"):
+@pytest.mark.parametrize("names", [("S3.txt", "S3.parquet"), ("Fold1", "Fold01")])
+def test_a_number_given_twice_is_refused(tmp_path, names):
+    for name in ("S1.txt", "S2.txt", *names):
+        if name.startswith("S"):
+            (tmp_path / name).touch()
+        else:
+            fold_folder(tmp_path / name, ["1"], ["2"], ["3"])
+    with pytest.raises(InputError, match=f"has both {min(names)} and {max(names)}; give each"):
         read_folds(tmp_path)
 
 

@@ -270,12 +270,24 @@ def test_rankers_stop_and_climb_by_measures_that_count_it():
     assert max(curves[1]) == pytest.approx(value)
 
 
+def test_bad_lines_of_rows_with_fewer_columns_than_names_are_listed_once(tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:5\nx\n0 qid:1 1:4\n")
+    names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "y"}]')
+    rejected = []
+    with pytest.warns(LetorWarning, match="names 2 columns"):
+        rows = read_rows(tmp_path / "a.txt", on_error="skip", rejected=rejected)
+    assert rows.X.tolist() == [[5, 0], [4, 0]]
+    assert [line.number for line in rejected] == [2]
+
+
 def test_names_of_more_columns_than_the_rows_have_are_told(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:5\n0 qid:1 1:4\n")
     names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "y"}, {"name": "z"}]')
     remark = r"a\.columns\.json names 3 columns, the rows of .*a\.txt have 1: .* from 'y' on, count"
     with pytest.warns(LetorWarning, match=remark):
-        assert read_rows(tmp_path / "a.txt").column_names == ["x", "y", "z"]
+        rows = read_rows(tmp_path / "a.txt", missing=np.nan)
+    assert rows.column_names == ["x", "y", "z"]
+    np.testing.assert_array_equal(rows.X, [[5, np.nan, np.nan], [4, np.nan, np.nan]])
     names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "x"}]')
     with pytest.raises(InputError, match=r"columns\.json: column names given twice: x; rename"):
         read_rows(tmp_path / "a.txt")

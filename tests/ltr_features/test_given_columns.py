@@ -35,7 +35,7 @@ from ltr_features.part_store import PartFolder
 from ltr_features.remarks import family_remarks
 from ltr_features.sample import write_sample
 from ltr_features.scoring import ScoringPipeline
-from ltr_features.sources.score_tables import read_scores
+from ltr_features.sources.score_tables import read_scores, score_columns
 from ltr_features.text.collection import Pairs
 
 #: (query, document): score; "a" and "b" have no score for d2, "c" is not in the collection.
@@ -122,6 +122,23 @@ def test_a_score_that_is_no_number_is_named_with_its_line(word, tmp_path):
     path.write_text(f"qid,docno,s\na,d0,1\nb,d1,{word}\n", encoding="utf-8")
     with pytest.raises(InputError, match=rf"s\.csv, line 3: 's' is '{word}', not a number"):
         read_scores(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_index_of_a_frame_is_no_score(kind, tmp_path):
+    """It counts the rows of the table, which are often in the order of the labels."""
+    frame = pd.DataFrame(
+        {"qid": ["a", "a", "b"], "docno": ["x", "y", "x"], "bm25": [3.0, 2.0, 1.0]}
+    )
+    path, sorted_frame = tmp_path / f"s.{kind}", frame.iloc[[2, 0, 1]]
+    getattr(sorted_frame, f"to_{kind}")(path)
+    assert list(read_scores(path).scores) == score_columns(path) == ["bm25"]
+
+
+def test_whole_numbers_that_no_double_holds_are_scores(tmp_path):
+    path = tmp_path / "s.parquet"
+    pd.DataFrame({"qid": ["a"], "docno": ["x"], "n": [2**53 + 1]}).to_parquet(path)
+    assert read_scores(path).scores["n"].tolist() == [2.0**53]
 
 
 def test_tables_may_have_several_scores_and_names_of_their_own(context, tmp_path):
