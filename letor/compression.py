@@ -112,13 +112,20 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     codec = _CODECS.get(path.suffix)
     try:
         raw = pa.OSFile(str(path))
-        _check_format(path, raw.read(16))
+        begin = raw.read(16)
+        if codec and not begin:
+            raise InputError(f"{path}: it is empty, which no {path.suffix} file is; copy it again")
+        _check_format(path, begin)
         raw.seek(0)
         yield pa.CompressedInputStream(raw, codec) if codec else raw
-    except OSError as error:
-        if codec is None or error.errno is not None:
+    except (OSError, pa.ArrowException) as error:
+        # Some errors of decompression have no class of their own; those of tables do.
+        from_codec = type(error) in (OSError, pa.ArrowException)
+        if codec is None or not from_codec or getattr(error, "errno", None) is not None:
             raise
-        raise InputError(f"{path}: damaged {path.suffix} file: {error}") from error
+        raise InputError(
+            f"{path}: damaged {path.suffix} file: {error}; copy it again, or unpack it yourself"
+        ) from error
 
 
 def _check_format(path: Path, begin: bytes) -> None:

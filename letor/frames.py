@@ -58,7 +58,7 @@ def frame_rows(
         raise InputError(f"column {qid!r}: no query id in {counted(ids.null_count, 'row')}")
     queries = id_texts(ids, f"column {qid!r}")
     _check_adjacent(queries, qid)
-    y = _numbers(table[label], label)
+    y = _numbers(table[label], label, "name another column of labels, by label=")
     if np.isnan(y).any():
         row = int(np.argmax(np.isnan(y)))
         n = int(np.isnan(y).sum())
@@ -210,14 +210,14 @@ def arrow_table(frame: Any) -> pa.Table:
             "pandas, polars (collected, if it is lazy) or Arrow"
         )
     if is_pandas:
-        _check_distinct([str(c) for c in frame.columns])
+        check_distinct([str(c) for c in frame.columns])
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False) if is_pandas else pa.table(frame)
     except (pa.ArrowException, TypeError) as error:
         raise InputError(
             f"the frame has columns that are neither numbers nor text: {error}"
         ) from None
-    _check_distinct(table.column_names)
+    check_distinct(table.column_names)
     return table.select([c for c in table.column_names if not re.fullmatch(_INDEX, c)])
 
 
@@ -255,15 +255,16 @@ def _matrix(table: pa.Table, names: Sequence[str]) -> NDArray[np.float32]:
     return X
 
 
-def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float32]:
+def _numbers(
+    column: pa.ChunkedArray, name: str, advice: str = "leave it out, by features=[...]"
+) -> NDArray[np.float32]:
     """float32 [n]: the values of a column, NaN where there is none."""
     kind = column.type
     is_kind = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
                pa.types.is_decimal, pa.types.is_null)  # fmt: skip
     if not any(test(kind) for test in is_kind):
         raise InputError(
-            f"column {name!r} holds {kind}, not numbers: leave it out, by features=[...], or make "
-            "numbers of it"
+            f"column {name!r} holds {kind}, not numbers: {advice}, or make numbers of it"
         )
     values = column.cast(pa.float64(), safe=False).to_numpy()
     with np.errstate(over="ignore"):
@@ -304,7 +305,8 @@ def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:
         )
 
 
-def _check_distinct(names: Sequence[str]) -> None:
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise InputError if two columns have the same name."""
     if twice := repeated(names):
         raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
 

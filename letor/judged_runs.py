@@ -17,6 +17,9 @@ from letor.ids import id_texts
 from letor.missing import Missing
 from ltr_base.names import counted, folded
 
+#: Whole numbers below are exact in float64.
+_LARGEST = 2**53
+
 
 def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64], pd.Index]:
     """Label the rows of a run by qrels.
@@ -200,8 +203,8 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
     """The columns ``qid`` and ``docno`` as strings, and ``value`` (label or score) as float64.
 
     Raises:
-        InputError: a column is missing, a pair occurs twice, a label is not a whole number, or a
-            score is NaN; the message calls the table ``what``.
+        InputError: a column is missing, a pair occurs twice, a label is not a whole number (below
+            2^53), or a score is not a number; the message calls the table ``what``.
     """
     table = as_frame(table)
     missing = [c for c in ("qid", "docno", value) if c not in table.columns]
@@ -214,7 +217,7 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
             # As objects: strings of Arrow cannot hold bytes that are not UTF-8.
             "qid": pd.Series(id_texts(table["qid"].tolist(), f"{what}, qid"), dtype=object),
             "docno": pd.Series(id_texts(table["docno"].tolist(), f"{what}, docno"), dtype=object),
-            value: table[value].to_numpy(dtype=np.float64),
+            value: _numbers(table[value], what),
         }
     )
     twice = table.duplicated(["qid", "docno"])
@@ -224,12 +227,21 @@ def checked_frame(table: Any, value: str, what: str) -> pd.DataFrame:
             f"{what} has {int(twice.sum())} (query, document) pairs more than once; the first is "
             f"query {first['qid']!r}, document {first['docno']!r}"
         )
-    bad = table[value].isna() if value == "score" else table[value] % 1 != 0
+    odd = (table[value] % 1 != 0) | (table[value].abs() >= _LARGEST)
+    bad = table[value].isna() if value == "score" else odd
     if bad.any():
         first = table[bad].iloc[0]
         found = "a score that is NaN" if value == "score" else f"the label {first[value]}"
-        needed = "scores must be numbers" if value == "score" else "labels must be whole numbers"
+        whole = "labels must be whole numbers, below 2^53"
+        needed = "scores must be numbers" if value == "score" else whole
         raise InputError(
             f"{what}: query {first['qid']!r}, document {first['docno']!r} has {found}; {needed}"
         )
     return table
+
+
+def _numbers(values: pd.Series, what: str) -> NDArray[np.float64]:
+    try:
+        return values.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}, {values.name}: {error}; make numbers of them") from None

@@ -133,6 +133,8 @@ def _inspected_text(path: Path, max_columns: int, threads: int | None) -> Inspec
 
 def _inspected_parquet(path: Path, threads: int | None) -> Inspected:
     data = read_parquet(path, threads=threads)
+    if not len(data):
+        raise InputError(f"{path}: no rows")
     kinds = np.zeros((len(MARK_BITS), data.X.shape[1]), np.int64)
     for rows in slices(len(data), BLOCK):
         kinds[0] += np.isnan(data.X[rows]).sum(axis=0)

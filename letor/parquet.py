@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
+from letor.frames import check_distinct
 from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.parquet_parts import all_rows_path, read_numbers
@@ -252,9 +253,9 @@ def _read_declared(
     check_parquet_size(path, metadata)
     known = metadata.schema.to_arrow_schema().names
     wanted = known if features is None else {label, qid, docno, *features}
-    table = pq.read_table(
-        path, columns=[c for c in known if c in wanted], page_checksum_verification=True
-    )
+    read = [name for name in known if name in wanted]
+    check_distinct(read)
+    table = pq.read_table(path, columns=read, page_checksum_verification=True)
     return RankingData.from_arrow(table, label=label, qid=qid, docno=docno, features=features)
 
 

@@ -3,6 +3,7 @@ LightGBM and XGBoost."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def with_query_ids(buffer: NDArray[np.uint8], sizes: Sequence[int]) -> NDArray[n
     Raises:
         InputError: the text has another number of rows.
     """
-    lines = buffer.tobytes().split(b"\n")
+    lines = buffer.tobytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     rows = [i for i, line in enumerate(lines) if line.split(b"#", 1)[0].strip()]
     if len(rows) != sum(sizes):
         queries = counted(len(sizes), "query")

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -37,6 +37,8 @@ from ltr_base.names import counted
 
 QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
+#: Below it, float32 has two million numbers for equal scores that are lowered.
+_LARGEST_SCORE = 3e38
 _RUN_FIELDS = ["qid", "Q0", "docno", "rank", "score", "tag"]
 
 # Bytes that are not UTF-8 come back as they were.
@@ -182,17 +184,18 @@ def write_run(run: pd.DataFrame, path: str | os.PathLike[str], tag: str = "ltr-f
 
     Raises:
         InputError: a column is missing, an id or the tag is empty or contains blanks, a score is
-            not finite in float32, or a document occurs twice for a query.
+            beyond 3e38, or a document occurs twice for a query.
     """
     run = checked_frame(run, "score", "run")
     qids, docnos = _checked_ids(run)
     _check_words([tag], "tag")
     scores = run["score"].to_numpy()
-    if not (np.abs(scores) < np.finfo(np.float32).max).all():
-        position = int(np.argmax(~(np.abs(scores) < np.finfo(np.float32).max)))
+    beyond = ~(np.abs(scores) < _LARGEST_SCORE)
+    if beyond.any():
+        position = int(np.argmax(beyond))
         raise InputError(
             f"score of query {qids[position]}, document {docnos[position]} is {scores[position]}: "
-            "scores of a run must be finite in float32"
+            f"scores of a run must be within {_LARGEST_SCORE:g}"
         )
     query = distinct(qids)[1]
     order = np.lexsort((-scores, query))
@@ -260,7 +263,7 @@ def _strictly_decreasing(
     # k'[i] = min(k[i], k'[i - 1] - 1) is a running minimum of k[i] + i.
     bits = scores.view(np.int32).astype(np.int64)
     key = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
-    for start, stop in zip(first, np.append(first[1:], len(key)), strict=True):
+    for start, stop in pairwise([*first.tolist(), len(key)]):
         step = np.arange(stop - start)
         key[start:stop] = np.minimum.accumulate(key[start:stop] + step) - step
     bits = np.where(key < 0, -key | 0x80000000, key)

@@ -65,6 +65,8 @@ def write_letor(
     queries = StringArray.from_values(data.query_ids)
     _check_words(queries, "query id")
     comments = _comments(data)
+    if line_end == "\n" and np.any(_last_bytes(comments) == ord("\r")):
+        raise InputError("a comment ends in CR, which LF makes a part of the line end; strip it")
     end = np.frombuffer(line_end.encode(), dtype=np.uint8)
 
     def write_block(rows: slice) -> memoryview:
@@ -192,6 +194,12 @@ def _comments(data: RankingData) -> StringArray:
     if np.any(comments.buffer == ord("\n")):
         raise InputError("a comment has a line feed")
     return comments
+
+
+def _last_bytes(texts: StringArray) -> NDArray[np.uint8]:
+    """uint8: the last byte of each text that has one."""
+    last: NDArray[np.uint8] = texts.buffer[texts.stop[texts.start < texts.stop] - 1]
+    return last
 
 
 def _heads(

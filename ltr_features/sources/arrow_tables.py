@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
@@ -84,8 +87,11 @@ class SeparatedValues:
         plain: list[str] = (_unquoted(names) if self._is_plain else names).to_pylist()
         return plain
 
-    def batches(self, columns: Sequence[ColumnName]) -> Iterator[pa.RecordBatch]:
-        """Columns as text, in the given order. If all are numbers, the first line is a row.
+    def batches(
+        self, columns: Sequence[ColumnName]
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+        """The lines of rows, int64 [n], and columns as text, in the given order. If all columns are
+        numbers, the first line is a row.
 
         Raises:
             InputError: see :attr:`names`; a missing column; or a quote that is never closed, or
@@ -98,21 +104,30 @@ class SeparatedValues:
         else:
             check_columns(self.path, range(1, len(self.names) + 1), columns)
             wanted = [f"f{int(column) - 1}" for column in columns]  # Arrow's names
-        if not self._is_plain:
-            self._check_quotes()
-        # Arrow numbers the lines that it leaves out only without threads.
+        lines, left_out = self._lines_without_row(), list[int]()
+        lines -= np.arange(len(lines))
+        # Arrow numbers the rows that it leaves out only without threads.
         read = pa.csv.ReadOptions(
             autogenerate_column_names=not are_names(columns), use_threads=self.on_bad_line is None
         )
         # As text, ids such as 007 stay as they are written.
         types = dict.fromkeys(wanted, pa.string())
-        opened = self._reader(read, types, quoted=not self._is_plain, told=self.on_bad_line)
+
+        def skip(row: pa.csv.InvalidRow) -> str:
+            if self.on_bad_line is not None:
+                left_out.append(row.number - len(left_out))
+                line = int(_counting(np.array([row.number]), lines)[0])
+                self.on_bad_line(line, "it has another number of values than the first line")
+            return "skip"
+
+        opened = self._reader(read, types, quoted=not self._is_plain, skip=skip)
         with self._named_line(), opened as reader:
-            for batch in reader:
+            for row, batch in numbered(reader, 2 if are_names(columns) else 1):
+                line = _counting(_counting(row, np.array(left_out, np.int64)), lines)
                 arrays = [batch.column(name) for name in wanted]
                 if self._is_plain:
                     arrays = [_unquoted(array) for array in arrays]
-                yield pa.RecordBatch.from_arrays(arrays, names=list(map(str, columns)))
+                yield line, pa.RecordBatch.from_arrays(arrays, names=list(map(str, columns)))
 
     @cached_property
     def _written_names(self) -> list[str]:
@@ -134,11 +149,19 @@ class SeparatedValues:
             return False
         return True
 
-    def _check_quotes(self) -> None:
-        """Raise InputError if a quote encloses line ends by mistake: Arrow takes everything up to
-        the next quote, or to the end of the file, for one value."""
+    def _lines_without_row(self) -> NDArray[np.int64]:
+        """int64: numbers of the lines where no row begins: blank ones, and those that go on with a
+        quoted value. Those of TSV whose quotes are ordinary characters are not looked for.
+
+        Raises:
+            InputError: a quote encloses line ends by mistake: Arrow takes everything up to the next
+                quote, or to the end of the file, for one value.
+        """
+        found = array("q")
         opened = 0  # the line of the open quote; 0 if none is open
-        for number, line in text_lines(self.path, self.encoding):
+        for number, line in () if self._is_plain else text_lines(self.path, self.encoding):
+            if opened or not line:
+                found.append(number)
             at = 0 if '"' in line else -1  # start of the next value, or of the rest of an open one
             while at >= 0:
                 if opened or line.startswith('"', at):
@@ -153,6 +176,7 @@ class SeparatedValues:
                 at = line.find(self.separator, at) + 1 or -1
         if opened:
             self._refuse_quote(opened, "no other one closes it")
+        return np.array(found, np.int64)
 
     def _refuse_quote(self, opened: int, why: str) -> None:
         raise InputError(
@@ -189,16 +213,11 @@ class SeparatedValues:
         *,
         quoted: bool,
         only: Sequence[str] = (),
-        told: OnBadLine | None = None,
+        skip: Callable[[pa.csv.InvalidRow], str] = lambda row: "skip",
     ) -> Iterator[pa.csv.CSVStreamingReader]:
         convert = pa.csv.ConvertOptions(
             column_types=types, include_columns=list(only), strings_can_be_null=False
         )
-
-        def skip(row: pa.csv.InvalidRow) -> str:
-            if told is not None:
-                told(row.number, "it has another number of values than the first line")
-            return "skip"
 
         parse = pa.csv.ParseOptions(
             delimiter=self.separator,
@@ -214,6 +233,21 @@ class SeparatedValues:
             ) as reader,
         ):
             yield reader
+
+
+def numbered(
+    batches: Iterable[pa.RecordBatch], first: int = 1
+) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+    """Batches with the numbers of their rows, int64 [n], counted from ``first``."""
+    for batch in batches:
+        yield np.arange(first, first + batch.num_rows, dtype=np.int64), batch
+        first += batch.num_rows
+
+
+def _counting(numbers: NDArray[np.int64], skipped: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 [n]: numbers that were counted without others, counted with them; ``skipped``: of each
+    of these, ascending, the number less those of them before it."""
+    return numbers + np.searchsorted(skipped, numbers, side="right")
 
 
 def parquet_names(path: Path) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from letor.dataset import GIVEN, RankingData
 from letor.errors import InputError, LetorWarning
+from letor.trec import plain_number
 from ltr_base.names import counted, listed
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
@@ -199,7 +200,7 @@ def _of_solr(where: str, text: object) -> Iterator[tuple[str, float]]:
 
 def _number(where: str, name: str, value: object) -> float:
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = plain_number(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = math.nan
     if not abs(number) <= np.finfo(np.float32).max:

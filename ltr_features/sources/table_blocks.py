@@ -27,6 +27,7 @@ from ltr_features.sources.arrow_tables import (
     check_columns,
     column_list,
     joined_lists,
+    numbered,
     parquet_batches,
     parquet_names,
     present,
@@ -202,17 +203,14 @@ def blocks(
             does not quote the file's content.
     """
     check_encoding(encoding)
-    names, first = list(dict.fromkeys(columns)), 1
-    skipped: list[int] = []
+    names = list(dict.fromkeys(columns))
     if isinstance(path, Path) and (kind := table_format(path)) in (".csv", ".tsv"):
-        first = 2 if are_names(names) else 1
-        left_out = on_bad_line and _noting(skipped, on_bad_line)
-        batches = SeparatedValues(path, kind, encoding, left_out).batches(names)
+        batches = SeparatedValues(path, kind, encoding, on_bad_line).batches(names)
     elif not are_names(names):
         raise InputError(f"{path}: column {names[0]}: columns have numbers only in CSV and TSV")
     elif isinstance(path, Frame):
         check_columns(path, path.table.column_names, names)
-        batches = iter(path.table.select(names).to_batches())
+        batches = numbered(path.table.select(names).to_batches())
     elif kind == ".jsonl":
         keys = table_columns(path, encoding, lenient=on_bad_line is not None)
         nested = any("." in key for key in keys)
@@ -223,12 +221,8 @@ def blocks(
         yield from _json_blocks(path, names, needed, lists, encoding, on_bad_line)
         return
     else:
-        batches = parquet_batches(path, names)
-    for batch in batches:
-        line = np.arange(first, first + batch.num_rows, dtype=np.int64)
-        first += batch.num_rows
-        before = np.array(skipped, np.int64) - np.arange(len(skipped))  # lines that were read
-        line += np.searchsorted(before, line, side="right")
+        batches = numbered(parquet_batches(path, names))
+    for line, batch in batches:
         if batch.num_rows:
             found = {name: as_strings(batch.column(str(name))) for name in names}
             yield Block(
@@ -240,23 +234,14 @@ def _ignore(number: int, reason: str) -> None:
     """For lines that another reader tells of."""
 
 
-def _noting(numbers: list[int], on_bad_line: OnBadLine) -> OnBadLine:
-    """A function that also adds the line's number to a list."""
-
-    def note(number: int, reason: str) -> None:
-        numbers.append(number)
-        on_bad_line(number, reason)
-
-    return note
-
-
 def rows(
     path: Path | Frame, columns: Sequence[ColumnName], **options: Any
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, values of the columns as text) of each row; missing values are ``""``.
 
-    Lines are those of the file; in Parquet, rows counted from 1. (Quoted line ends in CSV shift
-    them.) For parameters and errors see :func:`blocks`; other lists are an InputError, too.
+    Lines are those of the file where the rows begin; in Parquet, rows counted from 1. (Blank lines
+    in TSV shift them.) For parameters and errors see :func:`blocks`; other lists are an InputError,
+    too.
     """
     for block in blocks(path, columns, **options):
         values = []

@@ -147,8 +147,8 @@ def flat(record: Mapping[str, Any], levels: int = _MOST_LEVELS) -> Mapping[str, 
 def text_value(
     path: Path, number: int, record: Mapping[str, Any], key: str, *, lists: bool = False
 ) -> str:
-    """The text under a key; ``""`` if it is absent or null, and numbers as text. With ``lists``, a
-    list of these is joined by a space.
+    """The text under a key; ``""`` if it is absent, null or NaN, and numbers as text. With
+    ``lists``, a list of these is joined by a space.
 
     Raises:
         InputError: the value is a list or object, or has half of a surrogate pair.
@@ -159,7 +159,7 @@ def text_value(
     if isinstance(value, (list, dict)):
         kind = "list" if isinstance(value, list) else "object"
         raise InputError(f"{path}, line {number}: {key} is a JSON {kind}, expected text")
-    text = "" if value is None else str(value)
+    text = "" if value is None or value != value else str(value)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -52,6 +52,24 @@ def test_a_file_holds_so_much_and_no_more(suffix, tmp_path, monkeypatch):
     assert len(read_buffer(path)) == 4 * MIB
 
 
+@pytest.mark.parametrize("suffix", PACK)
+def test_nothing_is_no_compressed_file(suffix, tmp_path):
+    """As an interrupted copy leaves it; what is compressed has a header, even if it is empty."""
+    path = tmp_path / f"a.txt{suffix}"
+    path.write_bytes(PACK[suffix](b""))
+    assert len(read_buffer(path)) == 0
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=f"a.txt{suffix}: it is empty, which no {suffix} file is"):
+        read_buffer(path)
+
+
+def test_a_file_that_arrow_does_not_unpack_is_told(tmp_path):
+    path = tmp_path / "a.bz2"
+    path.write_bytes(bz2.compress(b"1") + bz2.compress(b"") + bz2.compress(b"2"))
+    with pytest.raises(InputError, match=r"a.bz2: damaged .*; copy it again, or unpack it"):
+        read_buffer(path)
+
+
 OTHER_FORMATS = {
     "a.txt": {
         "is xz, not text; decompress it": lzma.compress(b"1"),

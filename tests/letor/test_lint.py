@@ -31,6 +31,13 @@ def codes(validation: Validation) -> set[str]:
     return {finding.code for finding in validation.findings}
 
 
+def test_parquet_without_rows_is_told(tmp_path: Path) -> None:
+    nothing = RankingData(np.empty((0, 2)), [], [], np.empty(0, np.int64), ["a", "b"])
+    write_parquet(nothing, tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"rows\.parquet: no rows"):
+        validate(tmp_path / "rows.parquet")
+
+
 def test_rows_in_parquet(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {

@@ -195,3 +195,12 @@ def test_a_long_comment_of_many_rows_is_refused(tmp_path):
             assert list(read_parquet(path).comments) == [b"x" * 10] * n
     with pytest.raises(InputError, match=r"rows\.parquet: its [\d,]+ bytes expand to 0\.9 GiB"):
         read_parquet(path)
+
+
+def test_columns_with_one_name_are_told(tmp_path):
+    path, f = tmp_path / "rows.parquet", pa.array([0.5])
+    names = ["label", "qid", "f", "g", "g"]
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(["q"]), f, f, f], names), path)
+    with pytest.raises(InputError, match=r"rows.parquet: column names given twice: g; rename them"):
+        read_parquet(path, label="label", qid="qid")
+    assert read_parquet(path, label="label", qid="qid", features=["f"]).X.tolist() == [[0.5]]

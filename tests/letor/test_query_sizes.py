@@ -27,6 +27,11 @@ def test_convert_takes_the_sizes_beside_the_rows(ending, tmp_path):
     assert rows.X.tolist() == [[0.5, 0], [0, 1], [0, 0], [2, 0]]
 
 
+def test_a_comment_behind_a_byte_order_mark_is_no_row(tmp_path):
+    (tmp_path / "rows").write_text("# a note\n1 1:2\n", encoding="utf-8-sig")
+    assert read_letor(tmp_path / "rows", query_sizes=[1]).y.tolist() == [1]
+
+
 def test_errors_name_file_and_line(tmp_path):
     path = tmp_path / "rank.train"
     path.write_text(TEXT)

@@ -152,6 +152,13 @@ def test_judgements_of_three_fields_with_tabs(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("line", ["\td\t1", "q\t \t1", "q\td\t"])
+def test_judgements_with_an_empty_field_are_refused(tmp_path, line):
+    (tmp_path / "qrels").write_text(f"q\td\t1\n{line}\n")
+    with pytest.raises(InputError, match="qrels:2: 2 fields instead of 4"):
+        read_qrels(tmp_path / "qrels")
+
+
 def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
     (tmp_path / "qrels").write_text("q 0 a 1.0\nq 0 b 2.00\nq 0 c 1e0\nq 0 d -1.0\nq 0 e 3\n")
     labels = read_qrels(tmp_path / "qrels")["label"]
@@ -220,13 +227,25 @@ def test_frames_that_no_file_can_hold_are_refused(tmp_path):
         write_run(run_frame([1.0, np.nan]), path)
     with pytest.raises(InputError, match="document d0 is 1e"):
         write_run(run_frame([1e39, 1.0]), path)
+    with pytest.raises(InputError, match=r"document d0 is -3.4e\+38: .* within 3e\+38"):
+        write_run(run_frame([-3.4e38, -3.4e38]), path)  # the second could be lowered to infinity
+    with pytest.raises(InputError, match="run, score: could not convert string to float: 'x'"):
+        write_run(good.assign(score=["x", "1"]), path)
     with pytest.raises(InputError, match="tag 'a b'"):
         write_run(good, path, tag="a b")
     with pytest.raises(InputError, match="qrels lacks the column label"):
         write_qrels(good, path)
     with pytest.raises(InputError, match="whole numbers"):
         write_qrels(good.assign(label=[0.5, 1]), path)
+    with pytest.raises(InputError, match=r"has the label 1e\+300; .* below 2\^53"):
+        write_qrels(good.assign(label=[1e300, 1]), path)
     assert not path.exists()
+
+
+def test_runs_and_judgements_without_rows(tmp_path):
+    write_run(run_frame([]), tmp_path / "run")
+    write_qrels(run_frame([]).assign(label=[]), tmp_path / "qrels")
+    assert (tmp_path / "run").read_bytes() == (tmp_path / "qrels").read_bytes() == b""
 
 
 def test_frames_of_rows(tmp_path):

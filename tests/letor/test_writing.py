@@ -147,6 +147,7 @@ def test_what_the_format_cannot_hold(tmp_path: Path) -> None:
         (small(document_ids=np.array(["a#", "b"], dtype=object)), {}, "document id 'a#'"),
         (small(comments=np.array([b"x", b""], dtype=object)), {}, "begin with '#'"),
         (small(comments=np.array([b"#x\n", b""], dtype=object)), {}, "line feed"),
+        (small(comments=np.array([b"", b"#x\r"], dtype=object)), {}, "ends in CR"),
     ]
     for rows, options, reason in refused:
         with pytest.raises(InputError, match=reason.replace("(", r"\(")):

@@ -133,6 +133,19 @@ def test_uneven_lines_are_named(tmp_path, text, message):
         values(path, "id")
 
 
+def test_rows_are_named_by_the_lines_where_they_begin(tmp_path):
+    """Blank lines, and those that go on with a quoted value, are lines, too."""
+    lines = ["", '"the', 'id",text', "", '1,"a', "", '""b"""', "2,c", "", "", "3,d,e", "4,f", "5"]
+    path = write(tmp_path / "x.csv", "\r\n".join(lines))
+    told = []
+    found = [*rows(path, ["text"], on_bad_line=lambda number, reason: told.append(number))]
+    assert found == [(5, ['a\r\n\r\n"b"']), (8, ["c"]), (12, ["f"])]
+    assert told == [11, 13]
+    even = write(tmp_path / "y.csv", "\n".join(lines[:10]))
+    assert [number for number, _ in rows(even, ["text"])] == [5, 8]
+    assert [number for number, _ in rows(even, [1])] == [2, 5, 8]
+
+
 def test_quotes_of_tsv_swallow_no_rows(tmp_path):
     lines = [
         '1\t"What is it?" he asked',

@@ -153,6 +153,18 @@ def test_ids_that_a_merge_made_floats_are_written_as_integers(tmp_path):
         read_table_rows(lost)
 
 
+def test_ids_that_are_nan_are_missing(tmp_path):
+    """Python writes missing values of JSON so, and polars those of Parquet."""
+    path = tmp_path / "j.jsonl"
+    path.write_text('{"qid": "q", "docno": NaN, "grade": 1}\n')
+    with pytest.raises(InputError, match=r"j.jsonl, line 1: the document id is empty"):
+        [*judgement_rows(path)]
+    path = tmp_path / "j.parquet"
+    pq.write_table(pa.table({"qid": [7.0, np.nan], "docno": ["a", "b"], "grade": [1, 1]}), path)
+    with pytest.raises(InputError, match=r"j.parquet, row 2: the query id is empty"):
+        [*judgement_rows(path)]
+
+
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()])
 def test_texts_of_any_type_of_arrow_are_texts(kind, tmp_path):
     """polars writes large strings and views."""
