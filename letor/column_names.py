@@ -218,7 +218,7 @@ def read_rows(
     columns, missing = _read_side_file(side_file)
     _check_number(options.get("n_columns"), len(columns), side_file)
     rows = read_letor(path, side_file=True, **options)
-    named, found = counted(len(columns), "column"), rows.X.shape[1]
+    named, X, found = counted(len(columns), "column"), rows.X, rows.X.shape[1]
     if len(columns) < found:
         raise InputError(
             f"{side_file} names {named}, the rows have {found}: it belongs to another file; remove "
@@ -233,10 +233,9 @@ def read_rows(
             stacklevel=2,
         )
         absent = ((0, 0), (0, len(columns) - found))
-        X = np.pad(rows.X, absent, constant_values=options.get("missing", 0.0))
-        rows = replace(rows, X=X, column_names=[column["name"] for column in columns])
+        X = np.pad(X, absent, constant_values=options.get("missing", 0.0))
     provenance = {c["name"]: {k: v for k, v in c.items() if k != "name"} for c in columns}
-    return replace(rows, column_names=list(provenance), provenance=provenance, missing=missing)
+    return replace(rows, X=X, column_names=[*provenance], provenance=provenance, missing=missing)
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
