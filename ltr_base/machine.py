@@ -9,7 +9,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -76,9 +76,13 @@ def address_space() -> float:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of that id runs on this machine."""
+    """Whether a process of that id runs on this machine; a killed one whose parent has not asked
+    for its end does not."""
     if os.name == "nt":  # Windows has no signal that only checks for the process
         return True
+    with suppress(OSError):  # Linux tells the state behind the command's name in brackets
+        state = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        return state not in (b"Z", b"X")
     try:
         os.kill(process, 0)
     except OSError as error:

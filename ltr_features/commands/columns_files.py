@@ -176,6 +176,7 @@ def split_queries(
 def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     """Keep other builds out of the folder of the folds, whose files belong together, and away from
     the blocks that workers make for a single file; the file itself appears at once, whole."""
+    from letor.files import remove_temporary
     from letor.lock import locked
     from ltr_features.feature_files import BUILT
     from ltr_features.stored_folds import clear_incomplete
@@ -188,6 +189,8 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     with locked(build.out):
         if build.split:
             (build.out / BUILT).unlink(missing_ok=True)  # of an earlier build
+            for place in (build.out, build.out / "models"):
+                remove_temporary(place)  # what a killed build left
         try:
             yield
         except BaseException:

@@ -138,6 +138,10 @@ def rank_train(
     if scheduler is not None:
         if only or without:
             raise InputError("--only, --without: workers train on all columns of the .parquet")
+        if columns is not None or non_finite != "raise":
+            raise InputError(
+                "--columns, --non-finite: for LETOR text; workers read a .parquet: leave them out"
+            )
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
         tell_replaced(replaced)
         return

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -56,3 +60,14 @@ def test_memory_of_containers(tmp_path, files, n_bytes):
 )
 def test_memory_without_a_limit_is_the_machines(tmp_path, files):
     assert 2**28 < machine.usable_memory(control_group(tmp_path, files)) < 2**50
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads states of processes as Linux has them")
+def test_a_killed_process_runs_no_longer_even_if_nobody_has_asked_for_its_end():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert machine.is_running(process.pid)
+        process.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and still listed
+        assert not machine.is_running(process.pid)
+    assert not machine.is_running(process.pid)
+    assert machine.is_running(os.getpid())

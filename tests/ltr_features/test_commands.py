@@ -25,6 +25,7 @@ from letor.evaluation import evaluate, side_by_side
 from letor.rankers import load_ranker
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
+from ltr_base.machine import temporary_paths
 from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import is_registered
@@ -319,6 +320,16 @@ def test_settings_without_or_with_a_needless_owner_are_answered_with_what_to_wri
         "rank", "train", "a.txt", "--ranker", "listnet", "--out", "x", "--param",
         "listnet.n_epochs=5",
     )  # fmt: skip
+
+
+def test_what_a_killed_build_left_is_no_part_of_the_folds(workspace, tmp_path):
+    build = ("columns", "build", "--workspace", workspace, "--model", "lsi", "--folds", 4, "--out")
+    done(*build, tmp_path / "whole")
+    (tmp_path / "folds" / "models").mkdir(parents=True)
+    for target in (tmp_path / "folds" / "build.json", tmp_path / "folds" / "models" / "gone"):
+        temporary_paths(target)[0].write_text("cut off")  # of a process that runs: this one
+    done(*build, tmp_path / "folds")
+    assert not different(tmp_path / "whole", tmp_path / "folds")
 
 
 def test_too_few_folds_are_refused_with_the_reason(workspace, tmp_path):
