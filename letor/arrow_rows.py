@@ -20,6 +20,7 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
 from letor.string_array import encode
+from ltr_base.names import repeated
 
 #: Key of the metadata that describes the rows, version of its format, columns besides those of X.
 KEY, VERSION = b"letor", 1
@@ -143,6 +144,12 @@ def metadata_text(meta: Mapping[str, Any], missing: Missing | None) -> str:
         return json.dumps({"version": VERSION, **meta, **last})
     except (TypeError, ValueError) as error:
         raise InputError(f"provenance must be JSON-compatible: {error}") from error
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise InputError if two columns have the same name."""
+    if twice := repeated(names):
+        raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
 
 
 def _role_names(data: RankingData) -> dict[str, str]:

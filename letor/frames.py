@@ -16,10 +16,11 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from letor.arrow_rows import check_distinct
 from letor.errors import InputError, LetorWarning
 from letor.ids import document_texts, id_texts
 from letor.kernels.numbers import EXACT_IN_FLOAT32
-from ltr_base.names import counted, listed, repeated
+from ltr_base.names import counted, listed
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
@@ -303,12 +304,6 @@ def _check_range(X: NDArray[np.float32], columns: Sequence[str]) -> None:
             f"{counted(len(rows), 'row')}, the first of them row {rows[0]}; where they mark "
             "missing values, make them NaN"
         )
-
-
-def check_distinct(names: Sequence[str]) -> None:
-    """Raise InputError if two columns have the same name."""
-    if twice := repeated(names):
-        raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
 
 
 def _check_adjacent(queries: list[str], column: str) -> None:

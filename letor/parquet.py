@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
+from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows, check_distinct
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
-from letor.frames import check_distinct
 from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.parquet_parts import all_rows_path, read_numbers
