@@ -51,7 +51,7 @@ class ArrowRows:
         """Convert a data set, keeping the order of its rows.
 
         Raises:
-            InputError: a column name is empty.
+            InputError: a column name is empty, or not Unicode text.
         """
         names, roles = list(map(str, data.column_names)), _role_names(data)
         index = pa.array(data.query_index.astype(np.int32))
@@ -152,11 +152,20 @@ def check_distinct(names: Sequence[str]) -> None:
         raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
 
 
+def check_unicode(names: Iterable[str]) -> None:
+    """Raise InputError for a name that UTF-8 cannot hold: bytes that are no text were read as text
+    (half of a surrogate pair)."""
+    for name in names:
+        if any("\ud800" <= c <= "\udfff" for c in name):
+            raise InputError(f"column {name!a} is not Unicode text: rename it")
+
+
 def _role_names(data: RankingData) -> dict[str, str]:
     """Column name by role: the role itself, with underscores if X has a column of that name."""
     taken = {str(name) for name in data.column_names}
     if "" in taken:
         raise InputError("a column name is empty: name every column")
+    check_unicode(taken)
     names = {}
     for role in ROLES:
         if getattr(data, f"{role}s", 0) is None:  # document_ids, comments

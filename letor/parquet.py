@@ -55,7 +55,8 @@ def write_parquet(
         compression: ``"lz4"`` is read fastest, ``"zstd"`` is smaller.
 
     Raises:
-        InputError: a column name is empty, or provenance is not JSON-compatible.
+        InputError: a column name is empty or not Unicode text, or provenance is not
+            JSON-compatible.
     """
     with ParquetRows(path, compression=compression) as rows:
         rows.add(ArrowRows.of(data))

@@ -336,6 +336,7 @@ def _rows_of_any(
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
     from letor.column_names import is_letor, read_rows
     from letor.query_sizes import query_sizes
+    from letor.svmlight import check_is_text
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.table_rows import (
         column_roles,
@@ -346,6 +347,8 @@ def _rows_of_any(
     from ltr_features.sources.usual_names import columns_in_words
 
     is_table = is_table_of_rows(source)
+    if is_table or is_feature_log(source):
+        check_is_text(source, letor["max_columns"])
     if column and not is_table:
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:

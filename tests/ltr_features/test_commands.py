@@ -651,6 +651,16 @@ def test_more_columns_are_read_where_they_are_asked_for(tmp_path):
     ):
         assert "'10001:1': the id is above max_columns=10000" in refused(*command)
         done(*command, "--max-columns", 10_001)
+    features = tmp_path / "features.csv"
+    features.write_text("qid,label,bm25\n1,1,2\n1,0,3\n")
+    for command in (
+        ("validate", table),
+        ("convert", features, tmp_path / "b.parquet"),
+        ("measure", table, "--column", 1),
+        ("rank", "train", table, "--scheduler", "local:1", "--out", tmp_path / "other"),
+        ("rank", "score", ranker, table),
+    ):
+        assert "for LETOR text" in refused(*command, "--max-columns", 5)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json", "a.txt.xz", "a.parquet.gz"])
