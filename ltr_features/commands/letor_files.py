@@ -67,7 +67,8 @@ def measure(
 
     The same ranking of MQ2008 has an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
     discount, ties, and the value of queries without relevant documents. Relevant documents and
-    queries without rows count if the file NAME.columns.json next to the data lists them.
+    queries without rows count if the file NAME.columns.json next to the data, or the Parquet file
+    itself, lists them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import is_letor, read_rows
@@ -179,8 +180,8 @@ def validate(
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
     away, constant columns, duplicate documents, and remarks on trained columns (from
-    NAME.columns.json). The exit code is 2 if the file has unreadable lines, folds cannot be read,
-    or files were changed or are missing.
+    NAME.columns.json or Parquet). The exit code is 2 if the file has unreadable lines, folds cannot
+    be read, or files were changed or are missing.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import DIGESTS, changed_files
