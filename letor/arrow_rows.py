@@ -19,8 +19,8 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
+from letor.name_checks import check_unicode
 from letor.string_array import encode
-from ltr_base.names import repeated
 
 #: Key of the metadata that describes the rows, version of its format, columns besides those of X.
 KEY, VERSION = b"letor", 1
@@ -144,20 +144,6 @@ def metadata_text(meta: Mapping[str, Any], missing: Missing | None) -> str:
         return json.dumps({"version": VERSION, **meta, **last})
     except (TypeError, ValueError) as error:
         raise InputError(f"provenance must be JSON-compatible: {error}") from error
-
-
-def check_distinct(names: Sequence[str]) -> None:
-    """Raise InputError if two columns have the same name."""
-    if twice := repeated(names):
-        raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
-
-
-def check_unicode(names: Iterable[str]) -> None:
-    """Raise InputError for a name that UTF-8 cannot hold: bytes that are no text were read as text
-    (half of a surrogate pair)."""
-    for name in names:
-        if any("\ud800" <= c <= "\udfff" for c in name):
-            raise InputError(f"column {name!a} is not Unicode text: rename it")
 
 
 def _role_names(data: RankingData) -> dict[str, str]:

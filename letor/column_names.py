@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.arrow_rows import check_unicode
 from letor.compression import COMPRESSED, text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, check_output, read_json, write_json
 from letor.missing import Missing
+from letor.name_checks import check_unicode
 from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import MAX_COLUMNS, check_is_text, names_path, read_letor
 from letor.writing import append_columns, write_letor

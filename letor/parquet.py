@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows, check_distinct
+from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.name_checks import check_distinct
 from letor.parquet_parts import all_rows_path, read_numbers
 from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
