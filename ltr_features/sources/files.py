@@ -241,7 +241,8 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
     """
     path = Path(path)
     if is_pair_table(path):
-        return _table_ranking(read_scores(path))
+        named = ["score"] if "score" in table_columns(path) else []
+        return _table_ranking(read_scores(path, scores=named))
     if is_run(path):
         return read_run(path)
     if data is None:

@@ -33,6 +33,11 @@ DOCUMENT_NAMES = (
     "docno", "docid", "documentid", "corpusid", "pid", "document",
     "productid", "productuid", "itemid", "sku", "asin",
 )  # fmt: skip
+#: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
+LABEL_NAMES = (
+    "label", "grade", "relevance", "rel", "judgement", "judgment", "escilabel", "rating", "target",
+    "y",
+)  # fmt: skip
 #: Columns in exports of runs that are neither ids nor scores.
 _NO_SCORES = ("rank", "tag", "q0", "iteration", "runid")
 
@@ -127,8 +132,9 @@ def read_scores(
         query, document: names of the columns of ids; by default the first of ``QUERY_NAMES`` and
             ``DOCUMENT_NAMES`` that the table has, ignoring case and punctuation.
         scores: the columns of scores; by default all others except ranks, tags and columns
-            without a name of their own, such as the index of a data frame.
-            ``query`` and ``document`` do not apply to LETOR text.
+            without a name of their own, such as the index of a data frame; a table with a column
+            of ``LABEL_NAMES`` needs them named. ``query`` and ``document`` do not apply to LETOR
+            text.
 
     Raises:
         InputError: no such file, another format than its name says, a missing column or id, a
@@ -231,6 +237,11 @@ def _chosen(
     others = [name for name in names if name not in ids and name not in no_scores]
     if not (scores or others):
         raise InputError(f"{problem}; none is left for scores")
+    if not scores and (labels := find_columns(others, LABEL_NAMES)):
+        raise InputError(
+            f"{path}: column {labels[0]!r} looks like judgements, and as a score would give away "
+            "the answer; remove it, or name the columns of scores by the option scores"
+        )
     return *ids, list(scores or others)
 
 

@@ -24,7 +24,7 @@ from ltr_base.names import listed
 from ltr_features.sources.arrow_tables import are_names, column_list, is_number
 from ltr_features.sources.feature_log import is_feature_log
 from ltr_features.sources.labelled_rows import labelled
-from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_NAMES
+from ltr_features.sources.score_tables import DOCUMENT_NAMES, LABEL_NAMES, QUERY_NAMES
 from ltr_features.sources.table_blocks import (
     Block,
     ColumnName,
@@ -40,11 +40,6 @@ from ltr_features.sources.usual_names import (
     plain_name,
 )
 
-#: Usual names of columns of labels; a column ``score`` or ``position`` is rather a feature.
-LABEL_NAMES = (
-    "label", "grade", "relevance", "rel", "judgement", "judgment", "escilabel", "rating", "target",
-    "y",
-)  # fmt: skip
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 _NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))
 #: Words for no value and for two numbers, in lower case.

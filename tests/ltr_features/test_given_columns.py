@@ -135,6 +135,18 @@ def test_the_index_of_a_frame_is_no_score(kind, tmp_path):
     assert list(read_scores(path).scores) == score_columns(path) == ["bm25"]
 
 
+@pytest.mark.parametrize("name", ["label", "Relevance", "esci_label"])
+def test_judgements_are_no_scores_unless_named(name, tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text(f"qid,docno,{name},dense\na,d0,1,0.5\na,d1,0,0.25\n")
+    with pytest.raises(InputError, match=f"column '{name}' looks like judgements"):
+        score_columns(path)
+    with pytest.raises(InputError, match=f"column '{name}' looks like judgements"):
+        read_scores(path)
+    assert list(read_scores(path, scores=["dense"]).scores) == ["dense"]
+    assert list(read_scores(path, scores=[name]).scores) == [name]
+
+
 def test_whole_numbers_that_no_double_holds_are_scores(tmp_path):
     path = tmp_path / "s.parquet"
     pd.DataFrame({"qid": ["a"], "docno": ["x"], "n": [2**53 + 1]}).to_parquet(path)

@@ -69,18 +69,21 @@ def hard_in_short(study: Study) -> str:
     rows = [r for r in study.estimates_on_hard if r["system"] == study.pairs[0][0]]
     if not rows:
         return ""
-    shown = {rows[0]["chosen_by"]: rows[0]}
+    corrected = ", corrected" if len(study.hard_rows()) > 1 else ""
+    parts = [_in_short(study, rows[0], rows[0]["chosen_by"], rows[0]["p_corrected"], corrected)]
     if rows[0]["related"]:
         both = study.hard_for_both(rows[0])
-        shown["both systems on average"] = {**both, "p_corrected": both["p"]}
-    parts = (
-        f"on the {counted(row['n_queries'], 'query')} hard for {by}: {signed(row['gain'])} "
-        f"{study.hard_measure} ({_evidence(study, row, row['p_corrected'])})"
-        if row["n_queries"]
-        else f"no query is hard for {by}"
-        for by, row in shown.items()
-    )
+        parts.append(_in_short(study, both, "both systems on average", both["p"], ", uncorrected"))
     return f"{'; '.join(parts)}."
+
+
+def _in_short(study: Study, row: Mapping[str, Any], by: str, p: float, family: str) -> str:
+    if not row["n_queries"]:
+        return f"no query is hard for {by}"
+    return (
+        f"on the {counted(row['n_queries'], 'query')} hard for {by}: {signed(row['gain'])} "
+        f"{study.hard_measure} ({_evidence(study, row, p, family)})"
+    )
 
 
 def _evidence(study: Study, row: Mapping[str, Any], p: float, family: str = "") -> str:

@@ -75,7 +75,8 @@ def _outcome(study: Study) -> dict[str, Any]:
         "numbers": (
             f"{study.measures[0]} {verdicts.value(row['baseline_mean'])} → "
             f"{verdicts.value(row['system_mean'])} ({verdicts.percent(row['relative'])}), "
-            f"{verdicts.interval(study, row)}, {verdicts.p_equals(row['p_corrected'])}. "
+            f"{verdicts.interval(study, row)}, {verdicts.p_equals(row['p_corrected'])}"
+            f"{', corrected' if len(study.comparisons) > 1 else ''}. "
             f"{row['won']:,} of {row['n_queries']:,} queries won, {row['lost']:,} lost."
         ),
         "hard": verdicts.capital(hard_verdicts.hard_in_short(study)),

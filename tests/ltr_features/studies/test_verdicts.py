@@ -170,6 +170,18 @@ def test_in_short_an_empty_choice_has_no_numbers(make_report: Callable[..., Repo
     assert "n/a" not in text
 
 
+def test_in_short_each_p_says_whether_it_is_corrected(make_report: Callable[..., Report]) -> None:
+    example = make_report().studies[0]
+    table = example.hard_queries
+    assert table is not None
+    alone = table.assign(related=True)
+    text = hard_in_short(replace(example, hard_queries=alone))
+    assert ", corrected)" not in text
+    assert text.endswith(", uncorrected).")
+    two = pd.concat([alone, alone.assign(system="another")])
+    assert hard_in_short(replace(example, hard_queries=two)).count(", corrected)") == 1
+
+
 def test_few_queries_have_too_narrow_intervals() -> None:
     assert "With so few of them, the intervals may be too narrow." in group_verdict(
         study([0.1], n=8)
