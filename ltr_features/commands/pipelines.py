@@ -172,8 +172,9 @@ def pipeline_remove(
     unknown = pipeline.features.unknown_documents(named)
     known = sorted(set(named) - set(unknown))
     added = pipeline.features.added_
-    if not known and added is not None and added.removed.intersection(named):
-        typer.echo(f"the documents of {ids} were removed before: {folder} stays as it is")
+    if not known and added is not None and (gone := added.removed.intersection(named)):
+        many = counted(len(gone), "document")
+        typer.echo(f"{many} of {ids} had been removed before: {folder} stays as it is")
         return
     if not known:
         raise InputError(f"{ids} names no document of {folder}; write an id on each line")
