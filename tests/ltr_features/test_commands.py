@@ -758,6 +758,33 @@ def test_the_logs_of_short_commands_show_no_progress(workspace, tmp_path, monkey
     assert finished == stages
 
 
+def test_an_interrupted_fit_goes_on_where_it_was(workspace, tmp_path, monkeypatch):
+    """Without going through the epochs that it had finished; the file is the same."""
+    training = ("rank=2", "max_epochs=6", "n_negatives=8", "batch_size=16")
+    options = [f"--param={setting}" for setting in training]
+    fit = ("models", "fit", "ssi", "--workspace", workspace, *options, "--out")
+    numbers: list[int] = []
+
+    def epoch(_, model, event):
+        numbers.append(event.number)
+        if len(numbers) == 4:
+            raise KeyboardInterrupt
+
+    whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
+    done(*fit, whole)
+    monkeypatch.setattr(ltr_features.studies.progress.Reporter, "epoch", epoch)
+    assert CliRunner().invoke(app, [str(a) for a in (*fit, cut)]).exit_code != 0
+    assert any((tmp_path / "cut.safetensors.parts").iterdir())
+    until = numbers.copy()
+    done(*fit, cut)
+    assert numbers[len(until)] == until[-1] + 1
+    assert cut.read_bytes() == whole.read_bytes()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        f"{n}.{end}" for n in ("whole", "cut") for end in ("safetensors", "column.json")
+    }
+
+
 @pytest.fixture(scope="module")
 def gaps(beir, tmp_path_factory):
     """A workspace where one query has no candidate, one is not judged, and pools of 5 documents
