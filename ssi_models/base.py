@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_base.blas import one_blas_thread
-from ssi_models import persistence
+from ssi_models.checkpoint import checkpoint_of
 from ssi_models.matrices import (
     check_counts,
     check_csr,
@@ -131,7 +131,7 @@ class MatchingModel(StoredModel):
         sources = check_parts(parts, preferences, options.get("excluded"))
         copies = []
         for number, part in enumerate(parts, start=1):
-            path = persistence.checkpoint_of(checkpoint, f"part{number}")
+            path = checkpoint_of(checkpoint, f"part{number}")
             others = preferences.without(part, sources)
             copies.append(self.copy().fit(Q, D, others, checkpoint=path, **options))
         self.fit(Q, D, preferences, checkpoint=checkpoint, **options)

@@ -154,19 +154,6 @@ def _header(file: Any) -> dict[str, Any]:
     return header
 
 
-def checkpoint_of(checkpoint: str | os.PathLike[str] | None, part: str) -> Path | None:
-    """The path of a part's own checkpoint, next to that of the whole fit."""
-    if checkpoint is None:
-        return None
-    return Path(checkpoint).with_name(f"{Path(checkpoint).name}.{part}")
-
-
-def delete_checkpoint(checkpoint: str | os.PathLike[str] | None) -> None:
-    """Remove the checkpoint of a fit that is complete, if there is one."""
-    if checkpoint is not None:
-        Path(checkpoint).unlink(missing_ok=True)
-
-
 def count(header: Mapping[str, Any], name: str) -> int:
     """Read a size from a header.
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_base.blas import one_blas_thread
 from ltr_base.slices import slices
 from ssi_models.base import MatchingModel
+from ssi_models.checkpoint import checkpoint_of, delete_checkpoint
 from ssi_models.matrices import check_csr, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO
-from ssi_models.persistence import checkpoint_of, count, delete_checkpoint
+from ssi_models.persistence import count
 from ssi_models.remarks import of_amount, of_word_weight
 from ssi_models.training.held_out import (
     BLOCK,

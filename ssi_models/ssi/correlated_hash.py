@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.checkpoint import checkpoint_of
 from ssi_models.matrices import check_csr, check_rows, take_columns
 from ssi_models.mixing import choose_alpha
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
-from ssi_models.persistence import checkpoint_of
 from ssi_models.representation import Representation, joined, scaled
 from ssi_models.ssi.low_rank import LowRankSSI, frequent_columns
 from ssi_models.stored_tensors import Tensor

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.checkpoint import Checkpoint
 from ssi_models.kernels.expectation import (
     Texts,
     add_rows,
@@ -330,6 +331,7 @@ class EStep:
         self._blocks = pairs if state.mapped else list(pairs)
         self._given = state, prior, Scratch(state), workers
         self._state, self._checkpoint = state, checkpoint
+        self._file = Checkpoint(checkpoint[0] if checkpoint else None)
 
     def resume(self) -> list[Iteration]:
         """Restore the state that a killed run left; returns its history."""
@@ -343,7 +345,7 @@ class EStep:
     def save(self, history: list[Iteration]) -> None:
         """Save the state after an iteration."""
         if self._checkpoint:
-            self._state.save(*self._checkpoint, history)
+            self._state.save(self._file, self._checkpoint[1], history)
 
     def finish(self, history: list[Iteration]) -> None:
         """After the last iteration, make sure that the state has the final theta."""

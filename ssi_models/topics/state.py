@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssi_models import persistence
+from ssi_models.checkpoint import Checkpoint
 
 _TENSORS = ("theta", "phi_q", "phi_d", "multiplier")
 _ROWS = 16_384  # rows filled or loaded at a time
@@ -89,10 +90,10 @@ class State:
         """Expected counts of 0: float64 [V, K], one array per phi."""
         return [np.zeros(phi.shape) for phi in self.phis]
 
-    def save(self, path: Path, fingerprint: str, history: list[Iteration]) -> None:
+    def save(self, file: Checkpoint, fingerprint: str, history: list[Iteration]) -> None:
         """Write a checkpoint of a run."""
         header = {"fingerprint": fingerprint, "history": [vars(line) for line in history]}
-        persistence.save_tensors(path, header, {name: getattr(self, name) for name in _TENSORS})
+        file.save(header, {name: getattr(self, name) for name in _TENSORS})
         self.release()
 
     def resume(self, path: Path, fingerprint: str) -> list[Iteration]:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ssi_models import persistence
+from ssi_models.checkpoint import Checkpoint
 from ssi_models.kernels.sparse import Csr
 from ssi_models.matrices import arrays, check_csr, take_rows
 from ssi_models.parallel import Workers
@@ -95,18 +96,18 @@ class IBMModel1(EMModel):
             _, saved = persistence.load_tensors(checkpoint)
             parts = (saved["values"], saved["indices"], saved["indptr"])
             table = check_csr("checkpoint", sp.csr_matrix(parts, shape=table.shape))
+        file = Checkpoint(checkpoint)
         with Workers(self.threads) as workers:
             for number in range(len(history) + 1, self.iterations + 1):
                 objective = bitext.iterate(table, workers)
                 if number >= 3 and self.prune > 0:
                     table = pruned(table, self.prune)
                 history.append(Iteration(number, objective, 0.0))
-                if checkpoint is not None:
-                    header = {"fingerprint": run, "history": [vars(line) for line in history]}
-                    tensors = {
-                        "indptr": table.indptr, "indices": table.indices, "values": table.data,
-                    }  # fmt: skip
-                    persistence.save_tensors(checkpoint, header, tensors)
+                header = {"fingerprint": run, "history": [vars(line) for line in history]}
+                tensors = {
+                    "indptr": table.indptr, "indices": table.indices, "values": table.data,
+                }  # fmt: skip
+                file.save(header, tensors)
                 if callback is not None:
                     callback(history[-1])
         self.table_indptr_, self.table_indices_, self.table_values_ = arrays(table)

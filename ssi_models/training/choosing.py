@@ -8,8 +8,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from ssi_models.checkpoint import checkpoint_of
 from ssi_models.parameters import AUTO
-from ssi_models.persistence import checkpoint_of
 from ssi_models.training.loop import History
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import JointRun

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ssi_models.persistence import count, load_tensors, numbers, save_tensors
+from ssi_models.checkpoint import Checkpoint
+from ssi_models.persistence import count, load_tensors, numbers
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.run import JointRun
-
-SMALL_STATE = 1_000_000  # bytes
 
 
 class DivergenceWarning(UserWarning):
@@ -125,7 +124,7 @@ def train(model: JointRun, settings: Settings) -> History:
     more than chance would explain, so a model that training cannot improve stays as it began.
     """
     state = model.state()
-    history, checkpoint = History(), Checkpoint(settings)
+    history, checkpoint = History(), Checkpoint(settings.checkpoint)
     best: dict[str, NDArray[Any]] = {}
     # Divergence has a warning of its own.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -146,7 +145,9 @@ def train(model: JointRun, settings: Settings) -> History:
                 history.best_epoch = epoch.number
                 for name, array in state.items():
                     best[name][...] = array
-            checkpoint.save(state, best, history)
+            tensors = {f"state.{name}": array for name, array in state.items()}
+            tensors |= {f"best.{name}": array for name, array in best.items()}
+            checkpoint.save({"fingerprint": settings.fingerprint, **history.header()}, tensors)
             _report(settings, history)
     history.stopped = reason
     for name, array in state.items():
@@ -198,33 +199,6 @@ def _reason_to_stop(history: History, settings: Settings) -> str:
 def _report(settings: Settings, history: History) -> None:
     if settings.callback is not None:
         settings.callback(history.epochs[-1])
-
-
-class Checkpoint:
-    """Writes the state of a training run to the file that its ``settings`` name.
-
-    A small state is written after every epoch; a large one only when at least twenty times as long
-    has passed since the last write as that took.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._written, self._took = 0.0, 0.0
-
-    def save(
-        self, state: dict[str, NDArray[Any]], best: dict[str, NDArray[Any]], history: History
-    ) -> None:
-        """Write the state, unless no file is given or it is too early."""
-        settings, began = self._settings, time.perf_counter()
-        large = sum(array.nbytes for array in state.values()) > SMALL_STATE
-        if settings.checkpoint is None or (large and began - self._written < 20 * self._took):
-            return
-        tensors = {f"state.{name}": array for name, array in state.items()}
-        tensors |= {f"best.{name}": array for name, array in best.items()}
-        header = {"fingerprint": settings.fingerprint, **history.header()}
-        save_tensors(settings.checkpoint, header, tensors)
-        self._written = time.perf_counter()
-        self._took = self._written - began
 
 
 def _resume(

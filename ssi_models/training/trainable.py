@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_base.blas import one_blas_thread
 from ssi_models import remarks
 from ssi_models.base import MatchingModel
+from ssi_models.checkpoint import delete_checkpoint
 from ssi_models.matrices import check_rank
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, digest_of, model_class
-from ssi_models.persistence import count, delete_checkpoint, numbers
+from ssi_models.persistence import count, numbers
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import ChoosesParameters, checkpoints, choose, usual
 from ssi_models.training.data import TrainingData, training_data

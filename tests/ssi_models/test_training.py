@@ -12,13 +12,14 @@ import ssi_twins as twins
 from pair_data import killing
 from pair_data import topic_texts as problem
 
+from ssi_models import checkpoint
 from ssi_models.matrices import check_csr
 from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
-from ssi_models.training import held_out, loop
+from ssi_models.training import held_out
 from ssi_models.training.candidate_lists import CandidateLists
 from ssi_models.training.choosing import EARLY, checkpoints, choose
 from ssi_models.training.loop import (
@@ -72,8 +73,11 @@ def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path, change):
 def test_a_large_state_is_written_now_and_then(tmp_path, monkeypatch):
     """Not after each epoch, as writing may take longer than learning."""
     written = []
-    monkeypatch.setattr(loop, "SMALL_STATE", 0)
-    monkeypatch.setattr(loop, "save_tensors", lambda *_: written.append(1) or sleep(0.05))
+    monkeypatch.setattr(checkpoint, "SMALL", 0)
+    monkeypatch.setattr(checkpoint, "save_tensors", lambda *_: written.append(1) or sleep(0.05))
+    model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
+    assert not written  # within seconds
+    monkeypatch.setattr(checkpoint, "PAUSE", 0)
     fitted = model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
     assert 1 <= len(written) < len(fitted.history_.epochs) - 1
 
