@@ -33,6 +33,7 @@ from ltr_features.columns.registry import is_registered
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
 from ltr_features.sources.registry import sources
+from ltr_features.sources.wikipedia import excerpt_path
 
 N_TOPICS = 8
 
@@ -896,6 +897,7 @@ def test_a_refused_scheduler_leaves_no_empty_folders(workspace, tmp_path):
     scheduler = ("--scheduler", "local:0")
     model, folds = tmp_path / "lsi.safetensors", tmp_path / "folds"
     refused("models", "fit", "lsi", "--workspace", workspace, "--out", model, *scheduler)
+    refused("wikipedia", excerpt_path(), "--out", tmp_path / "kb", *scheduler)
     refused("columns", "build", "--workspace", workspace, "--model", "lsi", "--out", folds,
             *scheduler)  # fmt: skip
     assert [path.name for path in tmp_path.rglob("*")] == ["folds", LOCKED]
