@@ -19,8 +19,8 @@ from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from letor.missing import Missing
+from letor.name_checks import check_unicode
 from letor.string_array import encode
-from ltr_base.names import repeated
 
 #: Key of the metadata that describes the rows, version of its format, columns besides those of X.
 KEY, VERSION = b"letor", 1
@@ -51,7 +51,7 @@ class ArrowRows:
         """Convert a data set, keeping the order of its rows.
 
         Raises:
-            InputError: a column name is empty.
+            InputError: a column name is empty, or not Unicode text.
         """
         names, roles = list(map(str, data.column_names)), _role_names(data)
         index = pa.array(data.query_index.astype(np.int32))
@@ -146,17 +146,12 @@ def metadata_text(meta: Mapping[str, Any], missing: Missing | None) -> str:
         raise InputError(f"provenance must be JSON-compatible: {error}") from error
 
 
-def check_distinct(names: Sequence[str]) -> None:
-    """Raise InputError if two columns have the same name."""
-    if twice := repeated(names):
-        raise InputError(f"column names given twice: {', '.join(twice)}; rename them")
-
-
 def _role_names(data: RankingData) -> dict[str, str]:
     """Column name by role: the role itself, with underscores if X has a column of that name."""
     taken = {str(name) for name in data.column_names}
     if "" in taken:
         raise InputError("a column name is empty: name every column")
+    check_unicode(taken)
     names = {}
     for role in ROLES:
         if getattr(data, f"{role}s", 0) is None:  # document_ids, comments

@@ -19,8 +19,9 @@ from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, check_output, read_json, write_json
 from letor.missing import Missing
+from letor.name_checks import check_unicode
 from letor.parquet import read_parquet, write_parquet
-from letor.svmlight import names_path, read_letor
+from letor.svmlight import MAX_COLUMNS, check_is_text, names_path, read_letor
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted, nearest, repeated
 
@@ -198,7 +199,7 @@ def read_rows(
     Raises:
         InputError: the file cannot be read, its side file is damaged or names too few columns, or
             ``n_columns`` differs from the number that Parquet or a side file gives; or
-            ``non_finite="nan"`` is given for Parquet.
+            ``non_finite="nan"`` or ``max_columns`` is given for Parquet.
     """
     path = Path(path)
     if path.suffix == ".parquet":
@@ -207,6 +208,7 @@ def read_rows(
                 f"{path}: non_finite (--non-finite) is for LETOR text; in Parquet NaN is a missing "
                 "value already, and infinite values are kept: leave it out, or write NaN for them"
             )
+        check_is_text(path, options.get("max_columns", MAX_COLUMNS))
         wanted: list[str] | None = None if values else []
         rows = read_parquet(path, features=wanted, threads=options.get("threads"), memory=memory)
         if values:
@@ -285,6 +287,7 @@ def write_rows(
         write_parquet(data, path)
         return
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
+    check_unicode(data.column_names)
     # Text that cannot be written leaves the former text with its own names.
     with atomic_path(names_path(path)) as side_file:
         _write_side_file(columns, data.missing, side_file)

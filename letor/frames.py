@@ -16,10 +16,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from letor.arrow_rows import check_distinct
 from letor.errors import InputError, LetorWarning
 from letor.ids import document_texts, id_texts
 from letor.kernels.numbers import EXACT_IN_FLOAT32
+from letor.name_checks import check_distinct
 from ltr_base.names import counted, listed
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.

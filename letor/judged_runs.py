@@ -158,6 +158,12 @@ def as_frame(table: Any) -> pd.DataFrame:
             names["score"] = "label"
         return table.to_dataframe().rename(columns=names)
     if isinstance(table, Mapping):
+        for query, values in table.items():
+            if not isinstance(values, Mapping):
+                raise InputError(
+                    f"query {query!r} has {str(values)[:80]}: give its documents with their "
+                    "values, {qid: {docno: value}}"
+                )
         rows = [(q, d, value) for q, values in table.items() for d, value in values.items()]
         frame = pd.DataFrame(rows, columns=["qid", "docno", "label"])
         return frame.assign(score=frame["label"])

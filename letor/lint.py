@@ -28,7 +28,7 @@ from letor.lint_labels import (
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
-from letor.svmlight import MAX_COLUMNS, assemble
+from letor.svmlight import MAX_COLUMNS, assemble, check_is_text
 from ltr_base.names import counted
 from ltr_base.slices import group_ranges, slices
 
@@ -91,6 +91,7 @@ def validate(
             :func:`~letor.parquet.read_parquet`.
     """
     if Path(path).suffix == ".parquet":
+        check_is_text(path, max_columns)
         file, checks = _inspected_parquet(Path(path), threads), _CHECKS_OF_PARQUET
     else:
         file, checks = _inspected_text(Path(path), max_columns, threads), _CHECKS
@@ -138,6 +139,7 @@ def _inspected_parquet(path: Path, threads: int | None) -> Inspected:
     kinds = np.zeros((len(MARK_BITS), data.X.shape[1]), np.int64)
     for rows in slices(len(data), BLOCK):
         kinds[0] += np.isnan(data.X[rows]).sum(axis=0)
+        kinds[INFINITE - NULL + 1] += np.isinf(data.X[rows]).sum(axis=0)
     columns = [{"name": name, **data.provenance.get(name, {})} for name in data.column_names]
     return Inspected(data, kinds, *_ranges(data), columns)
 
@@ -259,8 +261,11 @@ def _check_absent(file: Inspected) -> Iterator[Finding]:
 
 
 def _check_missing(file: Inspected) -> Iterator[Finding]:
-    """Missing values of Parquet."""
+    """Missing and infinite values of Parquet."""
     missing, n = file.kinds[0], len(file.data)
+    infinite = file.kinds[INFINITE - NULL + 1]
+    if infinite.any():
+        yield _finding("infinite-values", infinite > 0, n=int(infinite.sum()))
     if (missing == n).any():
         yield _finding("no-values", missing == n)
     some = (missing > 0) & (missing < n)
@@ -315,11 +320,12 @@ def _check_columns(file: Inspected) -> Iterator[Finding]:
     within &= (low != high) & ~np.isnan(low)
     # Absent values are read as 0, so that a column with absent values is not constant.
     given = file.kinds[0] == 0
+    largest = np.fmax(np.abs(low), np.abs(high))
     found = {
         "zero-columns": zero,
         "constant-columns": (low == high) & ~zero & given,
         "query-columns": within & given,
-        "large-values": np.fmax(np.abs(low), np.abs(high)) > EXACT_IN_FLOAT32,
+        "large-values": np.isfinite(largest) & (largest > EXACT_IN_FLOAT32),
     }
     yield from (_finding(code, columns) for code, columns in found.items() if columns.any())
 

@@ -54,6 +54,11 @@ RULES = {
         "note", "missing values: {n:,}, in {columns}",
         "lambdamart and xgboost learn from them as such; LETOR text would give them 0",
     ),
+    "infinite-values": Rule(
+        "warning", "infinite values: {n:,}, in {columns}",
+        "z-scores take them as missing, other scales as the largest or least value: write NaN for "
+        "what is unknown",
+    ),
     "fractional-labels": Rule(
         "warning", "labels that are not whole numbers: {n:,}",
         "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows, check_distinct
+from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.name_checks import check_distinct
 from letor.parquet_parts import all_rows_path, read_numbers
 from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray, encode
@@ -55,7 +56,8 @@ def write_parquet(
         compression: ``"lz4"`` is read fastest, ``"zstd"`` is smaller.
 
     Raises:
-        InputError: a column name is empty, or provenance is not JSON-compatible.
+        InputError: a column name is empty or not Unicode text, or provenance is not
+            JSON-compatible.
     """
     with ParquetRows(path, compression=compression) as rows:
         rows.add(ArrowRows.of(data))

@@ -42,8 +42,14 @@ class Plugins:
         """
         if name in self.built_in:
             return EntryPoint(name, self.built_in[name], self.group).load()
-        if (point := self._others().get(name)) is None:
+        if not (points := self._others().get(name)):
             raise InputError(f"there is no {self.what} {name!r}; {nearest(name, self.names())}")
+        if len(points) > 1:
+            raise InputError(
+                f"several installed packages have a {self.what} {name!r} "
+                f"({', '.join(sorted(points))}): remove all but one of them"
+            )
+        (point,) = points.values()
         try:
             found = point.load()
         except Exception as error:
@@ -67,7 +73,11 @@ class Plugins:
             return f"has the name {own!r}: register it under the name that it has"
         return ""
 
-    def _others(self) -> dict[str, EntryPoint]:
-        """The entry points of other packages, by name."""
-        points = entry_points(group=self.group) if self.group else ()
-        return {p.name: p for p in points if p.name not in self.built_in}
+    def _others(self) -> dict[str, dict[str, EntryPoint]]:
+        """The entry points of other packages, by name and value: one for each name, unless packages
+        have taken the same."""
+        points: dict[str, dict[str, EntryPoint]] = {}
+        for point in entry_points(group=self.group) if self.group else ():
+            if point.name not in self.built_in:
+                points.setdefault(point.name, {})[point.value] = point
+        return points

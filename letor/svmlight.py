@@ -229,6 +229,19 @@ def _check_choices(**options: str) -> None:
             raise InputError(f"{name}={value!r}: choose {' or '.join(known[name])}")
 
 
+def check_is_text(path: str | os.PathLike[str], max_columns: int) -> None:
+    """Raise InputError if a limit of ids is given for a file that has none, not being LETOR text.
+
+    Args:
+        max_columns: the limit; ``MAX_COLUMNS`` is that of files whose limit is not given.
+    """
+    if max_columns != MAX_COLUMNS:
+        raise InputError(
+            f"{path}: max_columns (--max-columns) is for LETOR text, where a typo in an id would "
+            "make columns: leave it out"
+        )
+
+
 def _check_options(missing: float, n_columns: int | None, max_columns: int) -> None:
     if not (missing == 0 or np.isnan(missing)):
         raise InputError(f"missing={missing}: columns that a line does not give are 0 or NaN")

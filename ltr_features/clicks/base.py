@@ -108,7 +108,7 @@ class ClickModel(ABC):
         Raises:
             InputError: a parameter out of its range, or a log without pages where they are needed.
         """
-        self._check()
+        self.check()
         self.prior_ = prior_of(log) if self.prior is None else self.prior
         self.log_likelihoods_, self.objective_ = [], []
         self.converged_, self.remarks_ = True, log.remarks
@@ -154,7 +154,7 @@ class ClickModel(ABC):
             by_position = 2.0 ** (bits / rows)
         return Prediction(log_likelihood, n_rows, by_position, n_impossible)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise InputError for parameters out of range."""
         if self.prior is None:
             return

@@ -186,8 +186,8 @@ class Continued(Downwards):
         self.tolerance = tolerance
         self.max_iterations = max_iterations
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         check_iterations(self.tolerance, self.max_iterations)
 
     def _fit(self, log: ClickLog) -> None:

@@ -61,8 +61,8 @@ class DynamicBayesian(Continued):
     def relevance_error_(self) -> Array:
         return self._relevance_error
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         if self.continuation is not None and not 0 < self.continuation <= 1:
             raise InputError(f"continuation must be in (0, 1], got {self.continuation}")
         if self.simplified and self.continuation not in (None, 1.0):

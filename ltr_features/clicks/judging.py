@@ -55,12 +55,7 @@ class ClickJudgements:
     def __post_init__(self) -> None:
         if not hasattr(self.model, "log_"):
             raise InputError(f"{type(self.model).__name__} is not fitted: call fit first")
-        if not (np.isfinite(self.min_evidence) and self.min_evidence > 0):
-            raise InputError(f"min_evidence must be above 0, got {self.min_evidence}")
-        if not (isinstance(self.n_grades, Integral) and 2 <= self.n_grades <= 1000):
-            raise InputError(f"n_grades must lie within 2 and 1000, got {self.n_grades}")
-        if self.scale is not None and not 0 < self.scale <= 1:
-            raise InputError(f"scale must be in (0, 1], got {self.scale}")
+        check_grading(self.min_evidence, self.n_grades, self.scale)
         if not self.enough.any():
             best = float(self.model.evidence_.max())
             if best >= self.min_evidence:
@@ -189,6 +184,16 @@ class ClickJudgements:
                 "grade: get more clicks, or lower min_evidence"
             )
         return replace(data, y=grade, missing=None).select_rows(grade >= 0)
+
+
+def check_grading(min_evidence: float, n_grades: int, scale: float | None) -> None:
+    """Raise InputError for values that :class:`ClickJudgements` takes of no log."""
+    if not (np.isfinite(min_evidence) and min_evidence > 0):
+        raise InputError(f"min_evidence (--min-evidence) must be above 0, got {min_evidence}")
+    if not (isinstance(n_grades, Integral) and 2 <= n_grades <= 1000):
+        raise InputError(f"n_grades (--grades) must lie within 2 and 1000, got {n_grades}")
+    if scale is not None and not 0 < scale <= 1:
+        raise InputError(f"scale must be in (0, 1], got {scale}")
 
 
 def click_rows(log: ClickLog, data: RankingData) -> RankingData:

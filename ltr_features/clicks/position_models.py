@@ -120,8 +120,8 @@ class PositionBased(_ByPosition):
         self.max_iterations = max_iterations
         self.jackknife = jackknife
 
-    def _check(self) -> None:
-        super()._check()
+    def check(self) -> None:
+        super().check()
         check_iterations(self.tolerance, self.max_iterations)
         if not isinstance(self.jackknife, bool):
             raise InputError(f"jackknife must be true or false, got {self.jackknife!r}")

@@ -242,6 +242,17 @@ def fitted_model(log: ClickLog, name: str, options: Mapping[str, Any] | None = N
     Raises:
         InputError: no such model or parameter, or a log that it cannot learn from.
     """
+    return unfitted_model(name, options or {}).fit(log)
+
+
+def unfitted_model(name: str, options: Mapping[str, Any]) -> ClickModel:
+    """A click model by name and parameters.
+
+    Raises:
+        InputError: no such model or parameter, or a parameter out of its range.
+    """
     kind = get_click_model(name)
-    check_call(kind, options or {}, f"click model {name!r}")
-    return kind(**(options or {})).fit(log)
+    check_call(kind, options, f"click model {name!r}")
+    model = kind(**options)
+    model.check()
+    return model

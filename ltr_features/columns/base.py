@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError, naming
+from letor.errors import InputError, described, naming
 from ltr_base.former import former_names
 from ltr_base.names import repeated
 from ltr_features.columns.context import ColumnContext
@@ -213,7 +213,12 @@ def check_declared(family: ColumnFamily) -> None:
     for part in ("name", "description", "reference"):
         if not isinstance(getattr(family, part, None), str):
             raise InputError(f"{what} has no {part}: set it in the class, {part} = '...'")
-    specs = family.columns
+    try:
+        specs = family.columns
+    except Exception as error:
+        raise InputError(
+            f"{what}: its columns cannot be made: {described(error)} (--debug shows where)"
+        ) from error
     if not isinstance(specs, Sequence) or not all(isinstance(spec, ColumnSpec) for spec in specs):
         raise InputError(f"{what}: columns must be a list of ColumnSpec, got {str(specs)[:80]}")
     if type(family).get_params is not ColumnFamily.get_params:

@@ -156,7 +156,7 @@ class GivenVectors(ColumnFamily):
             rows[found[found >= 0]] = np.flatnonzero(found >= 0)
             return rows
 
-        rows: NDArray[np.int64] = cached(("vectors", str(vectors.path), side), find)
+        rows: NDArray[np.int64] = cached((self, side), find)
         return rows
 
     def _vectors(self, side: str, rows: NDArray[np.int64]) -> NDArray[np.float64] | sp.csr_matrix:

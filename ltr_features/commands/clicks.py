@@ -131,8 +131,7 @@ def clicks_judge(
     examination of each position.
 
     Example: ltr-features clicks judge log.tsv --rule first_position=1 --out judged"""
-    from ltr_features.clicks.judging import ClickJudgements, describe
-    from ltr_features.clicks.models import get_click_model
+    from ltr_features.clicks.judging import ClickJudgements, check_grading, describe
     from ltr_features.clicks.output import (
         by_label,
         check_folder,
@@ -140,18 +139,19 @@ def clicks_judge(
         curve,
         write_judgements,
     )
-    from ltr_features.clicks.source import fitted_model
+    from ltr_features.clicks.source import unfitted_model
     from ltr_features.sources.files import read_judgements
     from ltr_features.studies.identity import Digests
 
     check_folder(out)
     replaced = check_outputs(out, inputs=[*log, events, labels], kind="folder")
-    get_click_model(model)
-    known = None if labels is None else read_judgements(labels)
+    check_grading(min_evidence, grades, scale)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
+    unfitted = unfitted_model(model, options)
+    known = None if labels is None else read_judgements(labels)
     found = _read(log, layout, events, column, rules, on_unknown, on_bad_row)
     check_ids(found)
-    fitted = fitted_model(found, model, options)
+    fitted = unfitted.fit(found)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     digests = Digests()
     provenance = {

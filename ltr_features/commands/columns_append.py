@@ -52,8 +52,8 @@ def columns_append(
     workspace: Annotated[
         Path | None,
         typer.Option(
-            help="Workspace folder with the texts of the rows; not needed for the families scores "
-            "and vectors."
+            help="Workspace folder with the texts of the rows; not needed for the families scores, "
+            "vectors and numbers."
         ),
     ] = None,
     family: Families = None,

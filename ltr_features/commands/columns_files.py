@@ -206,8 +206,8 @@ def tell_fits(
     *,
     option: str = "--recipe {}.field=",
 ) -> None:
-    """Print how much the models of the columns have to learn; if that is not much, only where
-    progress is shown.
+    """Print how much the models of the columns have to learn, and advice where it is much; with
+    ``--quiet`` only where it is.
 
     Args:
         folds: the parts of each fold's training queries. option: what chooses a column's field.

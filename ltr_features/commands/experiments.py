@@ -78,6 +78,8 @@ def run(
         dry_run=dry_run,
         scheduler=scheduler,
     )
+    if dry_run and scheduler is not None:
+        typer.echo(f"note: a dry run does not connect to --scheduler {scheduler}", err=True)
     if not dry_run:
         _tell_verdict(report)
         if has_standard(Path(experiment)):

@@ -67,7 +67,8 @@ def measure(
 
     The same ranking of MQ2008 has an NDCG@10 of 0.23, 0.50 or 0.78: definitions differ in gain,
     discount, ties, and the value of queries without relevant documents. Relevant documents and
-    queries without rows count if the file NAME.columns.json next to the data lists them.
+    queries without rows count if the file NAME.columns.json next to the data, or the Parquet file
+    itself, lists them.
 
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import is_letor, read_rows
@@ -179,8 +180,8 @@ def validate(
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
     away, constant columns, duplicate documents, and remarks on trained columns (from
-    NAME.columns.json). The exit code is 2 if the file has unreadable lines, folds cannot be read,
-    or files were changed or are missing.
+    NAME.columns.json or Parquet). The exit code is 2 if the file has unreadable lines, folds cannot
+    be read, or files were changed or are missing.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import DIGESTS, changed_files
@@ -336,6 +337,7 @@ def _rows_of_any(
     """Rows of LETOR text (read with the options ``letor``), Parquet, a table or a feature log."""
     from letor.column_names import is_letor, read_rows
     from letor.query_sizes import query_sizes
+    from letor.svmlight import check_is_text
     from ltr_features.sources.feature_log import is_feature_log, read_feature_log
     from ltr_features.sources.table_rows import (
         column_roles,
@@ -346,6 +348,8 @@ def _rows_of_any(
     from ltr_features.sources.usual_names import columns_in_words
 
     is_table = is_table_of_rows(source)
+    if is_table or is_feature_log(source):
+        check_is_text(source, letor["max_columns"])
     if column and not is_table:
         raise InputError(f"--column is for tables of features; {source} is none")
     if is_table:

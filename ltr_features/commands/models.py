@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -268,12 +266,14 @@ def models_fit(
     """Train a model on the judgements of a workspace's queries, or of some of them.
 
     A file next to the model lists the queries that it was trained on: `columns append --model-file`
-    refuses to score those queries with it.
+    refuses to score those queries with it. If the command is killed, OUT.parts has the state of
+    training, from which the same command continues.
 
     Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
     ssi.safetensors"""
     import numpy as np
 
+    from letor.lock import locked
     from ltr_features.candidates import choose_candidates
     from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
@@ -302,17 +302,16 @@ def models_fit(
     rows = np.sort(rows_of(ids, context.collection.query_ids))
     reporter = Reporter(shown=progress)
     tell_fits(context, [recipe], [[rows]], reporter, option="--field ")
-    parts = out.with_name(out.name + ".parts")  # kept if the command is killed
-    with (
-        tempfile.TemporaryDirectory() if scheduler is None else nullcontext(parts) as folder,
-        reporter.running([model]),
-        reporter.stage(model),
-    ):
+    parts = out.with_name(out.name + ".parts")  # kept if the command is killed, for the next one
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with locked(out) as taken_over, reporter.running([model]), reporter.stage(model):
+        if taken_over:
+            typer.echo(taken_over, err=True)
         lists = choose_candidates(context, 100).pairs if recipe.learns_from_lists else None
         trained = TrainedColumn(
             context,
             recipe,
-            Path(folder),
+            parts,
             candidates=lists,
             on_progress=reporter.epoch,
         )
@@ -320,8 +319,7 @@ def models_fit(
             column = trained.fitted(rows)
         else:
             column = fitted_on(scheduler, workspace, trained, rows)
-    save_fitted(column, out, ids)
-    if scheduler is not None:
+        save_fitted(column, out, ids)
         shutil.rmtree(parts)
     tell_replaced(replaced)
     learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"

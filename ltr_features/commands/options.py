@@ -77,8 +77,8 @@ Progress = Annotated[
     bool | None,
     typer.Option(
         "--verbose/--quiet",
-        help="Show progress even if output is not a terminal; or never.",
-        show_default="on terminals only",
+        help="Show progress in logs, too, from the start; or never.",
+        show_default="on terminals, and in logs after a minute",
     ),
 ]
 

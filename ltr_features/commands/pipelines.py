@@ -60,7 +60,7 @@ def pipeline_build(
     build = read_settings(folds, threads)
     by_name = {one.name: one for one in build.split}
     known = {of["fold"] for of in trained.column_settings_.values() if "fold" in of}
-    fold = fold or next(iter(known), "Fold1")
+    fold = next(iter(known), "Fold1") if fold is None else fold
     if fold not in by_name:
         raise InputError(f"--fold: {folds} has no fold {fold!r}; {nearest(fold, by_name)}")
     if known - {fold}:
@@ -171,6 +171,11 @@ def pipeline_remove(
     pipeline = ScoringPipeline.load(folder, threads=threads)
     unknown = pipeline.features.unknown_documents(named)
     known = sorted(set(named) - set(unknown))
+    added = pipeline.features.added_
+    if not known and added is not None and (gone := added.removed.intersection(named)):
+        many = counted(len(gone), "document")
+        typer.echo(f"{many} of {ids} had been removed before: {folder} stays as it is")
+        return
     if not known:
         raise InputError(f"{ids} names no document of {folder}; write an id on each line")
     pipeline = pipeline.without_documents(known)

@@ -123,6 +123,7 @@ def rank_train(
     from letor.files import check_replaced
     from letor.rankers.registry import get_ranker
     from letor.rankers.rows import filled
+    from letor.svmlight import MAX_COLUMNS
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
 
@@ -138,9 +139,10 @@ def rank_train(
     if scheduler is not None:
         if only or without:
             raise InputError("--only, --without: workers train on all columns of the .parquet")
-        if columns is not None or non_finite != "raise":
+        if columns is not None or non_finite != "raise" or max_columns != MAX_COLUMNS:
             raise InputError(
-                "--columns, --non-finite: for LETOR text; workers read a .parquet: leave them out"
+                "--columns, --max-columns, --non-finite: for LETOR text; workers read a .parquet: "
+                "leave them out"
             )
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
         tell_replaced(replaced)

@@ -128,8 +128,9 @@ class Reporter:
     """Shows the running stage, its rate and the time left, and a line for each finished stage.
 
     Args:
-        shown: whether to show progress; None for terminals only. If stderr is not a terminal, only
-            lines are printed: one per finished stage, and one a minute for the running stage.
+        shown: whether to show progress. If stderr is not a terminal, only lines are printed: one
+            per finished stage, and one a minute for the running stage; None leaves out those of the
+            first minute, so that the logs of short runs are empty.
         console: where progress is printed; stderr by default.
         clock: returns seconds since an arbitrary moment.
     """
@@ -142,9 +143,10 @@ class Reporter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = Console(stderr=True, highlight=False) if console is None else console
-        self.shown = self.console.is_terminal if shown is None else shown
+        self.shown = shown is not False
         self._clock = clock
         self._live = self.shown and self.console.is_terminal
+        self._silent = _HEARTBEAT if shown is None and not self._live else 0.0  # seconds
         self._running: dict[int, _Stage] = {}  # by thread
         self._finishing = Lock()
         self._coming: dict[str, Work] = {}
@@ -300,7 +302,7 @@ class Reporter:
             self._print(self.line())
 
     def _say(self, text: str) -> None:
-        if self.shown:
+        if self.shown and self._clock() - self._start >= self._silent:
             number = f"{self._n_done}/{self._n_stages} " if self._n_stages else ""
             left = "" if self._live else self._time_left()
             self._print(number + text + (f"; {left}" if left else ""))

@@ -11,7 +11,7 @@ from ltr_base.names import counted
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
 from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work, duration_text
-from ltr_features.studies.stages import Planned, StageResult, Stages
+from ltr_features.studies.stages import NEW, Planned, StageResult, Stages
 
 
 class StageRunner:
@@ -74,7 +74,9 @@ class StageRunner:
                     result = self.stages.run(stage)
                 except InputError as error:
                     raise InputError(f"{stage.title or stage.name}: {error}") from error
-                outcome.append("reused" if result.reused else result.reason)
+                outcome.append("reused" if result.reused else "made")
+                if result.reason not in ("", NEW):
+                    outcome.append(result.reason)
             self._done[stage.name] = result
         return self._done[stage.name]
 

@@ -37,6 +37,8 @@ LIBRARIES = (
 WRITERS = ("matplotlib", "jinja2")
 #: The note inside every output folder: what the output was made from, and the digests of its files.
 NOTE = ".stage.json"
+#: Why a stage runs that no earlier run has begun.
+NEW = "not made yet"
 #: Digests of large files, in the run's folder, so that a later run need not read them again.
 DIGESTS = ".digests.json"
 
@@ -309,7 +311,7 @@ def _write_note(folder: Path, stage: Planned, *, files: Mapping[str, str] | None
 
 def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
     if note is None:
-        return "not made yet"
+        return NEW
     changed = list(_changed(note["inputs"], inputs))
     if changed:
         return f"changed: {', '.join(changed)}"

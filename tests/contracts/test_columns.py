@@ -271,6 +271,7 @@ def with_parts(**parts):
         ({"name": None}, "column family None has no name: set it in the class, name = '...'"),
         ({"reference": None}, "column family 'mine' has no reference"),
         ({"columns": ("mine",)}, r"columns must be a list of ColumnSpec, got \('mine',\)"),
+        ({"columns": property(lambda self: {}["c"])}, "columns cannot be made: KeyError: 'c'"),
         ({"columns": property(lambda self: iter(()))}, "ColumnSpec, got <tuple_iterator"),
         ({"__init__": lambda self, k=1: None}, "must store the parameter 'k' unchanged, as self.k"),
         (

@@ -133,6 +133,8 @@ def test_objects_of_ranx_and_dictionaries_are_taken() -> None:
     assert unjudged_queries(to_ranx(qrels[qrels["qid"] != "q2"]), to_ranx(run)) == ["q2"]
     with pytest.raises(InputError, match=r"builtins\.list is neither qrels nor a run"):
         evaluate([("q", "d", 1)], run, ["MAP"])
+    with pytest.raises(InputError, match=r"query 'q2' has \['d'\]: give its documents with"):
+        evaluate({"q1": {"d": 1}, "q2": ["d"]}, run, ["MAP"])
 
 
 def test_values_by_hand() -> None:

@@ -46,16 +46,23 @@ def test_rows_in_parquet(tmp_path: Path) -> None:
             "docno": ["x", "y", "y", "z"],
             "f": [1, 2, np.nan, 4],
             "none": [np.nan] * 4,
+            "far": [1, 3, 2, 4],
         }
     )
-    write_parquet(RankingData.from_frame(frame), tmp_path / "rows.parquet")
+    data = RankingData.from_frame(frame)
+    data.X[1::2, 2] = [np.inf, -np.inf]
+    write_parquet(data, tmp_path / "rows.parquet")
     found = {f.code: f for f in validate(tmp_path / "rows.parquet").findings}
     assert found["no-values"].columns == (2,)
     assert (found["missing-values"].level, found["missing-values"].columns) == ("note", (1,))
     assert found["duplicate-documents"].lines == (3,)
+    infinite = found["infinite-values"]
+    assert (infinite.level, infinite.columns) == ("warning", (3,))
+    assert "infinite values: 2" in infinite.message
     assert found.keys() - {"single-document-queries"} == {
         "no-values",
         "missing-values",
+        "infinite-values",
         "duplicate-documents",
     }
 

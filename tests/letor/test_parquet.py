@@ -13,6 +13,7 @@ import pytest
 from same_rows import assert_same
 
 import letor.parquet_rows
+from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.parquet import read_parquet, write_parquet
@@ -204,3 +205,11 @@ def test_columns_with_one_name_are_told(tmp_path):
     with pytest.raises(InputError, match=r"rows.parquet: column names given twice: g; rename them"):
         read_parquet(path, label="label", qid="qid")
     assert read_parquet(path, label="label", qid="qid", features=["f"]).X.tolist() == [[0.5]]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".txt"])
+def test_a_name_that_is_no_text_is_refused(tmp_path, suffix):
+    data = RankingData(np.ones((1, 1)), [0], ["1"], np.zeros(1, np.int64), ["caf\udce9"])
+    with pytest.raises(InputError, match=r"column 'caf.udce9' is not Unicode text: rename it"):
+        write_rows(data, tmp_path / f"rows{suffix}")
+    assert list(tmp_path.iterdir()) == []

@@ -63,3 +63,14 @@ def test_a_function_must_be_one():
         pytest.raises(InputError, match=r"function 'pi' .* is 3\.14.*: register a function"),
     ):
         MATHS.get("pi")
+
+
+def test_a_name_that_two_packages_have_is_refused():
+    """But not a package that is found twice."""
+    points = [EntryPoint("log", value, "maths") for value in ("math:log", "math:log")]
+    with patch.object(plugins, "entry_points", lambda group: points):
+        assert MATHS.get("log")(1) == 0.0
+        points.append(EntryPoint("log", "cmath:log", "maths"))
+        assert MATHS.names() == ["sqrt", "exp", "log"]
+        with pytest.raises(InputError, match=r"function 'log' \(cmath:log, math:log\): remove all"):
+            MATHS.get("log")

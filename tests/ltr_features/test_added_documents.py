@@ -221,6 +221,9 @@ def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, colle
     assert "60 documents of the build, 1 of them" in said.stdout
     assert "2 removed, 1 new" in said.stdout
     assert "has no document 'nobody'" in said.stderr
+    again = run(*remove).stdout
+    assert f"3 documents of {tmp_path / 'gone.txt'} had been removed before" in again
+    (tmp_path / "gone.txt").write_text("nobody")
     assert "gone.txt names no document of" in refused(*remove)
     assert changed_files(tmp_path / "p") == []
     ranked = more.rank(text, 100, docnos=more.features.document_ids)["docno"]

@@ -653,6 +653,16 @@ def test_more_columns_are_read_where_they_are_asked_for(tmp_path):
     ):
         assert "'10001:1': the id is above max_columns=10000" in refused(*command)
         done(*command, "--max-columns", 10_001)
+    features = tmp_path / "features.csv"
+    features.write_text("qid,label,bm25\n1,1,2\n1,0,3\n")
+    for command in (
+        ("validate", table),
+        ("convert", features, tmp_path / "b.parquet"),
+        ("measure", table, "--column", 1),
+        ("rank", "train", table, "--scheduler", "local:1", "--out", tmp_path / "other"),
+        ("rank", "score", ranker, table),
+    ):
+        assert "for LETOR text" in refused(*command, "--max-columns", 5)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json", "a.txt.xz", "a.parquet.gz"])
@@ -708,9 +718,7 @@ def test_every_command_shows_an_example(command):
 
 
 @pytest.mark.parametrize("on_terminal", [False, True])
-def test_long_commands_show_progress_on_terminals_only(
-    workspace, tmp_path, monkeypatch, on_terminal
-):
+def test_the_logs_of_short_commands_show_no_progress(workspace, tmp_path, monkeypatch, on_terminal):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=on_terminal, width=150)
     monkeypatch.setattr(ltr_features.studies.progress, "Console", lambda **options: console)
@@ -742,12 +750,41 @@ def test_long_commands_show_progress_on_terminals_only(
     # The models of each of four folds are trained together; then one of all queries.
     assert len(set(models)) == 4 + 1
     if not on_terminal:
-        assert shown.getvalue() == ""
+        assert {line.split(" to fit")[0] for line in shown.getvalue().splitlines()} == {
+            "ssi: 12 models", "ssi: 1 model",
+        }  # fmt: skip
         return
     lines = [line.split() for line in shown.getvalue().splitlines()]
     stages = ["columns", "Fold1", "Fold2", "Fold3", "Fold4", "ssi", "rows", "lambdamart"]
     finished = [words[1] for words in lines if len(words) == 4 and words[3] == "s"]
     assert finished == stages
+
+
+def test_an_interrupted_fit_goes_on_where_it_was(workspace, tmp_path, monkeypatch):
+    """Without going through the epochs that it had finished; the file is the same."""
+    training = ("rank=2", "max_epochs=6", "n_negatives=8", "batch_size=16")
+    options = [f"--param={setting}" for setting in training]
+    fit = ("models", "fit", "ssi", "--workspace", workspace, *options, "--out")
+    numbers: list[int] = []
+
+    def epoch(_, model, event):
+        numbers.append(event.number)
+        if len(numbers) == 4:
+            raise KeyboardInterrupt
+
+    whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
+    done(*fit, whole)
+    monkeypatch.setattr(ltr_features.studies.progress.Reporter, "epoch", epoch)
+    assert CliRunner().invoke(app, [str(a) for a in (*fit, cut)]).exit_code != 0
+    assert any((tmp_path / "cut.safetensors.parts").iterdir())
+    until = numbers.copy()
+    done(*fit, cut)
+    assert numbers[len(until)] == until[-1] + 1
+    assert cut.read_bytes() == whole.read_bytes()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        f"{n}.{end}" for n in ("whole", "cut") for end in ("safetensors", "column.json")
+    }
 
 
 @pytest.fixture(scope="module")

@@ -362,6 +362,21 @@ def test_a_document_without_a_vector_is_not_the_nearest(context, tmp_path, form)
     assert family.missing_remark("vectors_distance", 3, 5).startswith(told)
 
 
+def test_the_same_vectors_under_other_ids_are_other_columns(context, tmp_path):
+    for name, ids in (("q", "a\nb\n"), ("other", "b\na\n"), ("d", "d0\nd1\nd2\n")):
+        (tmp_path / f"{name}.txt").write_text(ids)
+        np.save(tmp_path / f"{name}.npy", np.arange(2.0 * len(ids.split())).reshape(-1, 2))
+    first, second = (
+        GivenVectors(
+            queries=tmp_path / "q.npy", query_ids=tmp_path / f"{ids}.txt",
+            documents=tmp_path / "d.npy", measures=["dot"],
+        )
+        for ids in ("q", "other")
+    )  # fmt: skip
+    assert first.compute(context, PAIRS).ravel().tolist() == [1, 3, 5, 13, 23]
+    assert second.compute(context, PAIRS).ravel().tolist() == [3, 13, 23, 3, 5]
+
+
 def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):
     np.savez(tmp_path / "q.npz", vectors=Q, ids=["a", "b"])
     with pytest.raises(InputError, match=r"q\.npz: holds arrays of np\.savez.* by np\.save, as"):

@@ -83,6 +83,7 @@ def test_the_fold_is_the_one_of_the_rankers_rows(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker2", "--out")
     said = refused(*build, tmp_path / "service", "--fold", "Fold1")
     assert "ranker2 was trained on rows of Fold2, not of Fold1; leave the option out" in said
+    assert "has no fold ''" in refused(*build, tmp_path / "service", "--fold", "")
     run(*build, tmp_path / "service")
     test = read_rows(folds / "Fold2" / "test.txt")
     expected = load_ranker(tmp_path / "ranker2").predict(test)

@@ -86,8 +86,8 @@ def test_some_rows_of_a_file(rows):
         ("lambdamart", (), "--scheduler: only --ranker xgboost trains on workers"),
         ("xgboost", ("--vali", "x.parquet"), "--vali: workers do not stop early"),
         ("xgboost", ("--param", "normalise=standard"), "looks at all rows: use another one"),
-        ("xgboost", ("--columns", "9"), "--columns, --non-finite: for LETOR text"),
-        ("xgboost", ("--non-finite", "nan"), "--columns, --non-finite: for LETOR text"),
+        ("xgboost", ("--columns", "9"), "--columns, --max-columns, --non-finite: for"),
+        ("xgboost", ("--non-finite", "nan"), "--columns, --max-columns, --non-finite: for"),
     ],
 )
 def test_what_workers_cannot_do_is_refused(rows, tmp_path, ranker, given, message):

@@ -106,8 +106,8 @@ class StudyConfig(Section):
         folder: LETOR files, see :func:`letor.fold_files.read_folds`; or one file, with schemes that
             deal its queries into folds. n_columns: of these files.
         non_finite: "nan" reads values that are not finite as missing; by default they are errors.
-        columns: further columns, of families that need no texts (scores, vectors), joined by query
-            id and ``#docid``; a ranker that should not see them names them in ``without``.
+        columns: further columns, of families that need no texts (scores, vectors, numbers), joined
+            by query id and ``#docid``; a ranker that should not see them names them in ``without``.
         queries: texts of the queries, for tables and for kinds of queries, see
             :func:`~ltr_features.sources.files.read_queries`.
         groups: of the queries (id, tab, group); queries of one group are tested together, and are

@@ -37,13 +37,13 @@ class TaskConfig(Section):
             in which case links between the two parts are removed.
         train_share: share of the links, or of the articles, used for training.
         use_share: share of the training links that is used.
-        n_words: number of most frequent words in the dictionary; None for all words.
+        n_words: number of most frequent words in the dictionary; by default all.
         cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
         terms: what is counted, "words" or "letter-trigrams", which names, compounds and inflected
             words share; "words" in other options are trigrams then.
         min_documents: words that occur in fewer documents are left out.
-        heaviest: number of words with the largest tf-idf weights that a text keeps; None for all.
-        query_words: number of random words of the source article in a query; None for all.
+        heaviest: number of words with the largest tf-idf weights that a text keeps; by default all.
+        query_words: number of random words of the source article in a query; by default all.
         queries_per_article: random queries per article for training (one for testing).
         n_documents: for "pairs", number of training sentences ranked along with the test ones.
         n_test_queries, n_triples: sample sizes for MAP and P@10, and for rank loss.
@@ -113,7 +113,7 @@ class RowConfig(RowSection):
     """A model on a task.
 
     Attributes:
-        model: None for a row that only shows the paper's numbers.
+        model: a registered name; left out in a row that only shows the paper's numbers.
         params: parameters that override ``settings``.
         choose: parameter -> values, instead of the experiment's ``choose``: every combination is
             trained, and the one with the best validation measure is reported.
@@ -133,7 +133,7 @@ class TableConfig(TableSection):
     """A table with its rows in the paper's order.
 
     Attributes:
-        order: chains of labels in ascending order of MAP according to the paper (or DESIGN); each
+        order: chains of labels in ascending order of MAP according to the paper; each
             neighbouring pair is checked.
     """
 

@@ -85,8 +85,8 @@ def test_the_scale_is_what_the_best_pairs_reach():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"min_evidence": 0}, "min_evidence must be above 0"),
-        ({"n_grades": 1}, "n_grades must lie"),
+        ({"min_evidence": 0}, r"min_evidence \(--min-evidence\) must be above 0"),
+        ({"n_grades": 1}, r"n_grades \(--grades\) must lie"),
         ({"scale": 2}, "scale must be in"),
         ({"scale": 0.2}, r"scale must be above 0\.2068, the average relevance, up to which"),
         ({"min_evidence": 1000}, "the most are 100.0"),

@@ -185,10 +185,24 @@ def test_logs_get_a_line_for_each_stage_and_one_a_minute(clock):
         for _ in range(7):
             clock.now += 20
             shown.tick("queries")
-        said.append("not made yet")
+        said.append("made")
     lines = printed(shown)
     assert lines[:2] == ["1/1 a · 1:00 · 0.05 queries/s", "1/1 a · 2:00 · 0.05 queries/s"]
-    assert lines[2].split() == ["1/1", "a", "140.0", "s", "not", "made", "yet"]
+    assert lines[2].split() == ["1/1", "a", "140.0", "s", "made"]
+
+
+def test_logs_of_short_runs_have_messages_alone_unless_asked(clock):
+    shown = reporter(clock, shown=None)
+    with shown.running(["a", "b"]):
+        shown.message("the report there will be replaced")
+        with shown.stage("a"):
+            clock.now += 59
+        assert printed(shown) == ["the report there will be replaced"]
+        with shown.stage("b"):
+            clock.now += 1
+            shown.step("now this")
+    lines = [line.split()[:2] for line in printed(shown)]
+    assert lines[1:] == [["2/2", "b"], ["2/2", "b"]]
 
 
 def test_a_stage_that_needs_another_one_first_goes_on_with_its_own_line_and_error(clock):

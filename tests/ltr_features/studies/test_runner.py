@@ -79,11 +79,12 @@ def test_a_plan_tells_how_long_it_takes_if_that_is_known(tmp_path):
 def test_what_is_replaced_is_said_before(tmp_path, capsys):
     calls: list[str] = []
     before, now = planned("a", calls), planned("a", calls, {"version": 2})
-    for stages in ([before], [before], [now]):
+    outcomes = {"made": [before], "reused": [before], "made; changed: version": [now]}
+    for outcome, stages in outcomes.items():
         runner = StageRunner(tmp_path / "out", Reporter(shown=True))
         with runner.running(stages):
             said = capsys.readouterr().err
             assert (tmp_path / "out" / "a" / "x").exists() == (len(calls) > 0)
             runner.done(stages[0])
-        capsys.readouterr()
+        assert capsys.readouterr().err.endswith(f" s  {outcome}\n")
         assert ("outdated and made again: a (changed: version)" in said) == (stages == [now])

@@ -64,7 +64,7 @@ def test_they_run_at_one_time_and_are_told_in_the_order_of_the_plan(tmp_path):
     assert shares == {"before": 5, "fit1": 2, "fit2": 2}
     said = [line for line in shown.getvalue().splitlines() if line.startswith("said")]
     assert said == ["said of before", "said of fit1", "said of fit2"]
-    assert shown.getvalue().count("not made yet") == 4
+    assert shown.getvalue().count(" s  made\n") == 4
     assert {p.parent.name for p in tmp_path.rglob("name")} == {"before", "fit1", "fit2"}
 
 

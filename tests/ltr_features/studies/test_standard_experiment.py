@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 import pytest
+import toys
 from learnable import rows
 from toys import done, refused, topics
 
@@ -186,6 +187,8 @@ def test_a_folder_that_is_no_workspace_is_told(tmp_path):
 def test_a_dry_run_writes_nothing_and_a_run_answers(workspace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "Do matching columns help on topics?" in done("run", workspace, "--dry-run")
+    dry = toys.run("run", workspace, "--dry-run", "--scheduler", "tcp://nowhere:1")
+    assert "does not connect to --scheduler tcp://nowhere:1" in dry.stderr
     assert not list(tmp_path.iterdir())
     quick = standard_experiment(workspace).replace("repeats = 3", "repeats = 1")
     for model in ("ssi", "s2net"):
