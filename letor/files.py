@@ -112,7 +112,7 @@ def staged_folder(target: Path) -> Iterator[Path]:
     For files that belong together, in a folder that has more than these. The caller holds the
     folder, see :func:`letor.lock.locked`: what a killed process left there is removed.
     """
-    remove_temporary(target, "new")
+    remove_temporary(target)
     staged, _ = temporary_paths(target / "new")
     staged.mkdir(parents=True)
     try:
@@ -203,9 +203,9 @@ def _version(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def remove_temporary(folder: Path, target: str = "*") -> None:
-    """Remove the temporary files and folders that were to become ``target`` in a folder. Whoever
-    calls it holds the folder, so that no running process still writes them."""
-    for path in folder.glob(f".{target}.*"):
+def remove_temporary(folder: Path) -> None:
+    """Remove the temporary files and folders in a folder. Whoever calls it holds the folder, so
+    that no running process still writes them."""
+    for path in folder.glob(".*"):
         if is_temporary(path.name):
             remove(path)

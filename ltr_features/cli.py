@@ -101,9 +101,10 @@ def main() -> None:
             stream.reconfigure(encoding="utf-8" if ascii_only else None, errors="replace")
     for argument in sys.argv[1:]:
         if not is_unicode(argument):  # Arrow, which reads most files, takes no other names
-            _fail(
-                f"{argument!a} is not UTF-8, as names of files must be; rename it", EXIT_BAD_INPUT
-            )
+            todo = "rename it"
+            if sys.getfilesystemencoding() != "utf-8":  # by LC_ALL=C and PYTHONUTF8=0
+                todo += ", or set PYTHONUTF8=1 if it is, as the locale is not"
+            _fail(f"{argument!a} is not UTF-8, as names of files must be; {todo}", EXIT_BAD_INPUT)
     status, message = None, None
     warnings.formatwarning = _warning_text
     try:

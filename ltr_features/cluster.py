@@ -27,7 +27,7 @@ from weakref import WeakSet
 
 from letor.digests import folder_digest
 from letor.errors import InputError
-from ltr_features.part_store import PartStore
+from ltr_features.part_store import PartFolder, PartStore
 
 _LOCAL = re.compile(r"local:(.*)")
 _PATIENCE = 60  # seconds without a worker
@@ -246,6 +246,7 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
             "--scheduler needs Dask, which is not installed: install ltr-features[dask]"
         ) from None
     with ExitStack() as stack:
+        stack.enter_context(_without_empty(places))
         where: Any = address
         if local := _LOCAL.fullmatch(address):
             if not re.fullmatch("[0-9]+", local[1]) or int(local[1]) < 1:
@@ -269,6 +270,19 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
             )
         _check_workers(client, [p.resolve() if isinstance(p, Path) else p for p in places])
         yield Cluster(client)
+
+
+@contextmanager
+def _without_empty(places: Sequence[Path | PartStore]) -> Iterator[None]:
+    """On an error, remove the folders of stores in which nothing was made."""
+    try:
+        yield
+    except BaseException:
+        for place in places:
+            if isinstance(place, PartFolder):
+                with suppress(OSError):  # it has parts, for the next run
+                    place.folder.rmdir()
+        raise
 
 
 @contextmanager

@@ -4,12 +4,14 @@ a file for each part of a fold with its row numbers and the columns of the fold'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from letor.column_names import names_path
 from letor.dataset import RankingData
 from letor.folds import Fold
 from letor.mapped import GrowingArray
@@ -78,6 +80,8 @@ def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str,
     paths = _part_paths(folder, folds, suffix)
     for path in chain.from_iterable(paths.values()):
         path.unlink(missing_ok=True)
+        if suffix == ".txt":
+            names_path(path).unlink(missing_ok=True)
     return paths
 
 
@@ -87,6 +91,9 @@ def clear_incomplete(folder: Path, folds: Sequence[Fold]) -> None:
         written = chain.from_iterable(_part_paths(folder, folds, suffix).values())
         if not all(path.exists() for path in written):
             cleared_parts(folder, folds, suffix)
+    for fold in folds:
+        with suppress(OSError):  # it has files, or was not made
+            (folder / fold.name).rmdir()
 
 
 def _part_paths(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str, list[Path]]:

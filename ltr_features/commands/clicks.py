@@ -294,7 +294,7 @@ def clicks_simulate(
 
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
-    replaced = check_outputs(out, inputs=[rows])
+    replaced = check_outputs(out, inputs=[rows, ranker])
     given = {"eta": eta, "continuation": continuation}
     chosen = {name: value for name, value in given.items() if value is not None}
     for name in chosen:

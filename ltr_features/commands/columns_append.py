@@ -160,7 +160,7 @@ def _append_to_folds(
     Args:
         reading: parameters of :meth:`~ltr_features.fold_columns.FoldRows.read`.
     """
-    from letor.files import staged_folder, write_json
+    from letor.files import remove_temporary, staged_folder, write_json
     from letor.fold_files import layout
     from letor.lock import locked
     from ltr_features.columns.context import open_workspace
@@ -186,6 +186,7 @@ def _append_to_folds(
     running = reporter.running([fold.name for fold in data.folds])
     # Folds belong together: none appears beside those of an earlier run, or without the others.
     with locked(out), staged_folder(out) as staged, running:
+        remove_temporary(out / "models")  # what a killed process left there
         made = data.columns(
             recipes, families, models_folder=out / "models", on_progress=reporter.epoch
         )

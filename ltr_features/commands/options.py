@@ -97,7 +97,9 @@ def check_outputs(
     kind: Literal["file", "folder"] = "file",
 ) -> list[Path]:
     """Check the outputs of a command before its work, see :func:`letor.files.check_output`; returns
-    those that will replace something, for :func:`tell_replaced`."""
+    those that will replace something, for :func:`tell_replaced`. None may be a file of a ranker,
+    pipeline or index among the inputs."""
+    from letor.digests import DIGESTS, written_digests
     from letor.files import check_output
 
     given, read = [*filter(None, outs)], [*filter(None, inputs)]
@@ -105,6 +107,10 @@ def check_outputs(
         raise InputError(f"{twice[0]} is to be written twice; give each output its own name")
     for out in given:
         check_output(out, inputs=read, kind=kind)
+    for folder in filter(Path.is_dir, read):
+        own = {folder.resolve() / name for name in (DIGESTS, *written_digests(folder))}
+        if lost := [out for out in given if out.resolve() in own]:
+            raise InputError(f"{lost[0]} is a file of {folder}, which is read: name another file")
     return [out for out in given if out.is_file() or (out.is_dir() and any(out.iterdir()))]
 
 

@@ -273,7 +273,7 @@ def rank_export(
     from letor.rankers.registry import load_ranker
     from ltr_features.featuresets import TARGETS, remark_on
 
-    replaced = check_outputs(out)
+    replaced = check_outputs(out, inputs=[ranker])
     trained = load_ranker(ranker)
     if target == "onnx":
         model = to_onnx(trained, name=name)
@@ -314,7 +314,7 @@ def rank_score(
     from letor.trec import run_of, write_run
     from ltr_features.blocks import MEMORY
 
-    replaced = check_outputs(out, run, inputs=[data])
+    replaced = check_outputs(out, run, inputs=[data, ranker])
     for path, what in ((out, "scores"), (run, "runs")):
         if path is not None:
             check_text(path, what)

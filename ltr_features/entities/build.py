@@ -40,6 +40,7 @@ from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, l
 from ltr_features.entities.occurrences import count_occurrences
 from ltr_features.entities.spool import Arrays, Spool, read_arrays, spool_dump
 from ltr_features.entities.words import WORD_RULE
+from ltr_features.part_store import PartFolder
 from ltr_features.sources.dump_stream import DumpStream
 from ltr_features.sources.wikipedia import WITHHELD
 
@@ -133,7 +134,7 @@ def _workers(
         return
     parts = folder.with_name(f"{folder.name}.parts").resolve()
     parts.mkdir(parents=True, exist_ok=True)
-    with connected(scheduler, parts, dump.parent) as cluster:
+    with connected(scheduler, PartFolder(parts), dump.parent) as cluster:
         yield parts, cluster
 
 

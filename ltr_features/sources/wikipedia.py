@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,6 +147,11 @@ def _results(
                 on_progress(stream.position, stream.size)
             while pending:
                 yield pending.popleft().result()
+        except BrokenProcessPool:
+            raise InputError(
+                f"{stream.path}: a process that read it was ended from outside; if it was for lack "
+                "of memory, take fewer processes"
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -6,10 +6,12 @@ do the learned columns help, or which ranker is best?
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import resources
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ FILE = "experiment.toml"
 
 #: Parts into which the experiment splits queries, their groups and their times.
 _N_PARTS = 5
+#: A line of the experiment that names a file or folder.
+_PATH = re.compile(r'(?:folder|queries|groups) = (".*").*')
 
 
 def has_standard(folder: Path) -> bool:
@@ -169,21 +173,31 @@ def _queries_of(folder: Path) -> dict[str, str | bool]:
 
 
 def keep(experiment: str, out: Path) -> Path:
-    """The file of an experiment in its output folder, which is written unless it is there.
+    """The file of an experiment in its output folder, which is written unless it is there. If what
+    its paths name has been moved, it gets the new ones.
 
     Raises:
         InputError: the folder has the file of another experiment.
     """
     file = out / FILE
-    if not file.exists():
+    former = file.read_text(encoding="utf-8") if file.exists() else None
+    if former is None or _moved(former, experiment):
         with atomic_path(file) as partial:
             partial.write_text(experiment, encoding="utf-8", newline="\n")
-    elif file.read_text(encoding="utf-8") != experiment:
+    elif former != experiment:
         raise InputError(
             f"{file} is another experiment, or was changed: run it by its name, or name another "
             "folder by --out"
         )
     return file
+
+
+def _moved(former: str, experiment: str) -> bool:
+    """Whether two experiments differ, and in no line but those of paths, which no longer lead
+    anywhere in the former one."""
+    lines = zip_longest(former.splitlines(), experiment.splitlines(), fillvalue="")
+    found = [(_PATH.fullmatch(a), _PATH.fullmatch(b)) for a, b in lines if a != b]
+    return bool(found) and all(a and b and not Path(json.loads(a[1])).exists() for a, b in found)
 
 
 def _rendered(template: str, **values: Any) -> str:

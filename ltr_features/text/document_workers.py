@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from letor.checked_arrays import check_array
 from letor.errors import InputError, reading
 from letor.files import atomic_path
 from ltr_features.cluster import Cluster, connected, digest, software
+from ltr_features.part_store import PartFolder
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection_files import write_documents
 from ltr_features.text.stored_texts import FILE, block_sizes, read_blocks
@@ -38,13 +39,8 @@ def documents_on(address: str, folder: Path) -> Iterator[DocumentWorkers]:
         InputError: as for :func:`~ltr_features.cluster.connected`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with connected(address, folder) as cluster:
-            yield DocumentWorkers(cluster, folder)
-    except BaseException:
-        with suppress(OSError):  # keep it if it has files, from which the next run continues
-            folder.rmdir()
-        raise
+    with connected(address, PartFolder(folder.resolve())) as cluster:
+        yield DocumentWorkers(cluster, folder)
     shutil.rmtree(folder)
 
 

@@ -147,7 +147,14 @@ def test_names_that_are_not_utf8_are_told():
     """Arrow reads no such file; it is neither damaged nor absent."""
     result = run("validate", os.fsdecode(b"tr\xe4in.txt"))
     assert result.returncode == 2
-    assert "'tr\\udce4in.txt' is not UTF-8, as names of files must be; rename it" in result.stderr
+    assert "'tr\\udce4in.txt' is not UTF-8, as names of files must be; rename it\n" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8 in any locale elsewhere")
+def test_a_locale_that_is_not_utf8_is_told(monkeypatch):
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0")):
+        monkeypatch.setenv(name, value)
+    assert "rename it, or set PYTHONUTF8=1 if it is" in run("validate", "träin.txt").stderr
 
 
 def test_ctrl_c_within_compiled_code_is_ctrl_c_too(monkeypatch, capsys):

@@ -22,6 +22,7 @@ from letor import plugins
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate, side_by_side
+from letor.files import LOCKED
 from letor.rankers import load_ranker
 from letor.svmlight import read_letor
 from letor.trec import read_qrels, read_run, run_of
@@ -32,6 +33,7 @@ from ltr_features.columns.registry import is_registered
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
 from ltr_features.sources.registry import sources
+from ltr_features.sources.wikipedia import excerpt_path
 
 N_TOPICS = 8
 
@@ -925,7 +927,17 @@ def test_an_address_without_workers_is_refused(workspace, tmp_path, address):
                    "--scheduler", address)  # fmt: skip
     assert told.startswith(f"--scheduler {address}: ")
     assert "local:2" in told
-    assert not out.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_scheduler_leaves_no_empty_folders(workspace, tmp_path):
+    scheduler = ("--scheduler", "local:0")
+    model, folds = tmp_path / "lsi.safetensors", tmp_path / "folds"
+    refused("models", "fit", "lsi", "--workspace", workspace, "--out", model, *scheduler)
+    refused("wikipedia", excerpt_path(), "--out", tmp_path / "kb", *scheduler)
+    refused("columns", "build", "--workspace", workspace, "--model", "lsi", "--out", folds,
+            *scheduler)  # fmt: skip
+    assert [path.name for path in tmp_path.rglob("*")] == ["folds", LOCKED]
 
 
 @pytest.mark.parametrize("place", ["out", "parts", "url"])

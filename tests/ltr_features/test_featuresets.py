@@ -282,6 +282,27 @@ def test_exporting_a_ranker_names_what_the_engine_cannot_compute(
         assert told.startswith(f"we define no {target} features for the columns {lacking}; unless")
 
 
+def test_the_files_of_a_ranker_are_not_replaced_by_what_is_made_of_them(context, tmp_path):
+    rows = build_columns(context, all_pairs(), [get_family("letor46")])
+    rows = rows.select_columns(["bm25_body"])
+    ranker, text = tmp_path / "ranker", tmp_path / "rows.txt"
+    LambdaMART(n_estimators=3, min_data_in_leaf=5, normalise="none").fit(rows).save(ranker)
+    write_rows(rows, text)
+    before = {path.name: path.read_bytes() for path in ranker.iterdir()}
+    for command, name, lost in (
+        (("rank", "export", ranker, "--target", "solr"), "ranker.json", "ranker.json"),
+        (("columns", "export", ranker, "--target", "solr"), "digests.json", "digests.json"),
+        (("columns", "export", ranker, "--target", "solr"), "model.json", "model.txt"),
+        (("rank", "score", ranker, text), "model.txt", "model.txt"),
+        (("clicks", "simulate", text, "--ranker", ranker), "model.txt", "model.txt"),
+    ):
+        told = refused(*command, "--out", ranker / name)
+        assert f"{ranker / lost} is a file of {ranker}, which is read" in told
+    assert {path.name: path.read_bytes() for path in ranker.iterdir()} == before
+    for _ in range(2):  # files of its own are no hindrance
+        done("rank", "export", ranker, "--target", "solr", "--out", ranker / "solr.json")
+
+
 @pytest.mark.parametrize("target", ["opensearch", "solr"])
 def test_an_exported_ranker_finds_its_features(context, target):
     """Model and features go together: names, order and Solr's store."""

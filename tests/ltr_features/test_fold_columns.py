@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError, LetorWarning
 from letor.fold_files import read_folds
+from ltr_base.machine import is_temporary, temporary_paths
 from ltr_features.cli import app
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.learned import LearnedColumn
@@ -376,6 +377,16 @@ def test_folds_of_two_runs_do_not_mix(workspace, tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in out.glob("Fold*/*")} == before
     left = {path.name for path in out.iterdir()}
     assert left == {"Fold1", "Fold2", "Fold3", "Fold4", "build.json", "models", ".locked"}
+
+
+def test_what_a_killed_run_left_is_removed(workspace, tmp_path):
+    source, out = write_folds(tmp_path / "a"), tmp_path / "b"
+    (out / "models").mkdir(parents=True)
+    for target in (out / "..lock", out / "models" / "opca-0.safetensors"):
+        temporary_paths(target)[0].write_text("cut off")
+    result = run(source, "--model", "opca", "--workspace", workspace, "--quiet", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert not [path for path in out.rglob("*") if is_temporary(path.name)]
 
 
 def test_families_alone_serve_all_folds(workspace, tmp_path):

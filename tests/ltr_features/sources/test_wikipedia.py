@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -176,6 +177,16 @@ def test_processes_end_with_one_that_is_killed(tmp_path: Path) -> None:
     # Processes that went on would keep its output open.
     killed = subprocess.run([sys.executable, script], capture_output=True, timeout=60)
     assert killed.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_is_killed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the system, say, for lack of memory."""
+    monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1 << 14)
+    records = iter(read_dump(excerpt_path(), processes=2))
+    next(records)
+    multiprocessing.active_children()[0].kill()
+    with pytest.raises(InputError, match="was ended from outside; if it was for"):
+        list(records)
 
 
 # --- small dumps ----------------------------------------------------------------------------------

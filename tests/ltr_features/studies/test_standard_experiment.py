@@ -165,6 +165,21 @@ def test_it_never_replaces_another_experiment(workspace, tmp_path):
     assert file.read_text().endswith("# mine\n")
 
 
+def test_a_moved_workspace_has_the_same_experiment(collection, tmp_path):
+    for name in ("first", "other"):
+        make_workspace(collection, tmp_path / name)
+    keep(standard_experiment(tmp_path / "first"), tmp_path)
+    with pytest.raises(InputError, match="is another experiment"):
+        keep(standard_experiment(tmp_path / "other"), tmp_path)
+    (tmp_path / "first").rename(tmp_path / "moved")
+    file = keep(standard_experiment(tmp_path / "moved"), tmp_path)
+    assert file.read_text() == standard_experiment(tmp_path / "moved")
+    file.write_text(file.read_text().replace("repeats = 3", "repeats = 5"))
+    (tmp_path / "moved").rename(tmp_path / "again")
+    with pytest.raises(InputError, match="is another experiment"):
+        keep(standard_experiment(tmp_path / "again"), tmp_path)
+
+
 def test_a_folder_that_is_no_workspace_is_told(tmp_path):
     assert "is no workspace and has no LETOR folds; make one by" in refused("run", tmp_path)
 
