@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from letor.errors import InputError
-from ltr_base.names import repeated
+from ltr_base.names import is_unicode, repeated
 
 
 def check_distinct(names: Sequence[str]) -> None:
@@ -15,8 +15,7 @@ def check_distinct(names: Sequence[str]) -> None:
 
 
 def check_unicode(names: Iterable[str]) -> None:
-    """Raise InputError for a name that UTF-8 cannot hold: bytes that are no text were read as text
-    (half of a surrogate pair)."""
+    """Raise InputError for a name that has no UTF-8 encoding."""
     for name in names:
-        if any("\ud800" <= c <= "\udfff" for c in str(name)):
+        if not is_unicode(str(name)):
             raise InputError(f"column {name!a} is not Unicode text: rename it")

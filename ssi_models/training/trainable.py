@@ -27,11 +27,7 @@ from ssi_models.training.data import TrainingData, training_data
 from ssi_models.training.held_out import N_PARTS, holds_out_parts, split_queries
 from ssi_models.training.loop import Epoch, History, Settings, train
 from ssi_models.training.options import TrainingOptions
-from ssi_models.training.preferences import (
-    Preferences,
-    check_parts,
-    check_preferences,
-)
+from ssi_models.training.preferences import Preferences, check_parts, check_preferences
 from ssi_models.training.run import (
     JointRun,
     TrainingRun,
