@@ -23,12 +23,12 @@ class Checkpoint:
     as the last write took, have passed since that, or since the beginning. Fits whose parameters
     are chosen by short trainings would otherwise spend a quarter of their time on writing.
 
-    Args:
-        path: the file; None to write nothing.
+    Attributes:
+        path: where it is; None to write nothing.
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self.path = path
         self._written, self._took = time.perf_counter(), 0.0
 
     def save(self, header: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -37,9 +37,9 @@ class Checkpoint:
         began = time.perf_counter()
         early = began - self._written < max(PAUSE, 20 * self._took)
         large = sum(array.nbytes for array in tensors.values()) > SMALL
-        if self._path is None or (large and early):
+        if self.path is None or (large and early):
             return
-        save_tensors(self._path, header, tensors)
+        save_tensors(self.path, header, tensors)
         self._written = time.perf_counter()
         self._took = self._written - began
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -317,7 +316,7 @@ class EStep:
 
     Args:
         pairs: all pairs. state: the parameters; theta and multipliers are changed in place.
-        checkpoint: file for the state, from which a killed run resumes, and the run's fingerprint.
+        checkpoint: the file of the fit, from which a killed run resumes, and the run's fingerprint.
     """
 
     def __init__(
@@ -326,12 +325,11 @@ class EStep:
         state: State,
         prior: Prior,
         workers: Workers,
-        checkpoint: tuple[Path, str] | None = None,
+        checkpoint: tuple[Checkpoint, str] | None = None,
     ) -> None:
         self._blocks = pairs if state.mapped else list(pairs)
         self._given = state, prior, Scratch(state), workers
         self._state, self._checkpoint = state, checkpoint
-        self._file = Checkpoint(checkpoint[0] if checkpoint else None)
 
     def resume(self) -> list[Iteration]:
         """Restore the state that a killed run left; returns its history."""
@@ -345,7 +343,7 @@ class EStep:
     def save(self, history: list[Iteration]) -> None:
         """Save the state after an iteration."""
         if self._checkpoint:
-            self._state.save(self._file, self._checkpoint[1], history)
+            self._state.save(*self._checkpoint, history)
 
     def finish(self, history: list[Iteration]) -> None:
         """After the last iteration, make sure that the state has the final theta."""

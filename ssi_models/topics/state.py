@@ -96,10 +96,13 @@ class State:
         file.save(header, {name: getattr(self, name) for name in _TENSORS})
         self.release()
 
-    def resume(self, path: Path, fingerprint: str) -> list[Iteration]:
+    def resume(self, file: Checkpoint, fingerprint: str) -> list[Iteration]:
         """Restore a checkpoint of the same run; returns its history, empty if there is none."""
+        path = file.path
         history = resumed(path, fingerprint)
-        for name in _TENSORS if history else ():
+        if path is None or not history:
+            return []
+        for name in _TENSORS:
             target = getattr(self, name)
             for start, rows in persistence.load_rows(path, name, _ROWS):
                 target[start : start + len(rows)] = rows

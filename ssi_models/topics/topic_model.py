@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ssi_models.checkpoint import Checkpoint
 from ssi_models.kernels.expectation import Texts, fold_in, word_probabilities
 from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
@@ -249,7 +250,7 @@ class TopicModel(EMModel):
             return SharedEStep(*given, self.executor, run, self.iterations)
         if checkpoint is None:
             return EStep(*given, workers)
-        return EStep(*given, workers, (checkpoint, self._fingerprint(pairs, state)))
+        return EStep(*given, workers, (Checkpoint(checkpoint), self._fingerprint(pairs, state)))
 
     @property
     def _prior(self) -> Prior:
