@@ -107,6 +107,8 @@ _UNSURE = 0.25
 _REPORT_SHARE = 0.1
 #: Seconds after which a log gets another line about a stage that is still running.
 _HEARTBEAT = 60.0
+#: Width in characters up to which the lines of stages are aligned by the longest name.
+_WIDEST_NAME = 60
 
 
 @dataclass
@@ -151,7 +153,7 @@ class Reporter:
         self._finishing = Lock()
         self._coming: dict[str, Work] = {}
         self._times = StageTimes()
-        self._n_stages = self._n_done = 0
+        self._n_stages = self._n_done = self._width = 0
         self._start = self._printed = clock()
         self._figure: tuple[float, int] | None = None  # time left as shown, stages done by then
 
@@ -168,6 +170,7 @@ class Reporter:
         self._times = times or StageTimes()
         self._coming = {work.name: work for work in to_do}
         self._n_stages, self._n_done, self._figure = len(names), 0, None
+        self._width = min(_WIDEST_NAME, max(map(len, names), default=0))
         self._start = self._printed = self._clock()
         if not self._live:
             yield
@@ -198,7 +201,8 @@ class Reporter:
             # The duration of the rest of an interrupted stage says nothing about a whole one.
             if work is not None and "reused" not in outcome and "interrupted" not in outcome:
                 self._times.add(work, seconds / n_running)  # its share, if stages run in parallel
-            self._say(f"{title or name:<40} {seconds:7.1f} s  {'; '.join(outcome)}")
+            told = f"{title or name:<{self._width}} {seconds:7.1f} s  {'; '.join(outcome)}"
+            self._say(told)
 
     @property
     def _stage(self) -> _Stage | None:
@@ -303,7 +307,8 @@ class Reporter:
 
     def _say(self, text: str) -> None:
         if self.shown and self._clock() - self._start >= self._silent:
-            number = f"{self._n_done}/{self._n_stages} " if self._n_stages else ""
+            total = str(self._n_stages)
+            number = f"{self._n_done:{len(total)}}/{total} " if self._n_stages else ""
             left = "" if self._live else self._time_left()
             self._print(number + text + (f"; {left}" if left else ""))
 

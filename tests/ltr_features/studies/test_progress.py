@@ -56,6 +56,16 @@ def test_the_time_left_comes_from_stages_of_the_same_kind(clock):
         assert shown.left() == 0
 
 
+def test_the_lines_of_stages_are_aligned(clock):
+    names = [f"models/{'by-article ' * (i % 3)}{i}" for i in range(12)]
+    shown = reporter(clock)
+    with shown.running(names):
+        for name in names:
+            with shown.stage(name):
+                clock.now += 7
+    assert len({line.index("7.0 s") for line in printed(shown)}) == 1
+
+
 def test_parts_of_the_stage_itself_say_more_than_other_stages(clock):
     shown = reporter(clock)
     with shown.running(["x"], [Work("x", "k")]), shown.stage("x"):
