@@ -74,7 +74,7 @@ def measure(
     from letor.column_names import is_letor, read_rows
     from letor.evaluation import measurable, side_by_side
     from letor.measures import conventions, official_measures
-    from letor.svmlight import BadLine
+    from letor.svmlight import BadLine, check_is_text
     from ltr_features.sources.files import judged_ranking, read_judgements
 
     if (scores is None) == (column is None):
@@ -87,6 +87,12 @@ def measure(
             raise InputError(
                 f"{data} is read as judgements: give a ranking by --scores; of a table of features "
                 "`ltr-features convert` makes rows"
+            )
+        check_is_text(data, max_columns)
+        if on_error != "raise" or non_finite != "raise":
+            raise InputError(
+                f"{data} is read as judgements: --on-error and --non-finite are for LETOR rows; "
+                "leave them out"
             )
         rows, values, remarks = judged_ranking(scores, read_judgements(data))
     else:

@@ -903,6 +903,13 @@ def test_options_that_would_be_ignored_are_refused(workspace, tmp_path):
     assert "--memory: " in refused(*train)
     measure = ("measure", text, "--column", 1, "--official", "letor4")
     assert "--cutoff: the script of letor4 has its own" in refused(*measure, "--cutoff", 3)
+    qrels = tmp_path / "a.qrels"
+    qrels.write_text("1 0 d1 1\n")
+    (tmp_path / "a.run").write_text("1 Q0 d1 1 2.5 mine\n")
+    of_judgements = ("measure", qrels, "--scores", tmp_path / "a.run")
+    for option in (("--on-error", "skip"), ("--non-finite", "nan"), ("--max-columns", 5)):
+        assert "LETOR" in refused(*of_judgements, *option)
+    assert "NDCG@10" in done(*of_judgements)
     simulate = ("clicks", "simulate", text, "--column", 1, "--out", tmp_path / "log.tsv")
     assert "--eta is for --users pbm" in refused(*simulate, "--users", "dbn", "--eta", 2)
     assert "--continuation is for --users dcm or dbn" in refused(*simulate, "--continuation", 0.5)
