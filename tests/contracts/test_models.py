@@ -49,8 +49,7 @@ def label(case):
     return "-".join([getattr(case[0], "name", case[0]), *(f"{k}={v}" for k, v in case[1].items())])
 
 
-#: Given to further forms, where they know it: what held-out queries choose is tested without them.
-ONE_TRAINING = {"margin": 0.3, "learning_rate": 0.03}
+#: Models fitted to the data, by case; tests that only use them share them.
 FITTED = {}
 
 
@@ -59,11 +58,7 @@ def make(request):
     """Makes a fresh model; ``make.kind`` is its class, and there are texts and data for it.
     ``make.fitted()`` is a model fitted to the data, for tests that leave it as it is."""
     model, options = request.param
-    kind = model if isinstance(model, type) else get_model(model)
-    if options:
-        known = kind().get_params()
-        options = {k: v for k, v in ONE_TRAINING.items() if k in known} | options
-    make = maker(kind, options)
+    make = maker(model if isinstance(model, type) else get_model(model), options)
     make.texts = lambda seed, columns=None: texts(seed, make.kind, columns)
     make.data = lambda: (make.texts(0), make.texts(1), labels())
 

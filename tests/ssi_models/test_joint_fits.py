@@ -26,8 +26,6 @@ QUICK = {
     "bltm": {"n_topics": TOPICS},
     "wtm": {},
 }
-#: Where all rates are tried, as nothing is learned, these take minutes.
-ONE_RATE = {name: {"learning_rate": 0.03} for name in ("psi", "full")}
 PARTS = [np.arange(p, N, 3) for p in range(3)]
 
 
@@ -201,7 +199,7 @@ def test_the_weights_of_words_are_compared_by_the_scores_themselves(name):
 def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
     Q, D, query, document = problem()
     preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
-    quick = QUICK[name] | ONE_RATE.get(name, {})
+    quick = QUICK[name]
     model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), preferences)
     scores = model.cache(matrices(name, Q, D)[1]).scores(matrices(name, Q, D)[0])
     same = topics()[:, None] == topics()
