@@ -253,7 +253,7 @@ def connected(address: str, *places: Path | PartStore) -> Iterator[Cluster]:
                 raise InputError(
                     f"--scheduler {address}: the number of processes must be 1 or more: local:2"
                 )
-            where = stack.enter_context(_local_cluster(int(local[1])))
+            where = stack.enter_context(local_cluster(int(local[1])))
         try:
             if not address:  # Dask would start a cluster of its own
                 raise ValueError("the address is empty")
@@ -286,12 +286,19 @@ def _without_empty(places: Sequence[Path | PartStore]) -> Iterator[None]:
 
 
 @contextmanager
-def _local_cluster(n_workers: int) -> Iterator[Any]:
-    """Start processes on this machine with one thread each."""
+def local_cluster(n_workers: int) -> Iterator[Any]:
+    """Start processes on this machine with one thread each; one that dies is started again.
+
+    Raises:
+        InputError: a process ended while it started.
+    """
+    import dask
     from distributed import LocalCluster
 
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
+        # Dask closes a worker that is not back after 15 s; on a busy machine it may take longer.
+        stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}))
         try:
             cluster = LocalCluster(
                 n_workers=n_workers,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ltr_features.cluster import local_cluster
 from ssi_models import parallel
 
 # Before LightGBM is loaded, as the command line does: several tests run side by side.
@@ -22,9 +23,7 @@ def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
     """A Dask cluster of two processes; started once, as each imports the package anew."""
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as found:
+    with local_cluster(2) as found:
         yield found
 
 

@@ -1,12 +1,15 @@
 """Pieces of work on a cluster: where they are done, and what happens to those of a dead worker."""
 
+import os
+import signal
 import sys
+from time import sleep
 
 import pytest
 from killed_worker import killed_worker
 
 from letor.errors import InputError
-from ltr_features.cluster import Cluster, connected
+from ltr_features.cluster import Cluster, connected, local_cluster
 
 
 @pytest.fixture
@@ -72,6 +75,21 @@ def test_work_ends_where_no_worker_is_left(monkeypatch):
         cluster = Cluster(client)
         with pytest.raises(InputError, match="there has been no worker for 1 s: start some"):
             cluster.result(cluster.submit(len, "abc"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
+def test_a_worker_of_this_machine_may_take_long_to_come_back(monkeypatch):
+    """Dask, which is told here to wait for it a tenth of a second, would close it for good."""
+    import dask
+
+    monkeypatch.setattr("ltr_features.cluster._PATIENCE", 20)
+    impatient = dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"})
+    with impatient, local_cluster(1) as workers, connected(workers.scheduler_address) as cluster:
+        os.kill(workers.workers[0].pid, signal.SIGKILL)
+        while cluster.workers:
+            sleep(0.01)
+        sleep(0.5)
+        assert cluster.result(cluster.submit(len, "abc")) == 3
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills a process by a signal")
