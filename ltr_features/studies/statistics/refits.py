@@ -79,7 +79,8 @@ def over_fits(
 
     Args:
         per_query: values by query of each system. fits: the same of each fit of the trained
-            systems; a system without an entry is the same in every fit.
+            systems; a system fitted once, or without an entry, counts as the same in every fit, so
+            the variation known of the other one is in the result.
 
     Raises:
         InputError: a fit has values of different queries.
@@ -87,15 +88,16 @@ def over_fits(
     for name, frames in fits.items():
         for frame in frames:
             check_queries(f"a fit of system {name!r}", frame.index, per_query[name].index)
-    counts, spreads = [], []
+    several = {name: frames for name, frames in fits.items() if len(frames) > 1}
+    columns, counts, spreads = list(measures), [], []
     for pair in pairs:
-        n = min((len(fits[name]) for name in pair if name in fits), default=1)
-        counts += [n] * len(measures)
+        n = min((len(several[name]) for name in pair if name in several), default=1)
+        counts += [n] * len(columns)
         if n < 2:
-            spreads += [float("nan")] * len(measures)
+            spreads += [float("nan")] * len(columns)
             continue
         system, baseline = (
-            np.stack([f[list(measures)].mean() for f in fits.get(name, [per_query[name]] * n)[:n]])
+            np.stack([f[columns].mean() for f in several.get(name, [per_query[name]] * n)[:n]])
             for name in pair
         )
         spreads += (system - baseline).std(axis=0, ddof=1).tolist()

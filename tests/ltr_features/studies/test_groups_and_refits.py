@@ -229,6 +229,11 @@ def test_spread_over_fits_and_the_p_value_that_includes_it() -> None:
     assert (np.isnan(plain["spread"]), np.isnan(plain["p_refits"])) == (True, True)
     assert row["p"] == plain["p"] == plain["p_corrected"]
     assert row["detectable"] > plain["detectable"]
+    for pair, sign in ((("s", "b"), 1), (("b", "s"), -1)):  # a system fitted once, whichever it is
+        uneven = compare(per_query, [pair], ["m"], QUICK, fits=values).iloc[0]
+        found = {name: uneven[name] for name in ("n_fits", "spread", "p", "p_refits")}
+        assert found == pytest.approx({name: row[name] for name in found})
+        assert uneven["difference"] == pytest.approx(sign * row["difference"])
 
 
 def test_level_of_the_test_with_training_noise() -> None:
@@ -289,14 +294,6 @@ def test_luck_of_training_alone_is_not_significant_with_refits() -> None:
     assert (many[["p", "p_refits"]].max(axis=1) < 0.05).mean() == pytest.approx(0.06, abs=0.03)
     zero = (many["low"] <= 0) & (many["high"] >= 0)
     assert zero.mean() == pytest.approx(0.93, abs=0.03)
-
-
-def test_a_system_that_was_fitted_once_leaves_the_spread_unknown() -> None:
-    fits = {"s": frames(*np.random.default_rng(13).random((3, 20))), "b": frames(np.zeros(20))}
-    per_query = {name: mean_values(of) for name, of in fits.items()}
-    row = compare(per_query, [("s", "b")], ["m"], QUICK, fits=fits).iloc[0]
-    assert row["n_fits"] == 1
-    assert np.isnan(row["spread"])
 
 
 def test_what_is_told_of_fits() -> None:
