@@ -65,8 +65,9 @@ def estimate_clicks(
         log: a log with pages. examination: float64 [positions], > 0 where results were shown, such
             as ``PositionBased.examination_``; the other ranking is cut to as many positions.
         run: a frame with the columns ``qid``, ``docno`` and ``score``, as from
-            ``letor.trec.read_run``, or {qid: {docno: score}}; queries of the log that it lacks
-            count as pages without results.
+            ``letor.trec.read_run``, or {qid: {docno: score}}; queries are named by the log's
+            ids or texts, or by the ids that workspaces and judgements have of these texts. Those of
+            the log that it lacks count as pages without results.
         covariance: float64 [positions, positions], covariance of the examination, such as
             ``PositionBased.examination_covariance_``.
         largest: upper bound of the weights, >= 1, because results that are shown rarely add mostly
@@ -145,13 +146,14 @@ def _new_positions(
     the run over the log's pages (``n_pages`` per query), and that of pairs which the log lacks."""
     run = checked_frame(run, "score", "run")
     ranked = run.assign(
-        query=run["qid"].map({q: i for i, q in enumerate(log.query_ids)}),
+        query=log.rows_of_queries(run["qid"]),
         document=run["docno"].map({d: i for i, d in enumerate(log.document_ids)}),
-    ).dropna(subset=["query"])
+    )
+    ranked = ranked[ranked["query"] >= 0]
     if ranked.empty:
         raise InputError(
             f"the run has no row for any of the {len(log.query_ids)} queries of the log (the first "
-            f"is {log.query_ids[0]!r}); do both use the same query ids?"
+            f"has the id {log.made_ids[0]!r}); do both use the same query ids?"
         )
     ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
     ranked["position"] = ranked.groupby("query").cumcount()

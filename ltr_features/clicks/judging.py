@@ -167,7 +167,7 @@ class ClickJudgements:
 
     def label(self, data: RankingData) -> RankingData:
         """The rows of a LETOR data set whose pairs have a grade, labelled with it; queries and
-        documents are matched by id.
+        documents are matched by id, those of a log of texts also by the ids made from these.
 
         Raises:
             InputError: rows without document ids, or no row has a grade.
@@ -241,7 +241,7 @@ def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
         InputError: the rows have no document ids.
     """
     ids = needed_ids(data, "by which their clicks are found")
-    query = rows_of(data.query_ids, log.query_ids)[data.query_index]
+    query = log.rows_of_queries(data.query_ids)[data.query_index]
     document = rows_of(map(str, ids), log.document_ids)
     pair = log.rows_of_pairs(query, document)
     rows = np.full(log.n_pairs, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.text.id_rows import places_of, rows_of
+from ltr_features.text.id_rows import finder, places_of, rows_of
+from ltr_features.text.query_texts import ids_of_texts
 
 #: Number of positions that a log may have; nobody reads longer lists, so more are a mistake.
 MAX_POSITIONS = 1_000
@@ -21,6 +22,8 @@ _FRAGMENTS = 0.9
 _ALL_CLICKED = 5
 #: A share of all clicks on odd pages that is worth a remark.
 _ODD = 0.05
+#: What the description of a log says of queries that are texts.
+NORMALISED = "normalised texts"
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
 _DOCUMENT_BITS = 32
 
@@ -144,6 +147,23 @@ class ClickLog:
     @property
     def n_pages(self) -> int:
         return 0 if self.pages is None else int(self.pages.count.sum())
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether ``query_ids`` are normalised texts."""
+        return self.description.get("queries", NORMALISED) == NORMALISED
+
+    @cached_property
+    def made_ids(self) -> list[str]:
+        """The ids of the queries in judgements and collections made from the log: those of their
+        texts (see ``ids_of_texts``), or the log's own."""
+        return ids_of_texts(self.query_ids) if self.has_texts else list(self.query_ids)
+
+    def rows_of_queries(self, ids: Iterable[str]) -> NDArray[np.int64]:
+        """int64 [n]: the row of each query, named as in ``query_ids`` or ``made_ids``; -1 for
+        none."""
+        named = [*enumerate(self.made_ids), *enumerate(self.query_ids)]
+        return finder({name: row for row, name in named})([*ids])
 
     @property
     def remarks(self) -> list[str]:

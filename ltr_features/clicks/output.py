@@ -21,7 +21,7 @@ from ltr_features.clicks.judging import (
     weighted_pairs,
 )
 from ltr_features.clicks.log import ClickLog
-from ltr_features.text.query_texts import ids_of_texts
+from ltr_features.text.query_texts import normalised
 
 _DESCRIPTION = "clicks.json"
 
@@ -35,7 +35,7 @@ def check_ids(log: ClickLog) -> None:
     """Raise InputError for ids that ``qrels.txt`` cannot hold, before a model is fitted; it quotes
     no query, which may be a text."""
     blank = [len(query.split()) != 1 for query in log.query_ids]
-    if log.description.get("queries") == "ids" and any(blank):
+    if not log.has_texts and any(blank):
         raise InputError(
             f"{sum(blank):,} of {len(blank):,} query ids have blanks, as texts do; leave out the "
             "rule queries=id, so that texts get ids"
@@ -68,9 +68,7 @@ def write_judgements(
     """
     check_folder(folder)
     log = judgements.log
-    texts = log.description.get("queries") != "ids"
-    ids = ids_of_texts(log.query_ids) if texts else list(log.query_ids)
-    named = np.asarray(ids, dtype=object)
+    named = np.asarray(log.made_ids, dtype=object)
     documents = np.asarray(log.document_ids, dtype=object)
     table = judgements.frame().assign(query=named[log.pair_query])
     graded = table[table["grade"] >= 0]
@@ -82,7 +80,7 @@ def write_judgements(
         pairs = WeightedPairs(none, none, none.astype(np.float32))
         remarks.append(f"pairs.tsv is empty: {error}")
     frames = {
-        "queries.tsv": pd.DataFrame({"query": ids, "text": log.query_ids}),
+        "queries.tsv": pd.DataFrame({"query": log.made_ids, "text": log.query_ids}),
         "judgements.tsv": table,
         "pairs.tsv": pd.DataFrame(
             {
@@ -135,14 +133,19 @@ def by_label(judgements: ClickJudgements, qrels: pd.DataFrame) -> pd.DataFrame:
     evidence, and their mean ``click_rate`` and ``relevance``.
 
     Args:
-        qrels: columns ``qid``, ``docno``, ``label``; queries and documents as in the log.
+        qrels: columns ``qid``, ``docno``, ``label``; a query is named by its id in the log or in
+            judgements made from it or, if the log has texts, by its text, however that is written.
 
     Raises:
         InputError: no pair has both a label and enough evidence.
     """
-    table = judgements.frame()[judgements.enough]
+    log = judgements.log
+    row = log.rows_of_queries(qrels["qid"])
+    if log.has_texts:
+        row = np.where(row < 0, log.rows_of_queries(map(normalised, qrels["qid"])), row)
+    table = judgements.frame()[judgements.enough].assign(row=log.pair_query[judgements.enough])
     merged = table.merge(
-        qrels, left_on=["query", "document"], right_on=["qid", "docno"], how="inner"
+        qrels.assign(row=row), left_on=["row", "document"], right_on=["row", "docno"], how="inner"
     )
     if merged.empty:
         raise InputError("no pair of the labels has enough clicks: do queries and documents agree?")

@@ -93,7 +93,7 @@ class RowReader:
             **self._bad.facts,
             "positions": first.in_words,
             **self._times.facts,
-            "queries": "normalised texts" if self.rules.queries == "text" else "ids",
+            "queries": self.rules.queries_in_words,
         }
         with reading(listed([str(path) for path in self.paths], 3)):
             return builder.finish(

@@ -123,6 +123,7 @@ def read_click_counts(
         "rows below the depth or never shown, left out": n_deep,
         **bad.facts,
         "positions": first.in_words,
+        "queries": rules.queries_in_words,
     }
     bad.check()
     with reading(listed([str(file) for file in files], 3)):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from letor.digests import file_digest
 from letor.errors import InputError, reading
-from ltr_features.clicks.log import MAX_POSITIONS
+from ltr_features.clicks.log import MAX_POSITIONS, NORMALISED
 from ltr_features.clicks.tables import BadRows, whole, whole_numbers
 from ltr_features.clicks.times import time_of
 from ltr_features.parameters import check_choice
@@ -79,6 +79,11 @@ class LogRules:
     def query_rule(self) -> Callable[[str], str] | None:
         """The function that normalises a query; None if queries are ids."""
         return normalised if self.queries == "text" else None
+
+    @property
+    def queries_in_words(self) -> str:
+        """What a log's ``query_ids`` are, for its description."""
+        return NORMALISED if self.queries == "text" else "ids"
 
     def __post_init__(self) -> None:
         given = [self.actions] if isinstance(self.actions, str) else list(self.actions)

@@ -185,6 +185,7 @@ class Simulation:
             "depth": self.depth,
             "exploration": self.exploration,
             "seed": self.seed,
+            "queries": "ids",
         }
         return builder.finish(list(self.data.query_ids), names, description)
 

@@ -124,7 +124,8 @@ def clicks_judge(
         typer.Option(help="Relevance of the best grade.", show_default="99th percentile"),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Judgements to compare with, with the log's queries as ids.")
+        Path | None,
+        typer.Option(help="Judgements to compare with, by the log's queries (texts or ids)."),
     ] = None,
 ) -> None:
     """Judge the pairs of a click log: qrels, grades with their evidence, weighted pairs, and the

@@ -209,6 +209,17 @@ def test_a_split_by_a_date_of_milliseconds(tmp_path):
     assert output.count("times: milliseconds since 1970") == 2
 
 
+def test_counts_keep_their_ids(tmp_path):
+    text = "query,document,position,shown,clicked\nq7,a,1,50,20\nq7,b,2,50,5\n"
+    (tmp_path / "counts.csv").write_text(text)
+    judge = ("clicks", "judge", tmp_path / "counts.csv", "--layout", "counts", "--model", "ctr")
+    run(*judge, "--rule", "queries=id", "--out", tmp_path / "ids")
+    assert set(read_qrels(tmp_path / "ids" / "qrels.txt")["qid"]) == {"q7"}
+    run(*judge, "--out", tmp_path / "texts")
+    made = f"q{sha256(b'q7').hexdigest()[:16]}"
+    assert set(read_qrels(tmp_path / "texts" / "qrels.txt")["qid"]) == {made}
+
+
 def test_models_of_pages_are_left_out_for_counts(tmp_path):
     text = "query,document,position,shown,clicked\nq,a,1,90,30\nq,a,2,90,15\nq,b,1,90,9\n"
     (tmp_path / "counts.csv").write_text(text)

@@ -16,14 +16,17 @@ from ltr_features.clicks.counterfactual import estimate_clicks
 from ltr_features.clicks.dynamic_bayesian import DynamicBayesian
 from ltr_features.clicks.judging import (
     ClickJudgements,
+    click_rows,
     describe,
     inverse_propensity,
     weighted_pairs,
 )
 from ltr_features.clicks.log import LogBuilder
+from ltr_features.clicks.output import by_label
 from ltr_features.clicks.position_models import ClickRate, PositionBased
 from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.simulation import Simulation, Users
+from ltr_features.text.query_texts import ids_of_texts
 
 
 def counted(rows, n_documents=4):
@@ -332,3 +335,34 @@ def test_results_never_shown_are_told():
         estimate_clicks(log, np.array([1.0, 0.0]), run)
     with pytest.raises(InputError, match="confidence must be"):
         estimate_clicks(log, np.array([1.0, 0.5]), run, confidence=1.0)
+
+
+def test_rows_and_runs_know_queries_by_the_ids_made_of_their_texts():
+    """A workspace made from a log has such ids; no message has a text."""
+    log = log_of([(0, [0, 1], [0, 1], [i % 2 == 0, False]) for i in range(40)], "sea {}")
+    (made,) = ids_of_texts(log.query_ids)
+    model = ClickRate(prior=(0, 0)).fit(log)
+    data = RankingData.from_rows(
+        np.zeros((2, 1), np.float32), [0, 0], [made] * 2, document_ids=["sea d1", "sea d0"]
+    )
+    assert ClickJudgements(model).label(data).y.tolist() == [0, 4]
+    assert click_rows(log, data).n_queries == 20
+    by_text, by_id = ({name: {"sea d1": 2.0}} for name in ("sea q0", made))
+    examination = np.array([1.0, 0.5])
+    assert estimate_clicks(log, examination, by_id) == estimate_clicks(log, examination, by_text)
+    with pytest.raises(InputError, match=f"has the id '{made}'") as error:
+        estimate_clicks(log, examination, {"q9": {"sea d1": 2.0}})
+    assert "sea" not in str(error.value)
+
+
+def test_labels_are_found_by_texts_and_by_ids():
+    log = log_of([(0, [0, 1], [0, 1], [i % 2 == 0, False]) for i in range(40)], "sea {}")
+    judgements = ClickJudgements(ClickRate().fit(log))
+    labels = pd.DataFrame({"docno": ["sea d0", "sea d1"], "label": [1, 0]})
+    for name in ("sea q0", " Sea  Q0", *ids_of_texts(log.query_ids)):
+        table = by_label(judgements, labels.assign(qid=name))
+        assert table["label"].tolist() == [0, 1]
+        assert table["click_rate"].tolist() == [0.0, 0.5]
+    ids = replace(log, description={"queries": "ids"})
+    with pytest.raises(InputError, match="no pair of the labels has enough clicks"):
+        by_label(ClickJudgements(ClickRate().fit(ids)), labels.assign(qid="SEA Q0"))
