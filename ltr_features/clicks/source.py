@@ -68,7 +68,10 @@ def read_log(
     if events is not None:
         files = path_list(log)
         if columns is not None or len(files) != 1:
-            raise InputError("layout 'ubi' has one file of queries, and columns of its own")
+            raise InputError(
+                "layout 'ubi' has one file of queries and one of events, and columns of its own; "
+                "join the files of each (cat joins compressed ones, too)"
+            )
         if on_bad_row != "raise":
             raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
         return read_ubi(files[0], events, rules=log_rules, on_unknown=on_unknown)

@@ -25,10 +25,12 @@ _PAGES_AT_ONCE = 10_000
 
 @dataclass
 class _Click:
-    """The first click on an object for a query: line in the events file, and time in seconds."""
+    """The first click on an object for a query: line in the events file, time in seconds, and the
+    position by the event, if it says."""
 
     line: int
     time: float
+    ordinal: int | None
 
 
 def read_ubi(
@@ -47,7 +49,10 @@ def read_ubi(
     ``event_attributes.object.object_id`` for its ``query_id``; several clicks on an object count as
     one. Clicks without ``query_id`` and other events are counted and left out. Clicks are matched
     to pages by id alone: those with a time before their page (clocks differ) count, too, and the
-    description gives their number. Clicks are held in memory, queries are streamed.
+    description gives their number, and that of clicks whose ``event_attributes.position.ordinal``
+    is not the place of the hit (counted from 0 or from 1, as most of them are): pages that go on
+    with a query's results seem to begin at position 0. Clicks are held in memory, queries are
+    streamed.
 
     Args:
         queries, events: paths.
@@ -75,6 +80,7 @@ class _Ubi:
         self.queries, self.events, self.rules = queries, events, rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
+        self._shifts: Counter[int] = Counter()  # ordinals of clicks less the places of their hits
         self._times = LogTimes(rules.since, rules.until)
         self._builder = LogBuilder(pages=rules.pages)
         self._query: dict[str, int] = {}
@@ -92,12 +98,13 @@ class _Ubi:
             if not query_id:
                 self._count("clicks without a query_id, left out")
                 continue
-            target = event.get("event_attributes")
-            target = target.get("object") if isinstance(target, Mapping) else None
+            attributes = event.get("event_attributes")
+            attributes = attributes if isinstance(attributes, Mapping) else {}
+            target = attributes.get("object")
             if not isinstance(target, Mapping):
                 raise InputError(f"{where}: a click without event_attributes.object")
             found = self._clicks.setdefault(str(query_id), {})
-            click = _Click(number, _time(where, event).seconds)
+            click = _Click(number, _time(where, event).seconds, _ordinal(attributes))
             known = found.setdefault(_text(where, target, "object_id"), click)
             self._count("clicks")
             if known is not click:
@@ -145,6 +152,9 @@ class _Ubi:
                 continue
             early = sum(clicks[hit].time < time.seconds for hit in hits if hit in clicks)
             self._count("clicks stamped before their page, counted all the same", early)
+            for place, hit in enumerate(hits):
+                if hit in clicks and (ordinal := clicks[hit].ordinal) is not None:
+                    self._shifts[ordinal - place] += 1
             self._count("pages")
             code = [self._document.setdefault(hit, len(self._document)) for hit in hits]
             pages.append((self._query_code(where, page), code, clicked))
@@ -162,12 +172,17 @@ class _Ubi:
                 "such clicks: --on-unknown skip (of the source clicks: on_unknown=skip)"
             )
         self._count("clicks without a showing, left out", len(unknown))
+        first = max((0, 1), key=lambda number: self._shifts[number])
+        self._count(
+            "clicks whose position.ordinal is not the place of the hit, as on second pages",
+            self._shifts.total() - self._shifts[first],
+        )
         description = {
             "source": "OpenSearch UBI",
             **self.counts,
             "positions": "from 0 (the order of the hits)",
             **self._times.facts,
-            "queries": "normalised texts" if self.rules.queries == "text" else "ids",
+            "queries": self.rules.queries_in_words,
         }
         with reading(self.queries):
             return self._builder.finish(list(self._query), list(self._document), description)
@@ -226,6 +241,12 @@ def _text(where: str, record: Mapping[str, Any], key: str) -> str:
     if value is None or isinstance(value, (list, dict)):
         raise InputError(f"{where}: {key} is {'missing' if value is None else 'not text'}")
     return str(value)
+
+
+def _ordinal(attributes: Mapping[str, Any]) -> int | None:
+    position = attributes.get("position")
+    ordinal = position.get("ordinal") if isinstance(position, Mapping) else None
+    return ordinal if isinstance(ordinal, int) else None
 
 
 def _time(where: str, record: Mapping[str, Any]) -> Time:

@@ -579,11 +579,11 @@ def ubi_query(query_id, text, hits, time="2024-05-01T10:00:00Z", client="c"):
             "timestamp": time, "client_id": client}  # fmt: skip
 
 
-def ubi_event(query_id, object_id, action="click", time="2024-05-01T10:00:05Z"):
+def ubi_event(query_id, object_id, action="click", time="2024-05-01T10:00:05Z", ordinal=3):
     return {
         "action_name": action, "query_id": query_id, "timestamp": time,
         "event_attributes": {"object": {"object_id": object_id, "object_id_field": "sku"},
-                             "position": {"ordinal": 3}},
+                             "position": {"ordinal": ordinal}},
     }  # fmt: skip
 
 
@@ -617,6 +617,22 @@ def test_ubi_pages_and_clicks(tmp_path):
     assert said["clicks without a query_id, left out"] == 1
     assert said["pages with the query_id of another, left out"] == 1
     assert said["pages without results, left out"] == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_ubi_clicks_at_another_position_are_told(tmp_path, first):
+    """Page 2 of a query, in a record of its own, seems to begin at the first position."""
+    queries = [ubi_query("1", "q", ["a", "b", "c"]), ubi_query("2", "q", ["d", "e", "f"])]
+    events = [ubi_event("1", d, ordinal=first + i) for i, d in enumerate("abc")]
+    second = [ubi_event("2", d, ordinal=first + 3 + i) for i, d in enumerate("de")]
+    told = "clicks whose position.ordinal is not the place of the hit, as on second pages"
+    log = read_ubi(*write_ubi(tmp_path, queries, events + second))
+    assert log.description[told] == 2
+    assert log.clicked.sum() == 5
+    second = [{**event, "event_attributes": {"object": {"object_id": "d"}}} for event in second]
+    for unsaid in (second, [ubi_event("2", "d", ordinal=None)]):
+        log = read_ubi(*write_ubi(tmp_path, queries, events + unsaid))
+        assert told not in log.description
 
 
 def test_ubi_events_that_are_clicks_are_named(tmp_path):
