@@ -24,6 +24,10 @@ _END = 2.0**-_HALVINGS
 #: With so many clicks, a click rate at the first position that exceeds the one below so often is
 #: worth a remark.
 _MANY_CLICKS, _STEEP = 100, 2
+#: A share of clicks on results with fewer examinations and an attractiveness of 1, by maximum
+#: likelihood, that is worth a remark. In 18 simulations, the examination of lower positions was
+#: 1.4 to 3.8 standard errors too high above it (but .9 once), and at most 1.8 below it.
+_CERTAIN, _FEW = 0.025, 10
 
 
 class _ByPosition(ClickModel):
@@ -137,6 +141,8 @@ class PositionBased(_ByPosition):
         self.evidence_ = log.by_pair(log.shown * gamma[log.result_position])
         self._set_errors(log, alpha, gamma, reference)
         self.examination_ = np.where(log.by_position(log.shown) > 0, gamma, np.nan)
+        if not (self.jackknife or np.isinf(self.examination_error_).any()):
+            self.remarks_ += _remarks_on_bias(log, gamma)
 
     def _corrected(self, log: ClickLog, gamma: Array, reference: int) -> Array:
         """gamma with most of its bias removed."""
@@ -233,6 +239,24 @@ class PositionBased(_ByPosition):
                 "vary, or use another model"
             )
         return np.asarray(joined)
+
+
+def _remarks_on_bias(log: ClickLog, gamma: Array) -> list[str]:
+    """A remark if many clicks are on results that were seldom looked at and whose likelihood rises
+    up to an attractiveness of 1. Such results pull the examination up."""
+    g, skips, clicks = gamma[log.result_position], log.shown - log.clicked, log.by_pair(log.clicked)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        against = log.by_pair(np.where(skips > 0, skips * g / (1 - g), 0.0))
+    certain = (clicks >= against) & (log.by_pair(log.shown * g) < _FEW)
+    share = clicks[certain].sum() / max(clicks.sum(), 1)
+    if clicks.sum() < _MANY_CLICKS or share < _CERTAIN:
+        return []
+    return [
+        f"{100 * share:.0f} % of the clicks are on results that were looked at fewer than {_FEW} "
+        "times and clicked each time, by the estimate: with so few showings, examination of lower "
+        "positions is probably overestimated, by more than its standard errors say; the parameter "
+        "jackknife=true corrects for most of that"
+    ]
 
 
 def _log_likelihood(log: ClickLog, alpha: Array, gamma: Array) -> float:
