@@ -252,10 +252,9 @@ def _remarks_on_bias(log: ClickLog, gamma: Array) -> list[str]:
     if clicks.sum() < _MANY_CLICKS or share < _CERTAIN:
         return []
     return [
-        f"{100 * share:.0f} % of the clicks are on results that were looked at fewer than {_FEW} "
-        "times and clicked each time, by the estimate: with so few showings, examination of lower "
-        "positions is probably overestimated, by more than its standard errors say; the parameter "
-        "jackknife=true corrects for most of that"
+        "many results were shown only a few times: examination of lower positions is probably "
+        "overestimated, by more than its standard errors say; the model's parameter jackknife=true "
+        "corrects for most of that"
     ]
 
 

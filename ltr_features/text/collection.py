@@ -17,7 +17,7 @@ from letor.checked_arrays import as_array
 from letor.dataset import check_texts, distinct
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
-from ltr_base.names import counted, repeated
+from ltr_base.names import counted, in_words, repeated
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed, rows_of
 from ltr_features.text.markup import html_share
@@ -310,8 +310,11 @@ class Collection:
         clicks that grades are inferred from; that queries were drawn from texts that models have
         seen or have the same text, that documents are relevant to each other or contain HTML."""
         found = list(self.description.get("remarks", ()))
+        periods: dict[str, list[str]] = {}
         for n, facts in enumerate(self.description.get("periods", ()), start=1):
-            found += [f"period {n} of the clicks: {text}" for text in facts["remarks"]]
+            for text in facts["remarks"]:
+                periods.setdefault(text, []).append(f"period {n}")
+        found += [f"{in_words(those)} of the clicks: {text}" for text, those in periods.items()]
         if (click_model := self.description.get("click model")) is not None:
             found.append(
                 f"grades are what the click model {click_model!r} infers from clicks: documents "

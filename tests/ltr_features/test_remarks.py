@@ -120,6 +120,9 @@ def test_clicks_by_chance_are_told_of_wherever_their_grades_are_used():
     periods = {"periods": [{"remarks": []}, {"remarks": [chance]}]}
     (told,) = replace(collection(), description=periods).remarks
     assert told == f"period 2 of the clicks: {chance}"
+    periods["periods"].append({"remarks": [chance]})
+    (told,) = replace(collection(), description=periods).remarks
+    assert told == f"period 2 and period 3 of the clicks: {chance}"
 
 
 def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):

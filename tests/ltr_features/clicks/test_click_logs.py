@@ -276,6 +276,9 @@ def test_mixed_pages_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"x\.tsv, line 4: goes on with a page that ended") as e:
         read_click_rows(path)
     assert SECRET not in str(e.value)
+    halves = [write_rows(tmp_path / f"{i}.tsv", [row]) for i, row in enumerate(a)]
+    with pytest.raises(InputError, match=r"1\.tsv, line 2: .* must be adjacent, in one file"):
+        read_click_rows(halves)
 
 
 def test_several_clicks_on_a_row_count_as_one(tmp_path):
