@@ -274,8 +274,8 @@ class _MixedPages:
             line = rows["line"][starts[np.argmax(broken)]]
             raise InputError(
                 f"{path}, line {line}: goes on with a page that ended before; rows of a page "
-                "must be adjacent, in one file: sort the log by session, then query and position (clicked "
-                "results alone are no pages: read such a log as ratings, by index table)"
+                "must be adjacent, in one file: sort the log by session, then query and position "
+                "(clicked results alone are no pages: read such a log as ratings, by index table)"
             )
         if path not in self._n_pages:
             self._earlier = list(self._known)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import folded, written_otherwise
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import ClickJudgements, describe
 from ltr_features.clicks.log import ClickLog
@@ -228,10 +229,15 @@ def _judged_rows(
     known = rows[log.pair_document[pair]] >= 0
     n_unknown = int((~known).sum())
     if n_unknown and on_unknown == "raise":
-        first = log.document_ids[log.pair_document[pair[np.argmin(known)]]]
+        lost = [log.document_ids[row] for row in log.pair_document[pair[~known]].tolist()]
+        written = {folded(id_) for id_ in ids}
+        example = next((id_ for id_ in lost if folded(id_) in written), lost[0])
+        advice = written_otherwise(example, ids) or (
+            "add it, or skip such pairs by the option on_unknown=skip"
+        )
         raise InputError(
             f"{path}: {n_unknown:,} judged pairs have a document that is not there, for example "
-            f"{first!r}; add it, or skip such pairs by the option on_unknown=skip"
+            f"{example!r}; {advice}"
         )
     pair = pair[known]
     if not len(pair):

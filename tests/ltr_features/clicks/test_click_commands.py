@@ -330,8 +330,13 @@ def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     (tmp_path / "documents.csv").write_text(text)
     options = {"log": str(log), "documents": str(tmp_path / "documents.csv"),
                "document_columns": {"id": "id", "body": "text"}}  # fmt: skip
-    with pytest.raises(InputError, match="have a document that is not there"):
+    with pytest.raises(InputError, match=r"have a document that is not there, .*; add it, or skip"):
         read_collection("clicks", **options)
+    # Most are gone, but one is written in another way, and would be lost if all were skipped.
+    (tmp_path / "documents.csv").write_text(text + "D150,x\n")
+    with pytest.raises(InputError, match="example 'd150'; there is 'D150': write ids alike"):
+        read_collection("clicks", **options)
+    (tmp_path / "documents.csv").write_text(text)
     collection = read_collection("clicks", **options, on_unknown="skip")
     assert collection.description["judgements of documents that are not there, left out"] > 0
     assert collection.judgements.document.max() < 100
