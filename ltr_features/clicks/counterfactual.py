@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -29,6 +30,8 @@ class ClickEstimate:
             for their query; their clicks are missing from the value.
         most: the value of ``high`` if all these examinations, and those that ``largest`` cuts off,
             were clicks.
+        unranked: share of the log's pages whose query the other ranking lacks. They add no clicks
+            to the value, which is to be compared with ``logged`` only if this is 0.
     """
 
     value: float
@@ -39,6 +42,7 @@ class ClickEstimate:
     logged: float
     unseen: float
     most: float
+    unranked: float
 
 
 @one_blas_thread()
@@ -91,7 +95,8 @@ def estimate_clicks(
         raise InputError("examination must be above 0 at every position that the log shows")
     page_query = log.pair_query[pages.pair[pages.offsets[:-1]]]
     n_pages = np.bincount(page_query, weights=pages.count, minlength=len(log.query_ids))
-    new, looks, unseen_looks = _new_positions(log, run, examination, n_pages)
+    ranked = _ranked(log, run)
+    new, looks, unseen_looks = _new_positions(log, ranked, examination, n_pages)
     examined = log.by_pair(log.shown * examination[log.result_position])
     at_new = np.where(new >= 0, np.nan_to_num(examination)[np.maximum(new, 0)], 0.0)
     quotient = at_new * n_pages[log.pair_query] / examined
@@ -117,6 +122,7 @@ def estimate_clicks(
         logged=float(log.clicked.sum()) / n,
         unseen=unseen_looks / looks if looks > 0 else 0.0,
         most=value + margin + (unseen_looks + cut_off) / n,
+        unranked=1 - float(n_pages[ranked["query"].unique()].sum()) / n,
     )  # fmt: skip
 
 
@@ -139,11 +145,9 @@ def _slope(
     return slope
 
 
-def _new_positions(
-    log: ClickLog, run: Any, examination: Array, n_pages: NDArray[Any]
-) -> tuple[NDArray[np.int64], float, float]:
-    """int64 [pairs]: each pair's position in the run, -1 for none; the number of examinations of
-    the run over the log's pages (``n_pages`` per query), and that of pairs which the log lacks."""
+def _ranked(log: ClickLog, run: Any) -> pd.DataFrame:
+    """A run's rows for queries of the log, best first: ``query`` and ``document`` (rows of the log,
+    NaN for a document that it lacks) and ``position`` (from 0)."""
     run = checked_frame(run, "score", "run")
     ranked = run.assign(
         query=log.rows_of_queries(run["qid"]),
@@ -157,6 +161,15 @@ def _new_positions(
         )
     ranked = ranked.sort_values(["query", "score"], ascending=[True, False], kind="stable")
     ranked["position"] = ranked.groupby("query").cumcount()
+    return ranked
+
+
+def _new_positions(
+    log: ClickLog, ranked: pd.DataFrame, examination: Array, n_pages: NDArray[Any]
+) -> tuple[NDArray[np.int64], float, float]:
+    """int64 [pairs]: each pair's position in the run (``ranked``), -1 for none; the number of
+    examinations of the run over the log's pages (``n_pages`` per query), and that of pairs which
+    the log lacks."""
     ranked = ranked[ranked["position"] < len(examination)]
     query, position = ranked["query"].to_numpy(np.int64), ranked["position"].to_numpy(np.int64)
     weight = n_pages[query] * np.nan_to_num(examination)[position]

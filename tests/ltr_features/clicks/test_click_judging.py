@@ -323,6 +323,11 @@ def test_results_never_shown_are_told():
     # d1 is looked at on every page, and was on half of them: of its quotient 2 the half is cut off.
     cut = estimate_clicks(log, np.array([1.0, 0.5]), swapped, largest=1.0)
     assert cut.most == pytest.approx(cut.high + 0.5)
+    assert cut.unranked == 0
+    both = log_of([(i % 4 // 3, [0, 1], [0, 1], [True, False]) for i in range(20)])
+    half = estimate_clicks(both, np.array([1.0, 0.5]), run)  # of q0, which has 15 of the pages
+    assert half.unranked == pytest.approx(0.25)
+    assert half.value == pytest.approx(0.75 * estimate.value)
     with pytest.raises(InputError, match="run lacks the column score"):
         estimate_clicks(log, np.array([1.0, 0.5]), run.drop(columns="score"))
     with pytest.raises(InputError, match="a score that is NaN"):
