@@ -39,7 +39,8 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     """Base class of projections that solve an eigenproblem.
 
     Args:
-        rank: k, the number of dimensions; there are fewer if the texts have a lower rank.
+        rank: k, the number of dimensions; there are fewer, which ``remarks`` report, if the texts
+            have a lower rank.
         word_weight: weight w, 0 to 1, of plain word matching: f = w q . d + (1 - w) cos(A'q, A'd),
             or "auto", see :class:`ssi_models.word_weight.WeighsWords`. 0 as in the papers. Separate
             vocabularies have no words in common, and hence no such part.
@@ -60,6 +61,16 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     A_q_: NDArray[np.float32] = field(init=False)
     A_d_: NDArray[np.float32] = field(init=False)
+
+    @property
+    def remarks(self) -> list[str]:
+        found = super().remarks
+        if hasattr(self, "A_q_") and self.rank != AUTO and self.A_q_.shape[1] < int(self.rank):
+            found.append(
+                f"has {self.A_q_.shape[1]} dimensions instead of {self.rank}: the texts it learned "
+                "from have no more"
+            )
+        return found
 
     def check_params(self) -> None:
         super().check_params()

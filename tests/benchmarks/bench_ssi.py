@@ -113,7 +113,7 @@ def main() -> None:
         time_steps(X, train, options.threads)
         return
     if options.baselines:
-        for name in ("tfidf", "popularity", "tfidf-popularity", "lsi", "lsi-tfidf"):
+        for name in ("vsm", "popularity", "tfidf-popularity", "lsi", "lsi-tfidf"):
             seconds, model = timed(get_model(name)().fit, X, X, train)
             print(f"{name:18} {seconds:6.1f} s  {told(model, task)}")
     known = get_model(options.model)().get_params()

@@ -117,7 +117,7 @@ task = "links"
 order = [["TFIDF", "SSI"]]
 [[tables.rows]]
 label = "TFIDF"
-model = "tfidf"
+model = "vsm"
 paper = { rank_loss = 1.62, map = 0.329, map_error = 0.01, p10 = 0.163 }
 [[tables.rows]]
 label = "SSI"
@@ -132,7 +132,7 @@ title = "Two"
 task = "mates"
 [[tables.rows]]
 label = "TFIDF of links"
-model = "tfidf"
+model = "vsm"
 task = "links"
 [[tables.rows]]
 label = "CL-LSI"

@@ -138,6 +138,15 @@ def test_cl_lsa_of_two_vocabularies():
     np.testing.assert_allclose(matrix(model, 11), expected, atol=2e-5)
 
 
+@pytest.mark.parametrize("kind", [LSI, LSA, CLLSA, OPCA])
+def test_fewer_dimensions_than_asked_for_are_remarked(kind):
+    """The texts have 18 words."""
+    remark = f"has {WIDTH} dimensions instead of {WIDTH + 1}: "
+    for rank, is_told in ((WIDTH, False), (WIDTH + 1, True)):
+        told = " ".join(fitted(kind(rank)).remarks)
+        assert (remark in told) is is_told
+
+
 @pytest.mark.parametrize("d_width", [WIDTH, 11])
 @pytest.mark.parametrize("form", ["dense", "matrix-free"])
 def test_opca_attains_the_generalised_rayleigh_quotient(form, d_width, monkeypatch):

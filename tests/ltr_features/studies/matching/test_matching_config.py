@@ -40,7 +40,7 @@ def test_a_rows_own_choice_replaces_that_of_the_experiment(tmp_path):
 
 
 def test_all_problems_are_named_at_once(tmp_path):
-    text = MATCHING.replace('task = "mates"', 'task = "absent"').replace('"tfidf"', '"tf"')
+    text = MATCHING.replace('task = "mates"', 'task = "absent"').replace('"vsm"', '"tf"')
     text = text.replace("[0.03, 0.3]", "[0.3]\nmargin = [-1.0]")
     text = text.replace('task = "links"\nmodel = "ssi"', 'task = "links"\nmodel = "vsm"')
     text = text.replace('table = "one"', 'table = "three"')
@@ -84,8 +84,8 @@ def test_all_problems_are_named_at_once(tmp_path):
             "'cl-lsa' takes queries and documents to have the same words, .* set vocabularies = ",
         ),
         (
-            'label = "TFIDF of links"\nmodel = "tfidf"\ntask = "links"',
-            'label = "x"\nmodel = "tfidf"',
+            'label = "TFIDF of links"\nmodel = "vsm"\ntask = "links"',
+            'label = "x"\nmodel = "vsm"',
             "'vsm' takes queries .* give the model 'cross-language'",
         ),
         (

@@ -37,7 +37,7 @@ def slow_measures(task, scores, query):
     return sum(precision) / len(relevant), sum(i < 10 for i in hits) / 10
 
 
-@pytest.mark.parametrize("name", ["tfidf", "popularity"])
+@pytest.mark.parametrize("name", ["vsm", "popularity"])
 def test_measures_are_those_of_the_slow_twin(task, name):
     model = get_model(name)().fit(task.Q, task.D, task.train)
     values, measures = evaluate(model, task)
@@ -54,9 +54,9 @@ def test_measures_are_those_of_the_slow_twin(task, name):
 
 def test_triples_of_queries_made_from_one_document_count_as_one_in_the_standard_error(task):
     pairs = replace(task, groups=task.groups // 2)
-    values, measures = evaluate(get_model("tfidf")().fit(task.Q, task.D, task.train), pairs)
+    values, measures = evaluate(get_model("vsm")().fit(task.Q, task.D, task.train), pairs)
     assert measures["map"] == pytest.approx(values["ap"].mean())
-    scores = get_model("tfidf")().fit(task.Q, task.D, task.train).cache(task.D).scores(task.Q)
+    scores = get_model("vsm")().fit(task.Q, task.D, task.train).cache(task.D).scores(task.Q)
     q, a, b = task.triples
     wrong = (scores[q, a] < scores[q, b]) + 0.5 * (scores[q, a] == scores[q, b])
     group = pairs.groups[q]
