@@ -58,3 +58,15 @@ def ordered_as_labels(data: RankingData) -> NDArray[np.bool_]:
         rising[left] &= (high[:-1] < low[1:])[same].all(axis=0)
         falling[left] &= (low[:-1] > high[1:])[same].all(axis=0)
     return (rising | falling) & (len(mixed) >= _MIXED_QUERIES)
+
+
+def label_remarks(labels: NDArray[np.float32]) -> list[str]:
+    """A remark on labels [n] that are no whole numbers, a sentence without a full stop, or none."""
+    odd = labels[labels % 1 != 0]
+    if not len(odd):
+        return []
+    return [
+        f"labels that are not whole numbers: {len(odd):,} of {len(labels):,}, such as {odd[0]:g}: "
+        "gains of NDCG are taken of them as they are, MAP, P, Recall and MRR take those below 1 as "
+        "not relevant, and most other programs cut or refuse them; make grades 0, 1, 2, ... of them"
+    ]

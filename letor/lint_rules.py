@@ -61,7 +61,8 @@ RULES = {
     ),
     "fractional-labels": Rule(
         "warning", "labels that are not whole numbers: {n:,}",
-        "rankers and NDCG gains expect grades 0, 1, 2, ...: round or bin them",
+        "lambdamart, xgboost, trained columns and judgements need grades 0, 1, 2, ..., and MAP, P, "
+        "Recall and MRR take a label below 1 as not relevant: make grades of them",
     ),
     "negative-labels": Rule(
         "warning", "negative labels: {n:,}",

@@ -240,7 +240,7 @@ def qrels_of(data: RankingData) -> pd.DataFrame:
         row = int(np.argmax(data.y % 1 != 0))
         raise InputError(
             f"query {ids['qid'][row]!r}, document {ids['docno'][row]!r} has the label "
-            f"{data.y[row]:g}; judgements are whole numbers: round the labels, or make grades"
+            f"{data.y[row]:g}; judgements are whole numbers: make grades 0, 1, 2, ... of the labels"
         )
     return ids.assign(label=data.y.astype(np.int64))
 

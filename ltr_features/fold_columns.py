@@ -92,7 +92,7 @@ class FoldRows:
         else:
             check_folds(n_folds)
             rows = read_rows(path, **options)
-        check_whole_labels([rows], "a trained column")
+        check_whole_labels([rows], "a trained column", advice="")
         if not isinstance(context, ColumnContext):
             context = context_of_ids(rows, context)
         join = join_letor(rows, context.collection, on_missing=on_missing)

@@ -216,11 +216,15 @@ def _warn_of_labels_among_columns(data: RankingData) -> None:
         )
 
 
-def check_whole_labels(parts: Sequence[RankingData], ranker: str) -> None:
+def check_whole_labels(
+    parts: Sequence[RankingData],
+    what: str,
+    advice: str = ", or train a ranker that takes any labels, such as ranknet",
+) -> None:
     """Raise InputError if a label is not a whole number.
 
     Args:
-        ranker: the ranker that needs them to be, for the message.
+        what: what needs them to be, for the message. advice: what else to do than make grades.
     """
     for data in parts:
         odd = np.flatnonzero(data.y != np.floor(data.y))
@@ -228,8 +232,7 @@ def check_whole_labels(parts: Sequence[RankingData], ranker: str) -> None:
             row = int(odd[0])
             raise InputError(
                 f"label {data.y[row]:g} (row {row}, query {data.query_ids[data.query_index[row]]}):"
-                f" {ranker} needs whole numbers as labels; round them, or train a ranker that "
-                "takes any labels, such as ranknet"
+                f" {what} needs whole numbers as labels: make grades 0, 1, 2, ... of them{advice}"
             )
 
 

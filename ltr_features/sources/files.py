@@ -95,9 +95,12 @@ def judgement_rows(
     """
     if not columns and isinstance(path, str | os.PathLike) and is_letor(Path(path)):
         with reading(path):
-            judged = qrels_of(read_rows(path))
-        for number, (query, document, label) in enumerate(judged.itertuples(index=False), start=1):
-            yield number, {"query": query, "document": document, "grade": str(label)}
+            rows = read_rows(path)
+            judged = run_of(rows, rows.y)  # labels as they are: thresholds may make grades of them
+        pairs = zip(judged["qid"], judged["docno"], rows.y, strict=True)
+        for number, (query, document, label) in enumerate(pairs, start=1):
+            grade = np.format_float_positional(label, trim="-")
+            yield number, {"query": query, "document": document, "grade": grade}
         return
     path, usual = table_of(path), dict(JUDGEMENT_COLUMNS)
     if columns and "text" in columns and "query" not in columns:

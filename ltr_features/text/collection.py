@@ -10,18 +10,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.checked_arrays import as_array
-from letor.dataset import check_texts, distinct
+from letor.dataset import check_texts
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted, in_words, repeated
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed, rows_of
 from ltr_features.text.markup import html_share
-from ltr_features.text.query_texts import begins_within, normalised, same_text_remark
+from ltr_features.text.query_texts import begins_within, connected, normalised, same_text_remark
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
@@ -31,6 +30,8 @@ FORMER_KEYS = {"stream": "field"}
 _SEARCHED, _MUCH_HTML = 1_000, 0.05
 #: From this share on, queries that seem to be made from the document of the same id are told of.
 _MANY_OWN = 0.5
+#: Name in the description of the number of judgements of queries' own documents.
+_OWN_JUDGED = "judgements of documents that their query was made from, left out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +62,13 @@ class Judgements:
     def __len__(self) -> int:
         return len(self.grade)
 
+    def where(self, kept: NDArray[np.bool_]) -> Judgements:
+        """Those of a mask, bool [n]."""
+        return Judgements(self.query[kept], self.document[kept], self.grade[kept])
+
     def of_queries(self, first: int, last: int) -> Judgements:
         """The judgements of queries ``first`` to ``last`` (exclusive)."""
-        kept = (self.query >= first) & (self.query < last)
-        return Judgements(self.query[kept], self.document[kept], self.grade[kept])
+        return self.where((self.query >= first) & (self.query < last))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +137,9 @@ class Collection:
         judgements: graded judgements; unjudged pairs count as not relevant.
         links: links between documents, or None if the collection has none.
         query_sources: int64 [n_queries], the document that each query was made from (-1: none); or
-            None. It is neither a candidate for the query nor relevant to it, but otherwise a
-            document like others: see ``remarks``, and ``withheld`` for a better way.
+            None. It is neither a candidate for the query nor relevant to it (judgements of it are
+            left out; ``description`` counts them), but otherwise a document like others: see
+            ``remarks``, and ``withheld`` for a better way.
         query_groups: a label per query; splits "by group" keep queries of one group together (made
             from one article, for example); or None.
         query_times: float64 [n_queries], when each query was asked, as numbers that grow with time,
@@ -202,9 +207,18 @@ class Collection:
                 )
         if self.query_sources is not None:
             _check_rows("query_sources + 1", self.query_sources + 1, len(self.document_ids) + 1)
+            self._leave_out_own(self.query_sources)
         if self.links is not None:
             _check_rows("links.source", self.links.source, len(self.document_ids))
             _check_rows("links.target", self.links.target, len(self.document_ids))
+
+    def _leave_out_own(self, sources: NDArray[np.int64]) -> None:
+        """Leave out judgements of the documents that queries were made from, which no ranking can
+        show: they would lower every measure, and teach models what a copy is."""
+        own = self.judgements.document == sources[self.judgements.query]
+        if n := int(own.sum()):
+            object.__setattr__(self, "judgements", self.judgements.where(~own))
+            object.__setattr__(self, "description", {**self.description, _OWN_JUDGED: n})
 
     def without_judgements(self) -> Collection:
         """The same documents and queries."""
@@ -289,19 +303,10 @@ class Collection:
         one side would give the other away: queries of the same text (see :func:`normalised`) have
         the same label, and ``by_group`` those of the same group. None if all labels differ.
         """
-        # Imported late: with scipy.linalg it takes a fifth of the time of ``columns list``.
-        from scipy.sparse.csgraph import connected_components
-
         names: list[Sequence[str]] = [[normalised(text) for text in self.query_texts]]
         if by_group and self.query_groups is not None:
             names.append(self.query_groups)
-        # A graph of queries, their texts and their groups: what is connected stays together.
-        numbered = [distinct(kind)[1] for kind in names]
-        query = np.tile(np.arange(self.n_queries), len(names))
-        name = np.concatenate([row + i * self.n_queries for i, row in enumerate(numbered, start=1)])
-        n = self.n_queries * (1 + len(names))
-        graph = sp.coo_matrix((np.ones(len(query)), (query, name)), shape=(n, n))
-        labels = connected_components(graph, directed=False)[1][: self.n_queries].astype(np.int64)
+        labels = connected(names)
         return labels if len(np.unique(labels)) < self.n_queries else None
 
     @property
@@ -323,9 +328,10 @@ class Collection:
             )
         if self.query_sources is not None and (n := int((self.query_sources >= 0).sum())):
             found.append(
-                f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection: "
-                "models that learn from its texts have seen their words together, so the gain of "
-                "such columns is overstated; draw queries from texts outside the collection"
+                f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection, "
+                "which are not ranked for them: models that learn from its texts have seen their "
+                "words together, so the gain of such columns is overstated; draw queries from "
+                "texts outside the collection"
             )
             judged, relevant = self.judgements, self.judgements.grade > 0
             ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])

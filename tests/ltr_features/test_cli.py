@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dumps import topical_dump
 
@@ -209,6 +210,19 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2
     assert "scores.txt, line 2: 'high' is not a finite number" in bad.stderr
+    absent = tmp_path / "rows.parquet"
+    assert f"{absent}: no such file" in run("measure", absent, "--column", 1).stderr
+
+
+def test_measure_tells_of_labels_between_grades(letor):
+    assert run("measure", letor, "--column", 1).stderr == ""
+    letor.write_text("0.75 qid:1 1:3\n0 qid:1 1:2\n0.5 qid:1 1:1\n")
+    measured = run("measure", letor, "--column", 1)
+    told = f"{letor}: labels that are not whole numbers: 2 of 3, such as 0.75: gains of NDCG are"
+    assert told in measured.stderr
+    high, low = 2**0.75 - 1, 2**0.5 - 1
+    value = (high + low / 2) / (high + low / np.log2(3))
+    assert f"RankLib, ranx ndcg_burges       {value:.4f}" in measured.stdout
 
 
 @pytest.mark.parametrize(("encoding", "rule"), [("ascii", "\u2500"), ("latin-1", "??")])

@@ -8,6 +8,7 @@ import pytest
 from toys import refused
 from toys import run as command
 
+from letor import evaluate
 from letor.column_names import read_rows
 from ltr_features.columns.context import open_workspace
 
@@ -74,6 +75,20 @@ def test_sources_from_a_file(patents, tmp_path):
     indexed(patents, tmp_path, "--sources", tmp_path / "sources.tsv")
     found = open_workspace(tmp_path / "workspace").collection
     assert found.query_sources.tolist() == [0, -1, 3, -1]
+
+
+def test_own_documents_are_not_relevant(patents, tmp_path):
+    """No ranking can show them, so that they would lower every measure; US-2 is unjudged then."""
+    with open(tmp_path / "cited.tsv", "w", encoding="utf-8") as file:
+        file.write("query_id\tdoc_id\tgrade\nUS-1\tUS-1\t2\nUS-1\tUS-3\t1\nUS-2\tUS-2\t2\n")
+    own = "judgements of documents that their query was made from, left out: 2"
+    assert own in indexed(patents, tmp_path, "--sources", "same-id").stdout
+    collection = open_workspace(tmp_path / "workspace").collection
+    judged = collection.judgements
+    assert [judged.query.tolist(), judged.document.tolist()] == [[0], [2]]
+    assert own_rows(tmp_path) == []
+    rows = read_rows(tmp_path / "rows.txt")
+    assert evaluate(rows, -rows.X[:, 0], ["recall@3"])["recall@3"].dropna().tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

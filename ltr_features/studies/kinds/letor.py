@@ -28,7 +28,7 @@ from letor.evaluation import evaluate
 from letor.files import write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
 from letor.folds import Fold, has_relevant, k_fold, queries_of_trained_groups
-from letor.lint_labels import ordered_as_labels
+from letor.lint_labels import label_remarks, ordered_as_labels
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
@@ -247,6 +247,7 @@ class LetorStudy(Study):
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
         remarks = [
             *self._not_finite,
+            *label_remarks(rows.y),
             *_without_text(self.config.queries, self._texts, rows),
             *_giveaways(rows, used),
             *_groups_apart(dealt, groups),

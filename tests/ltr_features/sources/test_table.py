@@ -375,6 +375,25 @@ def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
     assert c.description["rows of documents that were there, with the same texts"] == 1
 
 
+@pytest.mark.parametrize("labels", [("0.7333", "0.25"), ("3", "1.0")])
+def test_labels_of_rows_become_grades_as_those_of_tables(tmp_path, labels):
+    (tmp_path / "rows.txt").write_text(
+        "".join(f"{y} qid:a 1:2 #docid = {d}\n" for d, y in zip("xy", labels, strict=True))
+    )
+    documents = pd.DataFrame({"id": ["x", "y"], "text": ["shoe", "hat"]})
+    queries = pd.DataFrame({"qid": ["a"], "text": ["shoe"]})
+    options = {"documents": documents, "judgements": tmp_path / "rows.txt", "queries": queries}
+    c = read_table(**options, grade_thresholds=[float(label) for label in labels[::-1]])
+    assert c.judgements.grade.tolist() == [2, 1]
+    if labels[0] == "3":
+        assert read_table(**options).judgements.grade.tolist() == [3, 1]
+    else:
+        with pytest.raises(
+            InputError, match=r"rows\.txt, line 1: grade '0\.7333' is not an integer"
+        ):
+            read_table(**options)
+
+
 def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
     numbered = one_table.assign(id=range(4), query_id=["b", "b", "a", "a"])
     path = save(numbered, tmp_path / "ratings.csv")

@@ -349,6 +349,25 @@ grid = {}
     assert told[2:] in unwrapped(report / "report.html")
 
 
+def test_labels_that_are_not_whole_numbers_are_told(tmp_path):
+    write_letor(tmp_path)
+    text = 'kind = "letor"\ntitle = "Labels"\nfolder = "toy"\n'
+    text += "".join(
+        f"[[rankers]]\nlabel = '{columns}'\nranker = 'coordinate-ascent'\ngrid = {{}}\n"
+        f"columns = ['{columns}']\n"
+        for columns in (1, 2)
+    )
+    (tmp_path / "study.toml").write_text(text)
+    told = "! labels that are not whole numbers: "
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told not in unwrapped(report / "verdict.txt")
+    for part in (tmp_path / "toy").iterdir():
+        lines = part.read_text().splitlines()
+        part.write_text("".join(f"{int(line[0]) / 4:g}{line[1:]}\n" for line in lines))
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    assert told in unwrapped(report / "verdict.txt")
+
+
 def test_the_rows_of_a_file_are_dealt_into_folds(tmp_path):
     write_letor(tmp_path)
     rows, _ = read_folds(tmp_path / "toy")
