@@ -16,11 +16,12 @@ from letor.checked_arrays import as_array
 from letor.dataset import check_texts
 from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
-from ltr_base.names import counted, in_words, repeated
+from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed, rows_of
 from ltr_features.text.markup import html_share
 from ltr_features.text.query_texts import begins_within, connected, normalised, same_text_remark
+from ltr_features.text.source_remarks import source_remarks
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
@@ -214,9 +215,17 @@ class Collection:
 
     def _leave_out_own(self, sources: NDArray[np.int64]) -> None:
         """Leave out judgements of the documents that queries were made from, which no ranking can
-        show: they would lower every measure, and teach models what a copy is."""
+        show: they would lower every measure, and teach models what a copy is. If none is left,
+        that is an error.
+        """
         own = self.judgements.document == sources[self.judgements.query]
         if n := int(own.sum()):
+            if own.all():
+                raise InputError(
+                    f"collection {self.name!r}: all judgements are of the document that the query "
+                    "was made from, which is not ranked for it; if it is to be found, give no "
+                    "sources; otherwise judge others, too"
+                )
             object.__setattr__(self, "judgements", self.judgements.where(~own))
             object.__setattr__(self, "description", {**self.description, _OWN_JUDGED: n})
 
@@ -314,18 +323,7 @@ class Collection:
         """Remarks that concern every column of the collection, sentences without a full stop: on
         clicks that grades are inferred from; that queries were drawn from texts that models have
         seen or have the same text, that documents are relevant to each other or contain HTML."""
-        found = list(self.description.get("remarks", ()))
-        periods: dict[str, list[str]] = {}
-        for n, facts in enumerate(self.description.get("periods", ()), start=1):
-            for text in facts["remarks"]:
-                periods.setdefault(text, []).append(f"period {n}")
-        found += [f"{in_words(those)} of the clicks: {text}" for text, those in periods.items()]
-        if (click_model := self.description.get("click model")) is not None:
-            found.append(
-                f"grades are what the click model {click_model!r} infers from clicks: documents "
-                "that users were not shown count as irrelevant, so measures favour rankings like "
-                "the one that was shown; confirm a gain by ratings or an online experiment"
-            )
+        found = source_remarks(self.description)
         if self.query_sources is not None and (n := int((self.query_sources >= 0).sum())):
             found.append(
                 f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection, "

@@ -91,6 +91,14 @@ def test_own_documents_are_not_relevant(patents, tmp_path):
     assert evaluate(rows, -rows.X[:, 0], ["recall@3"])["recall@3"].dropna().tolist() == [1.0]
 
 
+def test_queries_judged_for_their_own_documents_alone_are_refused(patents, tmp_path):
+    with open(tmp_path / "cited.tsv", "w", encoding="utf-8") as file:
+        file.write("query_id\tdoc_id\tgrade\nUS-1\tUS-1\t2\nUS-2\tUS-2\t2\n")
+    out = ("--out", tmp_path / "workspace")
+    message = refused("index", "table", *patents, "--sources", "same-id", *out)
+    assert "if it is to be found, give no sources" in message
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
