@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_features.text.id_rows import finder, places_of, rows_of
+from ltr_features.text.id_rows import places_of, rows_of
 from ltr_features.text.query_texts import ids_of_texts
 
 #: Number of positions that a log may have; nobody reads longer lists, so more are a mistake.
@@ -159,11 +159,11 @@ class ClickLog:
         texts (see ``ids_of_texts``), or the log's own."""
         return ids_of_texts(self.query_ids) if self.has_texts else list(self.query_ids)
 
-    def rows_of_queries(self, ids: Iterable[str]) -> NDArray[np.int64]:
+    def rows_of_queries(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """int64 [n]: the row of each query, named as in ``query_ids`` or ``made_ids``; -1 for
         none."""
-        named = [*enumerate(self.made_ids), *enumerate(self.query_ids)]
-        return finder({name: row for row, name in named})([*ids])
+        rows = rows_of(ids, self.query_ids)
+        return np.where(rows < 0, rows_of(ids, self.made_ids), rows)
 
     @property
     def remarks(self) -> list[str]:

@@ -142,7 +142,7 @@ def by_label(judgements: ClickJudgements, qrels: pd.DataFrame) -> pd.DataFrame:
     log = judgements.log
     row = log.rows_of_queries(qrels["qid"])
     if log.has_texts:
-        row = np.where(row < 0, log.rows_of_queries(map(normalised, qrels["qid"])), row)
+        row = np.where(row < 0, log.rows_of_queries([*map(normalised, qrels["qid"])]), row)
     table = judgements.frame()[judgements.enough].assign(row=log.pair_query[judgements.enough])
     merged = table.merge(
         qrels.assign(row=row), left_on=["row", "document"], right_on=["row", "docno"], how="inner"

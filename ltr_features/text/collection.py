@@ -138,9 +138,8 @@ class Collection:
         judgements: graded judgements; unjudged pairs count as not relevant.
         links: links between documents, or None if the collection has none.
         query_sources: int64 [n_queries], the document that each query was made from (-1: none); or
-            None. It is neither a candidate for the query nor relevant to it (judgements of it are
-            left out; ``description`` counts them), but otherwise a document like others: see
-            ``remarks``, and ``withheld`` for a better way.
+            None. It is no candidate for the query, judgements of it are left out (``description``
+            counts them), and otherwise it is a document: see ``remarks``; ``withheld`` is better.
         query_groups: a label per query; splits "by group" keep queries of one group together (made
             from one article, for example); or None.
         query_times: float64 [n_queries], when each query was asked, as numbers that grow with time,
@@ -148,6 +147,9 @@ class Collection:
         withheld: what was left out of the documents because the queries were drawn from it, or
             None. Anything else made from the same texts (a knowledge base) must leave it out too.
         description: how the collection was made (files, rules, counts); JSON-compatible.
+
+    Raises:
+        InputError: these contradict each other, or all judgements are of their queries' sources.
     """
 
     name: str
@@ -215,9 +217,7 @@ class Collection:
 
     def _leave_out_own(self, sources: NDArray[np.int64]) -> None:
         """Leave out judgements of the documents that queries were made from, which no ranking can
-        show: they would lower every measure, and teach models what a copy is. If none is left,
-        that is an error.
-        """
+        show: they would lower every measure, and teach models what a copy is."""
         own = self.judgements.document == sources[self.judgements.query]
         if n := int(own.sum()):
             if own.all():
