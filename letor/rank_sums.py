@@ -7,7 +7,6 @@ array (``gains``, ``ideal``, ``relevant``), best rank first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,32 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_BLOCK = 2**18
+
 
 def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     """int64 [n]: the rows of each query by descending score; equal scores keep their order in
     ``rows``. ``scores`` float64, finite, indexed by row."""
-    ranked, negated = np.empty_like(rows), -scores[rows]
-    for start, stop in pairwise(offsets.tolist()):  # faster than one sort of all rows
-        ranked[start:stop] = rows[start:stop][np.argsort(negated[start:stop], kind="stable")]
+    ranked, negated, sizes = np.empty_like(rows), -scores[rows], np.diff(offsets)
+    for queries in _of_similar_size(sizes):
+        ranks = np.arange(sizes[queries].max())
+        present = ranks < sizes[queries, None]
+        positions = (offsets[queries, None] + ranks)[present]
+        keys = np.full(present.shape, np.inf)
+        keys[present] = negated[positions]
+        order = np.argsort(keys, axis=1, kind="stable")  # what pads a query stays behind its rows
+        ranked[positions] = rows[(offsets[queries, None] + order)[present]]
     return ranked
+
+
+def _of_similar_size(sizes: Ints) -> Iterator[Ints]:
+    """All queries, in blocks that numpy can sort as one matrix: the sizes of a block differ by less
+    than a factor of 2, and it has about ``_BLOCK`` rows, or a single query."""
+    exponents = np.frexp(sizes)[1]
+    for exponent in np.unique(exponents).tolist():
+        queries = np.flatnonzero(exponents == exponent)
+        n_blocks = 1 + (len(queries) << exponent) // _BLOCK
+        yield from np.array_split(queries, min(len(queries), n_blocks))
 
 
 def _by_rank(offsets: Ints, cutoff: int) -> Iterator[tuple[int, Ints, Ints]]:

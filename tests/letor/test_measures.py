@@ -418,3 +418,21 @@ def test_rows_are_ranked_as_by_a_stable_sort(size):
         mine = rows[start:stop]
         expected = mine[np.argsort(-scores[mine], kind="stable")]
         np.testing.assert_array_equal(ranked[start:stop], expected)
+
+
+def test_rows_of_many_queries_of_all_sizes_are_ranked_as_by_one_sort():
+    """With no rows, one, or thousands; with infinite scores; in any order in ``rows``."""
+    from letor.rank_sums import rank_rows
+
+    rng = np.random.default_rng(0)
+    sizes = np.concatenate([rng.integers(0, 40, 15_000), [0, 1, 5000, 0]])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    scores = rng.integers(0, 20, offsets[-1]).astype(np.float64)
+    scores[rng.random(len(scores)) < 0.05] = -np.inf
+    scores[rng.random(len(scores)) < 0.05] = np.inf
+    rows = rng.permutation(offsets[-1])
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    expected = rows[np.lexsort((-scores[rows], query))]
+    np.testing.assert_array_equal(rank_rows(scores, rows, offsets), expected)
+    assert rank_rows(scores[:0], rows[:0], np.array([0, 0])).tolist() == []
+    assert rank_rows(scores[:0], rows[:0], np.array([0])).tolist() == []

@@ -275,12 +275,22 @@ class Preparation(Study):
         return {self.base.query_ids[int(row)] for row in query[n_grades > 1]}
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:
-        """The folds of a split with all judged queries.
+        """The folds of a split with all judged queries; dealt once, as every stage asks for them.
 
         Raises:
             InputError: the split is by group or by time and the collection has no groups or times,
                 or there are too few queries.
         """
+        if split.name not in self._dealt:
+            self._dealt[split.name] = self._deal(split)
+        return self._dealt[split.name]
+
+    @cached_property
+    def _dealt(self) -> dict[str, list[Fold]]:
+        """The folds dealt so far, by name of the split, of which each fit has its own."""
+        return {}
+
+    def _deal(self, split: SplitConfig) -> list[Fold]:
         seed = self.config.seed + split.fit
         if split.by == "group" and self.collection.query_groups is None:
             raise InputError(
