@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ltr_features.candidate_kinds import JudgedCandidates
+from ltr_features.candidates import source_kind
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fit_size import FitSize
 from ltr_features.columns.learned import LearnedColumn
@@ -41,10 +43,16 @@ class StageSeconds:
         context = self.context
         return 0 if context is None else len(np.unique(context.collection.judgements.query))
 
-    @property
+    @cached_property
     def _n_rows(self) -> float:
-        return self._judged * sum(
-            options.get("depth", _DEPTH) for options in self.candidates.values()
+        """Rows of all candidates; judged ones of a file, too, are as many as the collection has."""
+        if self.context is None:
+            return 0.0
+        return sum(
+            len(self.context.collection.judgements)
+            if source_kind(name, options) is JudgedCandidates
+            else self._judged * options.get("depth", _DEPTH)
+            for name, options in self.candidates.items()
         )
 
     @cached_property

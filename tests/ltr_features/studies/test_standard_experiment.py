@@ -17,11 +17,12 @@ from toys import done, refused, topics
 from letor.column_names import write_rows
 from letor.errors import InputError, LetorWarning
 from letor.rankers.registry import ranker_names
-from ltr_features.columns.context import make_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.studies import run
 from ltr_features.studies.kinds.letor import LetorStudy
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import load_config
+from ltr_features.studies.kinds.ranking_times import StageSeconds
 from ltr_features.studies.standard_experiment import FILE, keep, standard_experiment
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Judgements
@@ -382,3 +383,13 @@ def test_a_dry_run_tells_how_long_a_workspace_takes(collection, workspace, tmp_p
     text = text.replace(str(workspace / "collection"), str(moved))
     file.write_text(text, encoding="utf-8")
     assert "may take" not in done("run", file, "--dry-run", "--out", tmp_path / "unknown")
+
+
+def test_judged_candidates_take_as_long_as_they_are_many(collection, workspace):
+    """Not as BM25's hundred for each query, of which a query of product search has five judged."""
+    context = open_workspace(workspace)
+    found = {"judged": {}}, {"bm25": {"depth": 10}}, {"rated": {"source": "judged"}, "bm25": {}}
+    judged, ten, both = (StageSeconds(context, settings, 48).columns for settings in found)
+    per_query = len(collection.judgements) / N_QUERIES
+    assert judged / ten == pytest.approx(per_query / 10)
+    assert both == pytest.approx(judged + 10 * ten)
