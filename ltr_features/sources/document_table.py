@@ -11,9 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 from letor.errors import InputError
 from ltr_features.parameters import check_choice
-from ltr_features.sources.arrow_tables import are_names, column_list
+from ltr_features.sources.arrow_tables import are_names, check_columns, column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS
-from ltr_features.sources.table_blocks import ColumnName, Frame, absent_keys, rows, table_columns
+from ltr_features.sources.table_blocks import (
+    ColumnName,
+    Frame,
+    absent_keys,
+    rows,
+    table_columns,
+    table_format,
+)
 from ltr_features.sources.usual_names import add_usual, columns_in_words
 from ltr_features.text.collection import FIELDS
 from ltr_features.text.markup import without_markup
@@ -82,6 +89,8 @@ def read_documents(
         )
     identity = names.pop("id")[0]
     wanted = [identity, *(column for group in names.values() for column in group)]
+    if len(tables) > 1 and are_names(wanted):
+        _check_alike(tables, headers, wanted)
     there = header if are_names(wanted) else range(1, max(map(len, headers)) + 1)
     if unused := [column for column in there if column not in (*wanted, *other_columns)]:
         kept = {"id": [identity], **names} if "id" in given else names
@@ -98,6 +107,19 @@ def read_documents(
         facts[HTML] = STRIPPED
     ids, texts, repeated = _distinct(tables, identity, names, on_other_text, encoding, markup)
     return DocumentTable(ids, texts, {**facts, **repeated})
+
+
+def _check_alike(
+    tables: Sequence[Path | Frame], headers: Iterable[Sequence[str]], wanted: Sequence[ColumnName]
+) -> None:
+    """Raise InputError if one of several tables lacks a column; JSON lines may lack keys."""
+    for table, names in zip(tables, headers, strict=True):
+        if isinstance(table, Frame) or table_format(table) != ".jsonl":
+            hint = (
+                "; tables that are read as one have the same columns: join those that have others "
+                "by their ids first (in pandas by titles.merge(texts, on=...))"
+            )
+            check_columns(table, names, wanted, hint)
 
 
 def _distinct(

@@ -143,6 +143,7 @@ def test_documents_in_several_tables_are_those_of_one(tmp_path):
     assert f"{other}, line 2: document '007' has another title here" in told([*parts, other])
     lacking = save(PRODUCTS.drop(columns="name"), tmp_path / "5.csv")
     assert f"{lacking}: no column name; it has" in told([*parts, lacking])
+    assert "join those that have others by their ids first" in told([*parts, lacking])
     assert "judgements: several tables of documents hold none; name a file" in told(parts, None)
     assert "an empty list; name a file" in told([])
 
