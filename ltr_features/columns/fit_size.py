@@ -16,10 +16,12 @@ from ssi_models.training.held_out import MANY_QUERIES, N_PARTS
 from ssi_models.training.trainable import TrainableModel
 
 #: Seconds on one core of a fit by pairs, for each word that an epoch reads and each number of its
-#: embedding; what was measured (Cranfield, CISI, NFCorpus, and 2,400 documents of 83 kB) is a third
-#: to three times as much, but for fits of seconds. Few training queries try more rates, margins and
-#: forms.
+#: embedding; what was measured (Cranfield, CISI, NFCorpus, 2,400 documents of 83 kB, and 67,000
+#: rated products of seven words) is a third to three times as much, but for fits of seconds. Few
+#: training queries try more rates, margins and forms.
 _SECONDS, _SECONDS_FEW = 1e-7, 4e-7
+#: Words that take as long as comparing a pair with the negatives of its batch.
+_PAIR_WORDS = 25
 #: Epochs that most trainings end within.
 _EPOCHS = 25
 #: Seconds on one core, or where they are unknown words of an epoch, from which on a fit takes long.
@@ -80,12 +82,13 @@ class FitSize:
         # model by itself is validated by three others if it has few queries.
         n_parts = [len(parts) if len(parts) > 1 else N_PARTS if few else 1 for parts in folds]
         # A pair comes with about as many negatives as pairs: two documents and a query.
-        words = float(np.dot(n_pairs, n_parts)) * (2 * by_document + by_query)
+        pairs = float(np.dot(n_pairs, n_parts))
+        words = pairs * (2 * by_document + by_query)
         shorter = {n: w for n, w in fields.items() if 0 < w <= by_document / 2 and n != "url"}
         model, seconds = recipe.new_model(), 0.0
         if isinstance(model, TrainableModel):
             epochs = min(model.training.max_epochs, _EPOCHS) / _EPOCHS
-            size = words * model.get_params().get("rank", _RANK) * epochs
+            size = (words + _PAIR_WORDS * pairs) * model.get_params().get("rank", _RANK) * epochs
             seconds = size * (_SECONDS_FEW if few else _SECONDS)
         return cls(
             sum(1 + len(parts) if len(parts) > 1 else 1 for parts in folds), len(folds),
