@@ -66,7 +66,7 @@ def append_named(
         return _append_anew(source, target, values, provenance, options)
     side_file = names_path(source)
     known, missing = _read_side_file(side_file) if side_file.is_file() else (None, None)
-    _check_new(source, [c["name"] for c in known or []], provenance, f" ({side_file})")
+    check_names_free(source, [c["name"] for c in known or []], provenance, f" ({side_file})")
     if known is not None:
         _check_number(n_columns, len(known), side_file)
         n_columns = len(known)
@@ -87,7 +87,7 @@ def _append_anew(
     options: Mapping[str, Any],
 ) -> list[int]:
     data = read_rows(source, **options)
-    _check_new(source, data.column_names, provenance)
+    check_names_free(source, data.column_names, provenance)
     check_output(target, inputs=[source])
     first = data.X.shape[1] + 1
     wider = data.with_columns(list(provenance), values, provenance)
@@ -95,9 +95,10 @@ def _append_anew(
     return list(range(first, first + values.shape[1]))
 
 
-def _check_new(
+def check_names_free(
     source: str | os.PathLike[str], known: Iterable[str], new: Iterable[str], where: str = ""
 ) -> None:
+    """Raise InputError if a file has one of the new columns' names, by those that are known."""
     if twice := sorted(set(known) & set(new)):
         raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
 

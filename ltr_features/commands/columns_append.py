@@ -128,7 +128,7 @@ def _append_to_file(
     options: Mapping[str, Any],
 ) -> None:
     """Append columns to a file, which is read with ``options``."""
-    from letor.column_names import append_named, check_format, read_rows
+    from letor.column_names import append_named, check_format, check_names_free, read_rows
     from ltr_features.columns.fitted import load_fitted
     from ltr_features.row_columns import columns_of_rows
 
@@ -136,6 +136,8 @@ def _append_to_file(
     replaced = check_outputs(out, inputs=[file, *model_files])
     rows = read_rows(file, **options)
     families += [load_fitted(path, queries=rows.query_ids) for path in model_files]
+    names = (name for family in families for name in family.column_names)
+    check_names_free(file, rows.column_names, names)
     new = columns_of_rows(rows, families, context, on_missing=on_missing)
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)

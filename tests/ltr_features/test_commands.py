@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
@@ -24,7 +25,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate, side_by_side
 from letor.files import LOCKED
 from letor.rankers import load_ranker
-from letor.svmlight import read_letor
+from letor.svmlight import names_path, read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_base.machine import temporary_paths
 from ltr_features.cli import app
@@ -513,6 +514,12 @@ def test_appended_columns_have_names_beside_the_new_file(workspace, tmp_path):
         "columns", "append", second, *append[:-1], tmp_path / "third.txt"
     )
     assert read_rows(second).column_names == rows.column_names  # neither file was touched
+    bare = tmp_path / "bare.txt"  # whose rows cannot be joined, which takes longer to find
+    bare.write_text(re.sub("#.*", "", second.read_text(encoding="utf-8")), encoding="utf-8")
+    names_path(bare).write_bytes(names_path(second).read_bytes())
+    assert "bare.txt has a column vsm already" in refused(
+        "columns", "append", bare, *append[:-1], tmp_path / "third.txt"
+    )
     plain.write_bytes(first.read_bytes())  # no names beside it
     done("columns", "append", plain, *append)
     assert read_rows(second).column_names == [*map(str, range(1, 47)), "vsm"]

@@ -131,9 +131,11 @@ class LetorStudy(Study):
         """The rows with the further columns."""
         if not self.config.columns:
             return rows
-        new = columns_of_rows(rows, [column.made(self.data) for column in self.config.columns])
-        if known := {*rows.column_names} & {*new.provenance}:
+        families = [column.made(self.data) for column in self.config.columns]
+        names = {name for family in families for name in family.column_names}
+        if known := {*rows.column_names} & names:
             raise InputError(f"columns: the rows have a column {min(known)!r} already: rename it")
+        new = columns_of_rows(rows, families)
         return rows.with_columns(list(new.provenance), new.values, new.provenance)
 
     @cached_property
