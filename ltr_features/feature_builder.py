@@ -218,6 +218,8 @@ class FeatureBuilder(FittedBuilder):
         if not folds:
             raise InputError("folds: give one or more, k_fold(collection.query_ids, 5, seed=0)")
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
+        for recipe in self.models:
+            recipe.check_texts(context)
         fit = self._fits(context)  # fails before the table is built if a store cannot be reached
         found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)

@@ -135,6 +135,26 @@ class LearnedColumn:
         if self.word_weight is not None:
             check_range("word_weight", self.word_weight, 0.0, 1.0)
 
+    def check_texts(self, context: ColumnContext) -> None:
+        """Check, before any work, that the texts have the field and words frequent enough.
+
+        Raises:
+            InputError: they have not.
+        """
+        index, name = context.index, context.collection.name
+        if self.field not in index:
+            raise InputError(
+                f"column {self.name!r}: collection {name!r} has no field {self.field!r}; it has "
+                f"{', '.join(index.fields)}, and {WHOLE!r}"
+            )
+        least = self.min_document_frequency
+        most = int(index.document_frequency(self.field).max(initial=0))
+        if self.terms == "words" and least > most:
+            raise InputError(
+                f"column {self.name!r}: min_document_frequency is {least:,}, but no word occurs in "
+                f"more than {most:,} documents; lower it"
+            )
+
     def new_model(self) -> MatchingModel:
         """An unfitted model."""
         return self.kind(**self.all_params)

@@ -22,7 +22,6 @@ from ltr_features.columns.fitted import FittedColumn, model_texts
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.text.collection import Pairs
-from ltr_features.text.index import WHOLE
 from ssi_models.base import MatchingModel
 from ssi_models.matrices import arrays
 from ssi_models.parallel import Executor
@@ -71,11 +70,7 @@ class TrainedColumn:
         candidates: Pairs | None = None,
         on_progress: Callable[[str, Any], None] | None = None,
     ) -> None:
-        if recipe.field not in context.index:
-            raise InputError(
-                f"column {recipe.name!r}: collection {context.collection.name!r} has no field "
-                f"{recipe.field!r}; it has {', '.join(context.index.fields)}, and {WHOLE!r}"
-            )
+        recipe.check_texts(context)
         self.context = context
         self.recipe = recipe
         self.folder = folder

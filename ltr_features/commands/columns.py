@@ -205,6 +205,8 @@ def columns_build(
     n_bytes = MEMORY if memory is None else memory_size(memory)
     _check_use(memory, scheduler, parts, in_blocks=in_blocks, trained=bool(recipes))
     context = open_workspace(workspace, threads=threads)
+    for column in recipes:
+        column.check_texts(context)
     if not in_blocks:
         files.check_text_ids(context.collection)
     rules: dict[str, Any] = {

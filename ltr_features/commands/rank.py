@@ -132,6 +132,7 @@ def rank_train(
     check_replaced(out, "ranker.json", "ranker")
     replaced = check_outputs(out, inputs=[train, vali], kind="folder")
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
+    model.check()
     for path in filter(None, (train, vali)):
         if memory is not None and path.suffix != ".parquet":
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")

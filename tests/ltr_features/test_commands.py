@@ -24,15 +24,18 @@ from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate, side_by_side
 from letor.files import LOCKED
+from letor.folds import k_fold
 from letor.rankers import load_ranker
 from letor.svmlight import names_path, read_letor
 from letor.trec import read_qrels, read_run, run_of
 from ltr_base.machine import temporary_paths
 from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import is_registered
 from ltr_features.columns.term_space import VectorSpace
 from ltr_features.commands.options import settings
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.registry import sources
 from ltr_features.sources.wikipedia import excerpt_path
 
@@ -356,6 +359,32 @@ def test_columns_of_one_name_are_refused_before_the_work(workspace, tmp_path):
     twice = ("--family", "vsm", "--family", "vsm")
     said = refused("columns", "build", "--workspace", "nowhere", *twice, "--out", tmp_path / "a")
     assert "two columns are called vsm" in said
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        ("ssi.field=nosuch", " has no field 'nosuch'; it has body, title, and 'whole'"),
+        ("ssi.min_document_frequency=999", "is 999, but no word occurs in more than "),
+    ],
+)
+def test_texts_that_no_model_can_read_are_told_before_columns_are_computed(
+    workspace, tmp_path, monkeypatch, recipe, told
+):
+    monkeypatch.setattr(VectorSpace, "compute", None)
+    built = ("--workspace", workspace, "--family", "vsm", "--model", "ssi", "--recipe", recipe)
+    assert told in refused("columns", "build", *built, "--out", tmp_path / "folds")
+    column = LearnedColumn("ssi", "ssi", **settings([recipe.removeprefix("ssi.")], "recipe"))
+    collection = open_workspace(workspace).collection
+    builder = FeatureBuilder(["vsm"], [column])
+    with pytest.raises(InputError, match=told):
+        builder.folds(collection, k_fold(collection.query_ids, 5, seed=0))
+
+
+def test_a_measure_that_there_is_not_is_told_before_rows_are_read(tmp_path):
+    wrong = ("--param", "measure=ndcg@x", "--out", tmp_path / "ranker")
+    said = refused("rank", "train", tmp_path / "nowhere.txt", *wrong)
+    assert "measure 'ndcg@x' needs a positive cut-off" in said
 
 
 def test_a_plug_in_that_cannot_be_used_is_in_nobody_s_way(monkeypatch):

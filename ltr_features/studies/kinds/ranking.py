@@ -48,7 +48,7 @@ class RankingStudy(RankingStages):
         """The verdict on the first comparison, shown once, when its systems have just been made.
         The folds of all splits are checked before a model is trained for the first one."""
         if stage.name == self.index_stage.name:
-            self.check_terms()
+            self.check_texts()
         if stage.name == self.columns_stage.name:
             self.check_folds()
         if stage.name != self.first_stages[-1].name or self.done(stage).reused:

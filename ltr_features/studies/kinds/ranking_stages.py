@@ -13,7 +13,6 @@ import numpy as np
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
-from letor.errors import InputError
 from letor.files import read_json, save_array, write_json
 from letor.folds import Fold
 from letor.mapped import empty_array
@@ -31,7 +30,6 @@ from ltr_features.studies.kinds.ranking_preparation import Preparation
 from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.kinds.systems import SECONDS, write_system
 from ltr_features.studies.stages import STUDIES, Planned, StageResult
-from ltr_features.text.index import WHOLE
 
 #: File name of each part of a fold, and name of the part in the fold's table.
 _PARTS = {"train": "train", "vali": "validation", "test": "test"}
@@ -119,20 +117,11 @@ class RankingStages(Preparation):
         every = split.fit == 0 and split.share == 1
         return [m for m in self.config.models if every or m.name in seen]
 
-    def check_terms(self) -> None:
-        """Check that words are left for the models, before columns are computed.
-
-        Raises:
-            InputError: no word occurs in as many documents as a model asks for.
-        """
-        most = int(self.context.index.document_frequency(WHOLE).max(initial=0))
+    def check_texts(self) -> None:
+        """Raise InputError, before columns are computed, if the texts lack what a model reads, see
+        :meth:`LearnedColumn.check_texts`."""
         for model in self.config.models:
-            if model.terms == "words" and model.min_document_frequency > most:
-                raise InputError(
-                    f"models, {model.name!r}: min_document_frequency is "
-                    f"{model.min_document_frequency:,}, but no word occurs in more than {most:,} "
-                    "documents; lower it"
-                )
+            model.recipe.check_texts(self.context)
 
     def check_folds(self) -> None:
         """Raise InputError if a split has no folds to train and test on, see :meth:`folds`."""
