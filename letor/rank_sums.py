@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: Rows that are sorted at a time, in some 10 MB.
 _BLOCK = 2**18
 
 
