@@ -20,7 +20,7 @@ _BLOCK = 2**18
 
 def rank_rows(scores: Floats, rows: Ints, offsets: Ints) -> Ints:
     """int64 [n]: the rows of each query by descending score; equal scores keep their order in
-    ``rows``. ``scores`` float64, finite, indexed by row."""
+    ``rows``. ``scores`` float64 without NaN, indexed by row."""
     ranked, negated, sizes = np.empty_like(rows), -scores[rows], np.diff(offsets)
     for queries in _of_similar_size(sizes):
         ranks = np.arange(sizes[queries].max())

@@ -163,7 +163,7 @@ class ClickLog:
         """int64 [n]: the row of each query, named as in ``query_ids`` or ``made_ids``; -1 for
         none."""
         rows = rows_of(ids, self.query_ids)
-        return np.where(rows < 0, rows_of(ids, self.made_ids), rows)
+        return np.where(rows < 0, rows_of(ids, self.made_ids), rows) if self.has_texts else rows
 
     @property
     def remarks(self) -> list[str]:

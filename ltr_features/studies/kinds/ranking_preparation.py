@@ -291,6 +291,7 @@ class Preparation(Study):
         return {}
 
     def _deal(self, split: SplitConfig) -> list[Fold]:
+        """The folds of :meth:`whole_folds`, dealt anew."""
         seed = self.config.seed + split.fit
         if split.by == "group" and self.collection.query_groups is None:
             raise InputError(

@@ -45,7 +45,7 @@ class StageSeconds:
 
     @cached_property
     def _n_rows(self) -> float:
-        """Rows of all candidates; judged ones of a file, too, are as many as the collection has."""
+        """Rows of all candidates; a file of judgements is taken for as long as the collection's."""
         if self.context is None:
             return 0.0
         return sum(
