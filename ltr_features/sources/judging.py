@@ -24,6 +24,7 @@ _OF_TWO_GRADES: dict[str, Callable[[int, int], int] | None] = {
     "raise": None,
     "highest": max,
     "lowest": min,
+    "last": lambda before, now: now,
 }
 
 
@@ -51,7 +52,7 @@ def other_grade(where: str, query: str, document: str, before: int, now: int) ->
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
         f"{now}; keep one of the lines, or when indexing a table, say which grade counts: "
-        "on_other_grade=highest or lowest"
+        "on_other_grade=highest, lowest or last"
     )
 
 
@@ -63,7 +64,7 @@ class JudgedPairs:
         documents: rows of the known documents by id.
         on_unknown: "raise" or "skip" judgements of unknown queries or documents.
         on_other_grade: for a pair that is judged again with another grade: "raise", or take the
-            "highest" or "lowest" grade.
+            "highest", "lowest" or "last" grade.
 
     Attributes:
         n_skipped: number of skipped judgements of unknown queries or documents.

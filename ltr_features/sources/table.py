@@ -52,7 +52,7 @@ def read_table(
     grade_thresholds: Sequence[float] | None = None,
     markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
-    on_other_grade: Literal["raise", "highest", "lowest"] = "raise",
+    on_other_grade: Literal["raise", "highest", "lowest", "last"] = "raise",
     encoding: str = "utf-8",
     keep_unjudged: bool = False,
     on_unknown: str = "raise",
@@ -67,8 +67,8 @@ def read_table(
     Args:
         documents: a row per document; a list of tables is read as one. Rows with the same id and
             texts are one document, so that one table may hold documents and judgements.
-        judgements: a row per judged pair, or any file of judgements (TREC, BEIR); by default the
-            table of documents.
+        judgements: a row per judged pair, or any file of judgements (TREC, BEIR), or a list of
+            these with the same columns; by default the table of documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
             the column of ids, and for each field its column or columns (joined by a space); by
             default those with usual names: the id, and all fields if none is given.
@@ -77,7 +77,7 @@ def read_table(
         queries: a row per query, or any file of queries (TREC topics, ``id:text`` lines). By
             default query texts are read from the rows of judgements, from the column ``text`` of
             ``judgement_columns`` or one with a usual name; without a column of ids, texts are
-            numbered from 1.
+            numbered from 1 as they first occur.
         query_columns: columns ``id`` and ``text`` of queries that do not have usual names.
         grades: integers for values that are not, for example ``{"Exact": 3, "None": 0}``.
         grade_thresholds: ascending thresholds for numbers that are not integers; the grade is the
@@ -87,7 +87,8 @@ def read_table(
         on_other_text: for a document id that comes again with other texts: "raise", or take the
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
-            example): "raise", or take the "highest" or "lowest" grade (such rows are counted).
+            example): "raise", or take the "highest" or "lowest" grade, or that of the "last" row
+            (such rows are counted).
         encoding: encoding of text files that are not UTF-8.
         keep_unjudged: keep queries without judgements (only with ``queries``).
         on_unknown: "raise" or "skip" (and count) judgements of unknown documents or queries.
@@ -98,7 +99,7 @@ def read_table(
             texts, an unknown grade, a pair with two grades, or bytes that are not in the encoding;
             file and line (or row) are named.
     """
-    tables = tables_of(documents)
+    tables = tables_of(documents, "documents")
     in_documents, in_judgements = dict(document_columns or {}), dict(judgement_columns or {})
     given = set(in_judgements)
     if judgements is None:
@@ -106,21 +107,21 @@ def read_table(
             raise InputError("judgements: several tables of documents hold none; name a file")
         judgements = tables[0]
         _share_id(judgements, in_documents, in_judgements, encoding)
-    judgements = table_of(judgements)
+    rated = tables_of(judgements, "judgements")
     in_queries = dict(query_columns or {})
     left_out: dict[str, list[str]] = {}
     if queries is None:
-        _find_query_columns(judgements, in_judgements, encoding)
+        _find_query_columns(rated[0], in_judgements, encoding)
     else:
         queries = table_of(queries)
         left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
     wanted = dict(JUDGEMENT_COLUMNS)
     if "text" in in_judgements and "query" not in in_judgements:
         del wanted["query"]  # texts are numbered
-    if in_judgements or not isinstance(judgements, Path) or not is_letor(judgements):
-        left_out["judgements"] = _add_columns(judgements, in_judgements, wanted, encoding)
+    if in_judgements or not isinstance(rated[0], Path) or not is_letor(rated[0]):
+        left_out["judgements"] = _add_columns(rated[0], in_judgements, wanted, encoding)
     found = {what: name for what, name in in_judgements.items() if what not in given}
-    in_both = [judgements] == tables
+    in_both = rated == tables
     table = read_documents(
         tables,
         in_documents,
@@ -129,18 +130,22 @@ def read_table(
         encoding=encoding,
         markup=markup,
     )
-    judged_rows = list(judgement_rows(judgements, in_judgements, encoding=encoding))
+    judged_rows = [
+        (path, number, row)
+        for path in rated
+        for number, row in judgement_rows(path, in_judgements, encoding=encoding)
+    ]
     n_spelled = 0
     if queries is not None:
         texts = read_queries(queries, columns=in_queries, encoding=encoding)
     else:
-        texts, n_spelled = _texts_of_rows(judgements, judged_rows)
+        texts, n_spelled = _texts_of_rows(judged_rows)
     row_of = {document: row for row, document in enumerate(table.ids)}
     judged = JudgedPairs(texts, row_of, on_unknown, on_other_grade)
-    graded = _grade_rule(grades, grade_thresholds, (row["grade"] for _, row in judged_rows))
-    for number, row in judged_rows:
-        where = place(judgements, number)
-        judged.add(judgements, number, row["query"], row["document"], graded(where, row["grade"]))
+    graded = _grade_rule(grades, grade_thresholds, (row["grade"] for *_, row in judged_rows))
+    for path, number, row in judged_rows:
+        grade = graded(place(path, number), row["grade"])
+        judged.add(path, number, row["query"], row["document"], grade)
     facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
@@ -149,7 +154,7 @@ def read_table(
             facts[f"columns of {what} left out"] = column_list(names)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
-    query_ids = judged.asked(str(judgements), keep_unjudged=keep_unjudged)
+    query_ids = judged.asked(", ".join(map(str, rated)), keep_unjudged=keep_unjudged)
     name = name or tables[0].name.split(".")[0]
     return judged.collection(name, table.fields, query_ids, "tables", table.facts, facts)
 
@@ -213,7 +218,7 @@ def _find_query_columns(path: Path | Frame, given: dict[str, ColumnName], encodi
 
 
 def _texts_of_rows(
-    path: Path | Frame, judged_rows: Iterable[tuple[int, dict[str, str]]]
+    judged_rows: Iterable[tuple[Path | Frame, int, dict[str, str]]],
 ) -> tuple[dict[str, str], int]:
     """Query texts by id, from rows of judgements, and how many of them have several spellings.
 
@@ -222,7 +227,7 @@ def _texts_of_rows(
     texts: dict[str, str] = {}
     numbers: dict[str, str] = {}
     spelled: set[str] = set()
-    for line, row in judged_rows:
+    for path, line, row in judged_rows:
         text = row["text"]
         if "query" not in row:
             row["query"] = numbers.setdefault(normalised(text), str(len(numbers) + 1))

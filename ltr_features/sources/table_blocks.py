@@ -85,15 +85,16 @@ def table_of(given: Any) -> Path | Frame:
     return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given))
 
 
-def tables_of(given: Any) -> list[Path | Frame]:
-    """What :func:`table_of` makes of one path or frame, or of each in a list.
+def tables_of(given: Any, what: str) -> list[Path | Frame]:
+    """What :func:`table_of` makes of one path or frame, or of each in a list; ``what`` names the
+    option.
 
     Raises:
         InputError: an empty list, or as :func:`table_of`.
     """
     several = list(given) if isinstance(given, (list, tuple)) else [given]
     if not several:
-        raise InputError("documents: an empty list; name a file")
+        raise InputError(f"{what}: an empty list; name a file")
     return [table_of(one) for one in several]
 
 

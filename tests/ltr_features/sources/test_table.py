@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shlex
 
 import numpy as np
@@ -145,7 +146,34 @@ def test_documents_in_several_tables_are_those_of_one(tmp_path):
     assert f"{lacking}: no column name; it has" in told([*parts, lacking])
     assert "join those that have others by their ids first" in told([*parts, lacking])
     assert "judgements: several tables of documents hold none; name a file" in told(parts, None)
-    assert "an empty list; name a file" in told([])
+    assert "documents: an empty list; name a file" in told([])
+
+
+def test_judgements_in_several_tables_are_those_of_one(tmp_path):
+    """Those of each month, say: a text that comes again is the same query."""
+    months = [
+        pd.DataFrame({"query": texts, "document": documents, "grade": grades})
+        for texts, documents, grades in (
+            (["shoe", "hat"], ["007", "8"], [2, 1]),
+            (["Shoe ", "cap"], ["8", "007"], [1, 0]),
+        )
+    ]
+    files = [save(month, tmp_path / f"{n}.csv") for n, month in enumerate(months)]
+    options = {"judgement_columns": {"text": "query"}}
+    one = read_table(PRODUCTS, pd.concat(months), **options)
+    several = read_table(PRODUCTS, [*map(str, files)], **options)
+    assert (several.query_ids, several.query_texts) == (one.query_ids, one.query_texts)
+    np.testing.assert_array_equal(several.judgements.grade, one.judgements.grade)
+    for month, message in (
+        (months[0].assign(grade=0), "line 2: query '1' .* were judged 2 before, now 0"),
+        (months[0].drop(columns="grade"), "grade"),
+        (months[0].assign(query=" "), "line 2: the query text is empty"),
+    ):
+        other = save(month, tmp_path / "3.csv")
+        with pytest.raises(InputError, match=f"{re.escape(str(other))}.*{message}"):
+            read_table(PRODUCTS, [*files, other], **options)
+    with pytest.raises(InputError, match="judgements: an empty list; name a file"):
+        read_table(PRODUCTS, [], **options)
 
 
 def test_queries_in_a_table_of_their_own(tmp_path):
@@ -508,7 +536,8 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     path = save(raters, tmp_path / "ratings.csv")
     with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
         read_table(path, **ONE_TABLE)
-    for choice, grades in (("highest", [1, 2, 2, 2]), ("lowest", [0, 0, 2, 0])):
+    expected = {"highest": [1, 2, 2, 2], "lowest": [0, 0, 2, 0], "last": [0, 2, 2, 0]}
+    for choice, grades in expected.items():
         c = read_table(path, **ONE_TABLE, on_other_grade=choice)
         assert c.judgements.grade.tolist() == grades
         told = f"judgements of pairs with another grade; the {choice} taken"
