@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
 from itertools import zip_longest
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
+from numpy.typing import NDArray
 
 from letor.column_names import read_rows
 from letor.errors import InputError, LetorWarning, reading
@@ -29,6 +30,7 @@ from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.feature_files import BUILT, built_of
 from ltr_features.studies.kinds.sections import with_paths
 from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.collection import Collection
 
 #: Name of its file in an output folder.
 FILE = "experiment.toml"
@@ -90,8 +92,9 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
             f"{workspace} has judgements of {len(judged)} queries; an experiment needs {_N_PARTS} "
             "or more: index the collection with queries and their judgements"
         )
-    groups = collection.query_groups
-    times = None if collection.query_times is None else collection.query_times[judged]
+    not_split = dict(_not_split(collection, judged))
+    for sentence in not_split.values():
+        warnings.warn(sentence, LetorWarning, 3)
     return _rendered(
         "standard_experiment.toml.jinja",
         title=f"Do matching columns help on {collection.name}?",
@@ -105,9 +108,25 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
             for key, value in asdict(context.index.analyzer).items()
             if key != "version" and value != usual[key]
         },
-        groups=groups is not None and len({groups[q] for q in judged.tolist()}) >= _N_PARTS,
-        times=times is not None and np.isfinite(times).all() and len(set(times)) >= _N_PARTS,
+        groups=collection.query_groups is not None and "groups" not in not_split,
+        times=collection.query_times is not None and "times" not in not_split,
+        not_split="".join(f" {told[0].upper()}{told[1:]}." for told in not_split.values()),
     )
+
+
+def _not_split(collection: Collection, judged: NDArray[np.int64]) -> Iterator[tuple[str, str]]:
+    """Why the experiment cannot split the judged queries by their "groups" or "times", which are
+    known: a sentence each, without a full stop."""
+    groups, times = collection.query_groups, collection.query_times
+    few = f"as they have fewer than {_N_PARTS}"
+    if groups is not None and (n := len({groups[row] for row in judged.tolist()})) < _N_PARTS:
+        yield "groups", f"queries are not split by group, {few} groups ({n})"
+    if times is None:
+        return
+    if n := int(np.isnan(times[judged]).sum()):
+        yield "times", f"queries are not split by time, as {n:,} of them have no time"
+    elif (n := len(np.unique(times[judged]))) < _N_PARTS:
+        yield "times", f"queries are not split by time, {few} different times ({n})"
 
 
 def on_folds(folder: Path) -> str:

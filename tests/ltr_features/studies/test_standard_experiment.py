@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import warnings
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -87,14 +88,18 @@ def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
         for n in (3, 6)
     )
     some = replace(many, query_times=np.where(many.query_times > 0, many.query_times, np.nan))
-    for name, known, expected in (
-        ("few", few, ["query"]),
-        ("many", many, ["query", "group", "time"]),
-        ("some", some, ["query", "group"]),
+    for name, known, expected, not_by in (
+        ("few", few, ["query"], ["group", "time"]),
+        ("many", many, ["query", "group", "time"], []),
+        ("some", some, ["query", "group"], ["time"]),
     ):
         workspace = make_workspace(known, tmp_path / name)
-        splits = config_of(workspace, tmp_path / f"{name}-out").splits
-        assert [split.by for split in splits] == expected
+        with warnings.catch_warnings(record=True) as caught:
+            config = config_of(workspace, tmp_path / f"{name}-out")
+        assert [split.by for split in config.splits] == expected
+        told = [str(warning.message) for warning in caught]
+        assert [re.search("not split by ([a-z]+),", one)[1] for one in told] == not_by
+        assert all(f"{one[1:]}." in config.introduction for one in told)
 
 
 def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):
