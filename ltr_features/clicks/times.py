@@ -1,8 +1,8 @@
-"""The times of a click log: dates, or numbers in a unit that their size tells."""
+"""The times of a click log or of queries: dates, or numbers in a unit that their size tells."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,18 @@ def time_of(text: str) -> Time:
         if _EARLIEST <= number / per_second < _LATEST:
             return Time(number, unit)
     return Time(number, "")
+
+
+def span_text(seconds: NDArray[np.float64]) -> str:
+    """The first and last of some times in seconds, or of plain numbers: "2026-01-05 to 2026-06-28",
+    "1 to 6", "4" if they are the same."""
+    ends = [float(seconds.min()), float(seconds.max())]
+    if _EARLIEST <= ends[1] < _LATEST:
+        days = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=end) for end in ends]
+        shown = [f"{day:%Y-%m-%d}" for day in days]
+    else:
+        shown = [f"{end:.15g}" for end in ends]
+    return " to ".join(dict.fromkeys(shown))
 
 
 def _date(text: str) -> Time:

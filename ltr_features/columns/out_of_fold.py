@@ -201,8 +201,9 @@ def _same_separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
         return []
     return [
         f"{n:,} test {'query has' if n == 1 else 'queries have'} the same text as a training query "
-        "of their fold, which gives their judgements away: leave these out, or make random folds, "
-        "which `columns build` does by default and k_fold(..., groups=collection.kept_together())"
+        "of their fold, which gives their judgements away unless they were asked again later and "
+        "judged anew: leave these out, or make random folds, which `columns build` does by default "
+        "and k_fold(..., groups=collection.kept_together())"
     ]
 
 

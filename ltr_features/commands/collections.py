@@ -89,7 +89,12 @@ def index(
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
     from ltr_features.sources.arrow_tables import present
-    from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
+    from ltr_features.sources.query_files import (
+        SAME_ID,
+        groups_and_times_facts,
+        with_groups_and_times,
+        with_sources,
+    )
     from ltr_features.sources.registry import read_collection
     from ltr_features.text.analyzer import Analyzer, stopwords_named
     from ltr_features.text.document_workers import documents_on
@@ -113,7 +118,7 @@ def index(
             collection = with_sources(collection, sources)
         make_workspace(collection, out, analyzer=analyzer, workers=workers)
     typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
-    print_facts(collection.description)
+    print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
     for remark in context.remarks:
         typer.echo(f"note: {remark}", err=True)

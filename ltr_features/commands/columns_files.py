@@ -289,7 +289,7 @@ def write_table(
     width = data.X.shape[1] + len(recipes)
     if not split:
         write_rows(data, out, threads=context.threads)
-    _tell_size(len(data), width, list(provenance), out)
+    _tell_size(len(data), width, split, out)
     _tell(build, found, data, provenance)
 
 
@@ -320,7 +320,7 @@ def write_blocks(
         for name in names:
             with reporter.stage(name):
                 provenance[name] = next(made).provenance
-    _tell_size(written.n_rows, written.width + len(recipes), names, out)
+    _tell_size(written.n_rows, written.width + len(recipes), split, out)
     _tell(build, written.candidates, written, provenance)
 
 
@@ -331,9 +331,11 @@ def all_rows(out: Path, split: Sequence[Fold]) -> Path:
     return out / ALL_ROWS if split else out
 
 
-def _tell_size(n_rows: int, width: int, folds: Sequence[str], out: Path) -> None:
-    for name in folds:
-        typer.echo(f"{name}: {counted(width, 'column')}")
+def _tell_size(n_rows: int, width: int, folds: Sequence[Fold], out: Path) -> None:
+    for fold in folds:
+        parts = f"{len(fold.train):,} training, {len(fold.validation):,} validation"
+        tested = f"{len(fold.test):,} test {'query' if len(fold.test) == 1 else 'queries'}"
+        typer.echo(f"{fold.name}: {counted(width, 'column')}; {parts} and {tested}")
     rest = f" in {counted(len(folds), 'fold')}" if folds else f", {counted(width, 'column')}"
     typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")
 

@@ -12,7 +12,7 @@ import numpy as np
 from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_base.names import counted
-from ltr_features.clicks.times import time_of
+from ltr_features.clicks.times import span_text, time_of
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
 from ltr_features.text.collection import Collection
@@ -42,6 +42,18 @@ def with_groups_and_times(
         by_query = np.array([asked.get(query, np.nan) for query in ids])
         collection = replace(collection, query_times=by_query)
     return collection
+
+
+def groups_and_times_facts(collection: Collection) -> dict[str, int | str]:
+    """Facts for the description: how many groups the queries have, and from when to when they were
+    asked, as far as it is known."""
+    facts: dict[str, int | str] = {}
+    if collection.query_groups is not None:
+        facts["groups of queries"] = len(set(collection.query_groups))
+    times = collection.query_times
+    if times is not None and np.isfinite(times).any():
+        facts["times of queries"] = span_text(times[np.isfinite(times)])
+    return facts
 
 
 #: In place of a file of sources: each query was made from the document with its id.
@@ -103,17 +115,33 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
         queries: ids of the queries that must have a time.
 
     Raises:
-        InputError: as in :func:`read_query_groups`.
+        InputError: as in :func:`read_query_groups`; or some times are plain numbers (20260705, or
+            0 for an unknown time) and others not, nor seconds: they cannot be compared.
     """
     times: dict[str, float] = {}
+    kinds: dict[bool, tuple[int, str]] = {}  # plain numbers or not: the first line with one
     for number, query, text in _of_queries(path, "time"):
-        times[query] = time_of(text).seconds
-        if not math.isfinite(times[query]):
+        time = time_of(text)
+        times[query] = time.seconds
+        if not math.isfinite(time.seconds):
             raise InputError(
                 f"{place(path, number)}: {text!r} is neither a number nor a time (ISO 8601)"
             )
+        if time.unit != "seconds":  # which a plain number may be, too, of another year
+            kinds.setdefault(time.unit == "", (number, text))
+        if len(kinds) > 1:
+            raise _not_comparable(path, plain=kinds[True], other=kinds[False])
     _check_all(path, "time", times, queries)
     return times
+
+
+def _not_comparable(path: Path, plain: tuple[int, str], other: tuple[int, str]) -> InputError:
+    """The error for a plain number among times, each with its line."""
+    return InputError(
+        f"{place(path, plain[0])}: {plain[1]!r} is a plain number and no time between 1990 and "
+        f"2100, but {place(path, other[0])} has {other[1]!r}, and the two cannot be "
+        "compared; write all times alike, dates as 2026-07-05"
+    )
 
 
 #: How files call the parts of the queries.

@@ -4,6 +4,7 @@ that nothing of a later period is seen in an earlier one."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from toys import run as command
 
+from letor import read_letor
 from letor.errors import InputError
 from ltr_features.sources.registry import read_collection
 from ltr_features.text.collection_files import load_collection, save_collection
@@ -186,7 +188,11 @@ def test_times_from_a_file_for_any_collection(tmp_path):
     tested = pd.read_csv(tmp_path / "out" / "systems" / "later" / "words" / "per_query.csv")
     day = {query: i % 28 for i, query in enumerate(ids)}
     others = set(map(str, tested["qid"])) ^ set(ids)
-    assert max(day[query] for query in others) < min(day[str(query)] for query in tested["qid"])
+    days_tested = [day[str(query)] for query in tested["qid"]]
+    assert max(day[query] for query in others) < min(days_tested)
+    page = (tmp_path / "out" / "report" / "report.html").read_text()
+    first, last = (1 + end(days_tested) for end in (min, max))
+    assert f"still later test queries, of 2026-01-{first:02} to 2026-01-{last:02})" in page
     (tmp_path / "sample" / "times.tsv").write_text("".join(days[1:]))
     with pytest.raises(InputError, match=r"times.tsv: no time of 1 query"):
         command(*study, "--out", tmp_path / "again")
@@ -202,7 +208,10 @@ def test_columns_build_by_time(folder, tmp_path):
         "cuts=[100, 200, 300]", "min_evidence=1", "--out", tmp_path / "workspace",
     )  # fmt: skip
     build = ("columns", "build", "--workspace", tmp_path / "workspace", "--family", "letor46")
-    command(*build, "--folds", 4, "--by-time", "--out", tmp_path / "folds")
+    said = command(*build, "--folds", 4, "--by-time", "--out", tmp_path / "folds").stdout
+    sizes = re.search(r"Fold1: 46 columns; (\d+) training, (\d+) validation and (\d+) test", said)
+    parts = [tmp_path / "folds" / "Fold1" / f"{part}.txt" for part in ("train", "vali", "test")]
+    assert [int(n) for n in sizes.groups()] == [len(read_letor(p).all_query_ids) for p in parts]
     assert [path.name for path in (tmp_path / "folds").glob("Fold*")] == ["Fold1"]
     test = (tmp_path / "folds" / "Fold1" / "test.txt").read_text()
     assert {line.split()[1].rpartition("-")[2] for line in test.splitlines() if "qid" in line} == {
@@ -214,7 +223,8 @@ def test_columns_build_by_time(folder, tmp_path):
     ids = ("index", "collection", f"folder={tmp_path / 'workspace' / 'collection'}")
     queries = load_collection(tmp_path / "workspace" / "collection").query_ids
     times.write_text("".join(f"{q}\t2024-01-{n % 28 + 1:02}\n" for n, q in enumerate(queries)))
-    command(*ids, "--times", times, "--groups", times, "--out", tmp_path / "dated")
+    said = command(*ids, "--times", times, "--groups", times, "--out", tmp_path / "dated").stdout
+    assert "groups of queries: 28\n  times of queries: 2024-01-01 to 2024-01-28\n" in said
     dated = load_collection(tmp_path / "dated" / "collection")
     assert np.diff(dated.query_times[:4]).tolist() == [86400] * 3
     assert dated.query_groups[:2] == ["2024-01-01", "2024-01-02"]

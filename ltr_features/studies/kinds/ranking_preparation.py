@@ -300,7 +300,7 @@ class Preparation(Study):
             )
         together = self._together(by_group=split.by == "group")
         labels = group_labels(self.judged, together)
-        times = self._times(split) if split.by == "time" else None
+        times = self.times(split) if split.by == "time" else None
         try:
             if times is not None:
                 folds = by_time(self.judged, times, split.folds)
@@ -312,8 +312,12 @@ class Preparation(Study):
             return folds
         return with_fewer_queries(folds, split.share, seed=seed, groups=together)
 
-    def _times(self, split: SplitConfig) -> NDArray[np.float64]:
-        """The time when each judged query was asked."""
+    def times(self, split: SplitConfig) -> NDArray[np.float64]:
+        """float64 [judged queries]: when each was asked, for a split by time.
+
+        Raises:
+            InputError: the collection has no times.
+        """
         times, collection = self.collection.query_times, self.collection
         if times is None:
             raise InputError(

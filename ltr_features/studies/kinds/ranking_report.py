@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from letor.folds import Fold, queries_of_trained_groups
+from ltr_features.clicks.times import span_text
 from ltr_features.columns.out_of_fold import DISTANCE, separated
 from ltr_features.facts import flat_facts
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
@@ -236,7 +238,9 @@ def _split_rule(
 ) -> str:
     """Sentences on how training and test queries were separated."""
     if output.split.by == "time":
-        return f"{_time_rule(output.folds, experiment.groups)} {fits_note(fits)}"
+        asked = dict(zip(experiment.judged, experiment.times(output.split).tolist(), strict=True))
+        rule = _time_rule(output.folds, asked, experiment.groups)
+        return f"{rule} {fits_note(fits, same_folds=True)}"
     config = experiment.config
     what = "query" if output.split.by == "query" else "groups of queries"
     fold = output.folds[0]
@@ -248,11 +252,15 @@ def _split_rule(
     )
 
 
-def _time_rule(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> str:
-    """Sentences on a split by time, and on test queries of groups that are trained on too."""
+def _time_rule(
+    folds: Sequence[Fold], asked: Mapping[str, float], groups: Mapping[str, str] | None
+) -> str:
+    """Sentences on a split by time, given when each query was asked, and on test queries of groups
+    that are trained on too."""
     sizes = "; ".join(
         f"{len(fold.train):,} training, {len(fold.validation):,} later validation and "
-        f"{len(fold.test):,} still later test queries"
+        f"{len(fold.test):,} still later test queries, of "
+        f"{span_text(np.array([asked[query] for query in fold.test]))}"
         for fold in folds
     )
     rule = f"Rankers learn from earlier queries; later ones test; folds: {len(folds)} ({sizes})."

@@ -145,8 +145,8 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
     tested = f", tested by their {found[0]['n_groups']:,} groups" if study.groups else ""
     noise = (
         " The interval includes training noise: the spread (standard deviation) of the difference "
-        "over fits with different seeds and folds. Refits: p-value of the test that includes it; "
-        "the larger of the two p-values is corrected."
+        "over fits with different seeds (and folds, if random). Refits: p-value of the test that "
+        "includes it; the larger of the two p-values is corrected."
         if refits
         else ""
     )

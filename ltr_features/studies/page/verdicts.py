@@ -169,9 +169,10 @@ def _training(row: pd.Series) -> str:
     if row["n_fits"] < 2:
         return ""
     return (
-        f"Over {row['n_fits']} fits with different seeds and folds, the difference has a standard "
-        f"deviation of {value(row['spread'])}, which the interval includes; a test including it "
-        f"gives {p_equals(row['p_refits'])} (uncorrected), and the larger p-value is corrected. "
+        f"Over {row['n_fits']} fits with different seeds (and folds, if random), the difference "
+        f"has a standard deviation of {value(row['spread'])}, which the interval includes; a test "
+        f"including it gives {p_equals(row['p_refits'])} (uncorrected), and the larger p-value is "
+        "corrected. "
     )
 
 

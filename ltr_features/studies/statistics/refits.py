@@ -134,26 +134,28 @@ def repeats_note(repeats: int) -> str:
     )
 
 
-def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]]) -> str:
+def fits_note(fits: Mapping[str, Sequence[pd.DataFrame]], *, same_folds: bool = False) -> str:
     """Note for a report on how often systems were fitted, and what their values are.
 
     Args:
-        fits: values of each fit of the trained systems.
+        fits: values of each fit of the trained systems. same_folds: whether all are on the same
+            folds, as in splits by time; else each fit draws its own.
     """
     by_count: dict[int, list[str]] = {}
     for name, frames in fits.items():
         by_count.setdefault(len(frames), []).append(name)
     if max(by_count, default=1) == 1:
-        return _fitted_once("Every system was", "seeds and folds")
+        return _fitted_once("Every system was", "seeds" if same_folds else "seeds and folds")
     most = max(by_count, key=lambda count: len(by_count[count]))
     others = "; ".join(
         f"{', '.join(f'“{name}”' for name in names)}: {_times(count)}"
         for count, names in sorted(by_count.items())
         if count != most
     )
+    folds = "the same folds" if same_folds else "different folds"
     return (
         f"Systems that learn from judgements were fitted {_times(most)}"
-        f"{f' ({others})' if others else ''}, each time with different folds and different seeds "
+        f"{f' ({others})' if others else ''}, each time with {folds} and different seeds "
         "of rankers and trained columns; values are per-query means over the fits. Columns that "
         "learn only from texts are the same in all fits. The rankers, rankings and columns shown "
         "below are those of the first fit."

@@ -56,9 +56,21 @@ def test_exact_by_group_as_enumerated(n_groups: int) -> None:
 
 def test_query_times_in_several_units(tmp_path: Path) -> None:
     path = tmp_path / "times.tsv"
-    path.write_text("a\t2026-06-01T00:00:00Z\nb\t1780272000\nc\t1780272000000\nd\t17\n")
-    times = read_query_times(path)
-    assert times == {"a": 1780272000.0, "b": 1780272000.0, "c": 1780272000.0, "d": 17.0}
+    path.write_text("a\t2026-06-01T00:00:00Z\nb\t1780272000\nc\t1780272000000\n")
+    assert read_query_times(path) == {"a": 1780272000.0, "b": 1780272000.0, "c": 1780272000.0}
+    path.write_text("a\t1780272000\nb\t500000000\n")  # seconds of 2026 and of 1985
+    assert read_query_times(path) == {"a": 1780272000.0, "b": 500000000.0}
+
+
+@pytest.mark.parametrize("plain", ["0", "20260705", "2026"])
+@pytest.mark.parametrize("other", ["2026-06-01", "1780272000000"])
+def test_plain_numbers_among_dates_are_refused(tmp_path: Path, plain: str, other: str) -> None:
+    """They would count as earlier than every date."""
+    path = tmp_path / "times.tsv"
+    for first, then, line in ((plain, other, 1), (other, plain, 2)):
+        path.write_text(f"a\t{first}\nb\t{then}\n")
+        with pytest.raises(InputError, match=rf"line {line}: '{plain}' is a plain number"):
+            read_query_times(path)
 
 
 def test_all_patterns_of_sixteen_groups_are_tried_however_few_permutations_are_asked_for() -> None:
@@ -300,6 +312,7 @@ def test_what_is_told_of_fits() -> None:
     one, three = frames(np.zeros(2)), frames(*np.zeros((3, 2)))
     assert "fitted once" in fits_note({"a": one, "b": one})
     assert "fitted 3 times, each time with different folds" in fits_note({"a": three, "b": three})
+    assert "with the same folds and" in fits_note({"a": three}, same_folds=True)
     assert "fitted 3 times (“c”: once)" in fits_note({"a": three, "b": three, "c": one})
 
 

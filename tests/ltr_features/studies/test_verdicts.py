@@ -283,7 +283,7 @@ def test_training_noise_is_told_and_decides() -> None:
     assert verdict(example).outcome is HELPS
     found = verdict(refitted)
     assert found.outcome is NEITHER
-    assert "Over 3 fits with different seeds and folds" in found.details
+    assert "Over 3 fits with different seeds (and folds, if random)" in found.details
     assert value(found.row["spread"]) in found.details
     assert p_equals(found.row["p_refits"]) in found.details
     assert "Over" not in verdict(example).details
