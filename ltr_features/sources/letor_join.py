@@ -28,12 +28,29 @@ class LetorJoin:
         n_without_text: number of rows whose query or document the collection does not have.
         lost: of the first of them, what it names, and what the collection has instead; "" if there
             is none.
+        n_relevant: number of rows with a label above 0 whose query has judgements in the
+            collection.
+        n_agreed: number of these that are judged relevant there, too.
     """
 
     pairs: Pairs
     rows: NDArray[np.int64]
     n_rows: int
     lost: str = ""
+    n_relevant: int = 0
+    n_agreed: int = 0
+
+    @property
+    def remarks(self) -> list[str]:
+        """A remark if the collection's judgements contradict the labels, so that ids may mean other
+        queries there."""
+        if 2 * self.n_agreed >= self.n_relevant:
+            return []
+        return [
+            f"of {self.n_relevant:,} relevant rows only {self.n_agreed:,} are judged relevant in "
+            "the collection: do query ids mean the same queries there? (index table numbers texts "
+            "without ids as they first occur, which another order of its files changes)"
+        ]
 
     @property
     def n_without_text(self) -> int:
@@ -100,4 +117,18 @@ def join_letor(
                 "zero (on_missing='zero')"
             )
     rows = np.flatnonzero(found)
-    return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data), lost)
+    pairs = Pairs(query[rows], document[rows])
+    n_relevant, n_agreed = _agreement(pairs, data.y[rows] > 0, collection)
+    return LetorJoin(pairs, rows, len(data), lost, n_relevant, n_agreed)
+
+
+def _agreement(
+    pairs: Pairs, relevant: NDArray[np.bool_], collection: Collection
+) -> tuple[int, int]:
+    """How many relevant pairs have a query that is judged in the collection, and how many of these
+    are relevant there, too."""
+    judged, n = collection.judgements, collection.n_documents
+    compared = relevant & np.isin(pairs.query, judged.query)
+    there = (judged.query * n + judged.document)[judged.grade > 0]
+    agreed = compared & np.isin(pairs.query * n + pairs.document, there)
+    return int(compared.sum()), int(agreed.sum())

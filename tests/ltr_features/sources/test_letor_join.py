@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toys import context_of
@@ -41,6 +43,22 @@ def test_rows_find_their_texts(rows):
     assert join.pairs.query.tolist() == [1, 1, 0]
     assert join.pairs.document.tolist() == [2, 1, 1]
     assert join.n_without_text == 0
+
+
+@pytest.mark.parametrize(
+    ("queries", "judged", "n_agreed", "told"),
+    [
+        (("20", "10"), [(1, 2, 1), (0, 1, 3)], 2, False),  # relevant in the rows, too
+        (("10", "20"), [(1, 2, 1), (0, 1, 3)], 0, True),  # the same texts under other ids
+        (("20", "10"), [(1, 0, 1), (0, 1, 3)], 1, False),
+        (("20", "10"), [], 0, False),  # nothing to compare
+    ],
+)
+def test_judgements_that_contradict_the_labels_are_told(rows, queries, judged, n_agreed, told):
+    judgements = Judgements(*np.array(judged, np.int64).reshape(-1, 3).T)
+    join = join_letor(rows, replace(texts(queries=queries), judgements=judgements))
+    assert (join.n_relevant, join.n_agreed) == (2 * bool(judged), n_agreed)
+    assert [remark[:32] for remark in join.remarks] == ["of 2 relevant rows only 0 are ju"] * told
 
 
 def test_new_columns_are_appended_and_the_bytes_kept(rows, tmp_path):
