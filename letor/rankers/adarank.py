@@ -63,7 +63,8 @@ class AdaRank(LinearRanker):
         counted = ~np.isnan(of_columns[0])  # the measure leaves out the other queries
         of_columns = np.where(counted, of_columns, 0.0)
         held_out = None if valid is None else _signed(valid.X, self.descending)
-        best = BestOf(None if valid is None else self._evaluator(valid), self.early_stopping_rounds)
+        held = None if valid is None else self._evaluator(valid)
+        best = BestOf(held, self.early_stopping_rounds, self._finished)
         weights = np.zeros(len(columns))
         best_weights, taken = weights.copy(), np.zeros(len(columns), dtype=np.int64)
         scores = np.zeros(len(train))

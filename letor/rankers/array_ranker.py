@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,18 +126,28 @@ class BestOf:
     Args:
         evaluator: evaluator of the validation rows, or None.
         patience: steps without improvement after which training should stop.
+        finished: called with the number of each step, from 1, and its measure or None.
     """
 
-    def __init__(self, evaluator: Evaluator | None, patience: int) -> None:
-        self._evaluator, self._patience = evaluator, patience
+    def __init__(
+        self,
+        evaluator: Evaluator | None,
+        patience: int,
+        finished: Callable[[int, float | None], None],
+    ) -> None:
+        self._evaluator, self._patience, self._finished = evaluator, patience, finished
+        self._n_steps = 0
         self.curve: list[float] = []
         self.best = -1
 
     def improves(self, scores: ArrayLike | None) -> bool:
         """Record a step by its scores of the validation rows; whether it is the best so far."""
+        self._n_steps += 1
         if self._evaluator is None or scores is None:
+            self._finished(self._n_steps, None)
             return True
         self.curve.append(self._evaluator.mean(scores))
+        self._finished(self._n_steps, self.curve[-1])
         if self.best < 0 or self.curve[-1] > self.curve[self.best]:
             self.best = len(self.curve) - 1
         return self.best == len(self.curve) - 1

@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -22,14 +22,19 @@ from letor.dataset import RankingData
 from letor.digests import check_files, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
 from letor.evaluation import Evaluator
-from letor.files import atomic_path, check_replaced, read_json, write_json
+from letor.files import atomic_path, check_replaced, write_json
 from letor.measures import choosing_measure, parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state, query_blocks
+from letor.rankers.description import (
+    DESCRIPTION_FILE,
+    FORMAT_VERSION,
+    plain,
+    read_description,
+    strings,
+)
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 from ltr_base.arrays import read_only
 from ltr_base.names import counted, listed, nearest
-
-FORMAT_VERSION = 1
 
 # Least and largest value by parameter; if the least value is an int, values must be whole numbers.
 Ranges = Mapping[str, tuple[float, float]]
@@ -68,6 +73,7 @@ class Ranker(BaseEstimator, ABC):
     feature_names_: list[str]
     normaliser_: Normaliser
     column_settings_: dict[str, dict[str, Any]]
+    _callback: Callable[[int, float | None], None] | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, as they are now."""
@@ -94,7 +100,14 @@ class Ranker(BaseEstimator, ABC):
         return self
 
     def fit(
-        self, X: Any, y: Any = None, *, qid: Any = None, eval_set: Any = None, eval_qid: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        callback: Callable[[int, float | None], None] | None = None,
     ) -> Self:
         """Learn from labelled rows: ``fit(train, valid)``, or ``fit(X, y, qid=qid)``.
 
@@ -106,6 +119,8 @@ class Ranker(BaseEstimator, ABC):
             qid: with an array or a frame, the query of each row, [n].
             eval_set: ``(X, y)`` of rows for early stopping, or a list with that one pair.
             eval_qid: the query of each row of ``eval_set``, or a list with that one array.
+            callback: called after each round of training (a tree, an epoch, ...) with its number,
+                from 1, and the ``measure`` on the rows for early stopping, or None without them.
 
         Labels must be 0 or more; at least one query must have two different ones. Rows for early
         stopping must have the same columns, in any order.
@@ -124,11 +139,15 @@ class Ranker(BaseEstimator, ABC):
         if valid is not None:
             warn_of_changed_settings(settings, valid, "validation rows")
         normaliser = get_normaliser(self.normalise).fit(train)
-        with naming(f"ranker {self.name!r}"):
-            self._fit(
-                _kept_from_changes(normaliser.transform(train)),
-                None if valid is None else _kept_from_changes(normaliser.transform(valid)),
-            )
+        self._callback = callback
+        try:
+            with naming(f"ranker {self.name!r}"):
+                self._fit(
+                    _kept_from_changes(normaliser.transform(train)),
+                    None if valid is None else _kept_from_changes(normaliser.transform(valid)),
+                )
+        finally:
+            del self._callback
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
         self.column_settings_ = settings
         for remark in self.remarks:
@@ -232,11 +251,11 @@ class Ranker(BaseEstimator, ABC):
             "column_settings": self.column_settings_,
         }
         folder = Path(folder)
-        check_replaced(folder, "ranker.json", "ranker")
+        check_replaced(folder, DESCRIPTION_FILE, "ranker")
         with atomic_path(folder, kind="folder") as temporary:
             temporary.mkdir()
             description["fitted"] = self._save(temporary)
-            write_json(temporary / "ranker.json", description, default=_plain)
+            write_json(temporary / DESCRIPTION_FILE, description, default=plain)
             write_digests(temporary)
 
     @classmethod
@@ -263,12 +282,14 @@ class Ranker(BaseEstimator, ABC):
                 )
             ranker = cls(**description["parameters"])
             ranker.check()
-            ranker.feature_names_ = _strings(description["feature_names"])
+            ranker.feature_names_ = strings(description["feature_names"])
             ranker.normaliser_ = normaliser_from_state(description["normaliser"])
             ranker._load(folder, description["fitted"])
             settings = description.get("column_settings", {})  # absent until version 0.2
             ranker.column_settings_ = {name: dict(of) for name, of in settings.items()}
-        check_files(folder, "ranker.json")  # any other value in it would be taken for the saved one
+        check_files(
+            folder, DESCRIPTION_FILE
+        )  # any other value in it would be taken for the saved one
         return ranker
 
     def feature_importance(self) -> pd.DataFrame:
@@ -339,6 +360,11 @@ class Ranker(BaseEstimator, ABC):
     @abstractmethod
     def _load(self, folder: Path, fitted: Mapping[str, Any]) -> None: ...
 
+    def _finished(self, number: int, value: float | None = None) -> None:
+        """Tell the caller of ``fit`` that a round is finished; for ``_fit`` to call."""
+        if self._callback is not None:
+            self._callback(number, value)
+
     def _check_width(self, path: Path, n_columns: int) -> None:
         """Raise InputError if a model file has another number of columns than ``ranker.json``."""
         if n_columns != self._n_inputs:
@@ -357,43 +383,6 @@ class Ranker(BaseEstimator, ABC):
             raise NotFittedError(f"{type(self).__name__} is not fitted: call fit first")
 
 
-def _plain(value: Any) -> Any:
-    """Convert numpy numbers and arrays, which may be parameters, for JSON."""
-    if not isinstance(value, np.generic | np.ndarray):
-        raise InputError(
-            f"a ranker's parameters, and what its _save returns, are stored as JSON, which has no "
-            f"{type(value).__name__} ({value!r}): make numbers, texts or lists of it"
-        )
-    return value.tolist()
-
-
 def _kept_from_changes(data: RankingData) -> RankingData:
     """Rows whose values and labels cannot be changed: they may be the user's."""
     return replace(data, X=read_only(data.X), y=read_only(data.y))
-
-
-def _strings(values: Any) -> list[str]:
-    """Check the column names of a description."""
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError("feature_names is not a list of names")
-    return values
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    """Read the ``ranker.json`` of a saved ranker and check its version.
-
-    Raises:
-        InputError: the file is absent, cannot be read, or is of a newer version.
-    """
-    path = folder / "ranker.json"
-    if not path.exists():
-        raise InputError(f"{folder} is not a saved ranker: it has no ranker.json")
-    with reading(path, "not the description of a ranker"):
-        description = read_json(path)
-        version = int(description["format_version"])
-    if version > FORMAT_VERSION:
-        raise InputError(
-            f"{path} has format version {version}, this program reads up to {FORMAT_VERSION}: "
-            "update it"
-        )
-    return description

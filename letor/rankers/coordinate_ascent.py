@@ -64,6 +64,7 @@ class CoordinateAscent(LinearRanker):
             if valid is not None and held_out is not None:
                 value = held_out.mean(linear_scores(valid.X, weights))
                 curve.append(value)
+            self._finished(restart + 1, curve[-1] if curve else None)
             if value > best:
                 best, best_weights = value, weights
         self._model = {"weights": best_weights}

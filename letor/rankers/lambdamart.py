@@ -134,7 +134,11 @@ class LambdaMART(TreeRanker):
         positions = shown_positions(train, "position_bias") if self.position_bias else None
         dataset, _ = _lightgbm_dataset(train, rng, parameters, positions=positions)
         curve: list[float] = []
-        callbacks: list[Callable[..., Any]] = []
+
+        def finished(tree: lightgbm.callback.CallbackEnv) -> None:
+            self._finished(tree.iteration + 1, curve[-1] if curve else None)
+
+        callbacks: list[Callable[..., Any]] = [finished]
         options: dict[str, Any] = {}
         if valid is not None:
             held_out, rows = _lightgbm_dataset(valid, rng, parameters, reference=dataset)
@@ -149,7 +153,7 @@ class LambdaMART(TreeRanker):
                 "valid_names": ["validation"],
                 "feval": validation_measure,
             }
-            callbacks = [lightgbm.early_stopping(self.early_stopping_rounds, verbose=False)]
+            callbacks += [lightgbm.early_stopping(self.early_stopping_rounds, verbose=False)]
         trained = lightgbm.train(
             parameters, dataset, num_boost_round=self.n_estimators, callbacks=callbacks, **options
         )

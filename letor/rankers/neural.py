@@ -73,7 +73,7 @@ class _NetworkRanker(ArrayRanker):
         networks, curves = [], []
         for number in range(self.n_networks):
             rng = np.random.default_rng([self.seed, number])
-            best = BestOf(evaluator, self.early_stopping_rounds)
+            best = BestOf(evaluator, self.early_stopping_rounds, self._finished)
             networks.append(self._train(rows, valid, sizes, rng, best))
             curves += best.curve
         self._model = {"networks": np.stack(networks), "sizes": sizes}

@@ -75,7 +75,8 @@ class RankBoost(ArrayRanker):
         ).astype(np.uint8)
         n_bins = np.array([len(t) + 1 for t in thresholds])
         sums = np.empty((len(bins), n_bins.max()))
-        best = BestOf(None if valid is None else self._evaluator(valid), self.early_stopping_rounds)
+        held = None if valid is None else self._evaluator(valid)
+        best = BestOf(held, self.early_stopping_rounds, self._finished)
         scores = np.zeros(len(train))
         valid_scores = np.zeros(0 if valid is None else len(valid))
         steps: list[tuple[int, np.float32, float]] = []

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from letor.errors import InputError
 from letor.plugins import Plugins
-from letor.rankers.base import Ranker, read_description
+from letor.rankers.base import Ranker
+from letor.rankers.description import read_description
 
 # Imported on demand, since each ranker needs its own library.
 _BUILT_IN = {

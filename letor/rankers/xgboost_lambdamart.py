@@ -131,16 +131,16 @@ class XGBoostLambdaMART(TreeRanker):
             # XGBoost takes the place of a row within its query as the position shown.
             order = shown_positions(train, "lambdarank_unbiased").astype(np.float64)
         matrix, _ = self._matrix(train, rng, os.path.join(folder, "train"), order)
-        held_out, best = None, BestOf(None, 1)
+        held_out, best = None, BestOf(None, 1, self._finished)
         if valid is not None:
             held_out, rows = self._matrix(valid, rng, os.path.join(folder, "vali"), like=matrix)
             evaluator = measured(self.measure, valid.select_rows(rows))
-            best = BestOf(evaluator, self.early_stopping_rounds)
+            best = BestOf(evaluator, self.early_stopping_rounds, self._finished)
         booster = xgboost.Booster(parameters, cache=[matrix])
         for tree in range(self.n_estimators):
             booster.update(matrix, tree)
-            if held_out is not None:
-                best.improves(booster.predict(held_out, output_margin=True))
+            scores = None if held_out is None else booster.predict(held_out, output_margin=True)
+            best.improves(scores)
             if best.should_stop:
                 break
         self.best_iteration_ = self.n_estimators if valid is None else best.best + 1

@@ -136,7 +136,7 @@ def rank_train(
     for path in filter(None, (train, vali)):
         if memory is not None and path.suffix != ".parquet":
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
-    reporter = Reporter(shown=progress)
+    reporter, measure = Reporter(shown=progress), model.get_params().get("measure")
     if scheduler is not None:
         if only or without:
             raise InputError("--only, --without: workers train on all columns of the .parquet")
@@ -168,13 +168,18 @@ def rank_train(
         with reporter.stage(ranker):
             if threads is not None and model.get_params().get("num_threads", 1) is None:
                 model.set_params(num_threads=threads)
-            model.fit(rows, stop).save(out)
+
+            def finished(number: int, value: float | None) -> None:
+                reached = "" if value is None else f", {measure} {value:.4f}"
+                reporter.step(f"round {number:,}{reached}")
+                reporter.tick("rounds")
+
+            model.fit(rows, stop, callback=finished).save(out)
     told: list[str | None] = [str(warning.message) for warning in caught]
     if stop is not None:
         told += [remark, _shared_queries(train, rows, vali, stop)]
         if vali is not None and vali.suffix != ".parquet":
             told.append(zero_for_missing(model.column_settings_, stop, str(vali)))
-    measure = model.get_params().get("measure")
     if measure is not None:  # used for early stopping, or optimised directly
         told.append(f"{measure}: {(rows if stop is None else stop).coverage}")
     for line in filter(None, told):

@@ -102,6 +102,21 @@ def test_a_forked_process_fits_and_loads_the_same_ranker(make, tmp_path):
         np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), scores)
 
 
+def test_each_round_is_told(learner):
+    told = []
+    ranker = learner().fit(toy(0), toy(1), callback=lambda *finished: told.append(finished))
+    if not hasattr(ranker, "validation_curve_"):
+        pytest.skip("it does not learn in rounds")
+    assert told == list(enumerate(ranker.validation_curve_, start=1))
+    told.clear()
+    ranker.fit(toy(0), callback=lambda *finished: told.append(finished))
+    assert told == [(number, None) for number in range(1, len(told) + 1)]
+    assert told
+    told.clear()
+    ranker.fit(toy(0), toy(1))
+    assert not told
+
+
 def test_separable_toy_reaches_ndcg_1(learner):
     ranker = learner()
     assert ranker.fit(toy(0, 60, gap=0.2), toy(1, 120, gap=0.2)) is ranker
