@@ -17,6 +17,7 @@ _PER_SECOND = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanose
 _UNITS = "seconds, milliseconds, microseconds or nanoseconds since 1970"
 #: 1990 and 2100, in seconds since 1970.
 _EARLIEST, _LATEST = 631_152_000, 4_102_444_800
+_YEAR_1 = -62_135_596_800  # the first day that is shown as one
 
 
 class Time(NamedTuple):
@@ -59,7 +60,7 @@ def span_text(seconds: NDArray[np.float64]) -> str:
     """The first and last of some times in seconds, or of plain numbers: "2026-01-05 to 2026-06-28",
     "1 to 6", "4" if they are the same."""
     ends = [float(seconds.min()), float(seconds.max())]
-    if _EARLIEST <= ends[1] < _LATEST:
+    if ends[0] >= _YEAR_1 and _EARLIEST <= ends[1] < _LATEST:
         days = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=end) for end in ends]
         shown = [f"{day:%Y-%m-%d}" for day in days]
     else:

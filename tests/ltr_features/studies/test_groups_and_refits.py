@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from letor.errors import InputError
+from ltr_features.clicks.times import span_text
 from ltr_features.sources.query_files import read_query_groups, read_query_times
 from ltr_features.studies.statistics.paired_tests import (
     bootstrap_interval,
@@ -60,6 +61,20 @@ def test_query_times_in_several_units(tmp_path: Path) -> None:
     assert read_query_times(path) == {"a": 1780272000.0, "b": 1780272000.0, "c": 1780272000.0}
     path.write_text("a\t1780272000\nb\t500000000\n")  # seconds of 2026 and of 1985
     assert read_query_times(path) == {"a": 1780272000.0, "b": 500000000.0}
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ([1780272000.0, 1767225600.0], "2026-01-01 to 2026-06-01"),
+        ([0.0, 1780272000.0], "1970-01-01 to 2026-06-01"),
+        ([3.0, 1.0], "1 to 3"),
+        ([4.0, 4.0], "4"),
+        ([-1e15, 1780272000.0], "-1e+15 to 1780272000"),  # no date of the calendar
+    ],
+)
+def test_first_and_last_time_in_words(times: list[float], told: str) -> None:
+    assert span_text(np.array(times)) == told
 
 
 @pytest.mark.parametrize("plain", ["0", "20260705", "2026"])
