@@ -119,6 +119,22 @@ def test_queries_judged_for_their_own_documents_alone_are_refused(patents, tmp_p
     assert "if it is to be found, give no sources" in message
 
 
+def test_rows_of_own_documents_are_told(patents, tmp_path):
+    indexed(patents, tmp_path, "--sources", "same-id")
+    rows = "".join(f"1 qid:US-1 1:{n} #docid = US-{n}\n" for n in (1, 2, 3))
+    (tmp_path / "rows.txt").write_text(rows, encoding="utf-8")
+    append = (
+        "--workspace",
+        tmp_path / "workspace",
+        "--family",
+        "vsm",
+        "--out",
+        tmp_path / "new.txt",
+    )
+    said = command("columns", "append", tmp_path / "rows.txt", *append).stderr
+    assert "1 of 3 rows are of the document that their query was made from" in said
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
