@@ -36,7 +36,10 @@ from ltr_features.studies.kinds.given_rankings import (
 from ltr_features.studies.page import report as page
 from ltr_features.studies.page.report import Report, SystemResult
 from ltr_features.studies.stages import Planned, versions
-from ltr_features.studies.statistics.precision_recall import precision_recall
+from ltr_features.studies.statistics.precision_recall import (
+    interpolated_precision,
+    precision_recall,
+)
 from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
 from ltr_features.studies.study import Study
@@ -190,8 +193,9 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     pair = config.pairs[0]
     system, baseline = (values[name][config.measures[0]] for name in pair)
     shown = dict.fromkeys([pair[1], pair[0], *given.rankings])
-    recall = {name: [given.rankings[name]] for name in list(shown)[:RECALL_SYSTEMS]}
-    recall_table, recall_note = precision_recall(given.qrels, recall)
+    drawn = {name: given.rankings[name] for name in list(shown)[:RECALL_SYSTEMS]}
+    curves = {name: [interpolated_precision(given.qrels, run)] for name, run in drawn.items()}
+    recall_table, recall_note = precision_recall(given.qrels, curves, drawn)
     covered = {
         name: f"{counted(len(run), 'row')} for {counted(run['qid'].nunique(), 'query')}"
         for name, run in given.rankings.items()

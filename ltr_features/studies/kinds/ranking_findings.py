@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
@@ -50,23 +52,24 @@ class Findings:
         return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
 
     @cached_property
-    def runs(self) -> dict[str, list[pd.DataFrame]]:
-        """The rankings of the systems on the first screen, of all their fits."""
+    def runs(self) -> dict[str, pd.DataFrame]:
+        """The rankings of the systems on the first screen, of their first fits."""
         pairs = self.experiment.config.headline_pairs
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
-        return {
-            name: [read_run(fit.path / "run.txt.gz") for fit in self.output.fits[name]]
-            for name in names
-        }
+        return {name: read_run(self.output.first(name) / "run.txt.gz") for name in names}
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""
-        return precision_recall(self.experiment.test_qrels(self.output.split), self.runs)
+        curves = {
+            name: [_curve(fit.path / "precision_by_recall.csv") for fit in self.output.fits[name]]
+            for name in self.runs
+        }
+        qrels = self.experiment.test_qrels(self.output.split)
+        return precision_recall(qrels, curves, self.runs)
 
     def coverage(self) -> Iterator[str]:
         """A remark if the systems on the first screen find judged documents in unequal shares."""
-        first = {name: runs[0] for name, runs in self.runs.items()}
-        return coverage_remarks(self.experiment.test_qrels(self.output.split), first)
+        return coverage_remarks(self.experiment.test_qrels(self.output.split), self.runs)
 
     def fewer_queries(self) -> pd.DataFrame | None:
         """The first screen's comparisons by the number of training queries; None if the experiment
@@ -129,3 +132,8 @@ class Findings:
             self.measure,
             seed=self.experiment.config.seed,
         )
+
+
+def _curve(path: Path) -> NDArray[np.float64]:
+    """The interpolated precision that a system's stage has written."""
+    return pd.read_csv(path)["precision"].to_numpy()

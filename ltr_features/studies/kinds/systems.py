@@ -21,6 +21,7 @@ from letor.trec import run_of, write_run
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.sections import RankerConfig
+from ltr_features.studies.statistics.precision_recall import LEVELS, interpolated_precision
 
 #: Reads a part of a fold, given the names of the fold and of the part ("train", "vali", "test").
 ReadPart = Callable[[str, str], RankingData]
@@ -47,8 +48,9 @@ def write_system(
     core: Callable[[], AbstractContextManager[None]],
     on_fold: Callable[[int], None],
 ) -> None:
-    """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv`` and, for a ranker,
-    ``Fold1`` ... (the rankers) and ``importance.csv`` (mean over folds) into the folder ``path``.
+    """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv``,
+    ``precision_by_recall.csv`` and, for a ranker, ``Fold1`` ... (the rankers) and
+    ``importance.csv`` (mean over folds) into the folder ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once. Folds are processed in parallel, which keeps all cores busy, while
@@ -77,6 +79,8 @@ def write_system(
     write_run(ranking, path / "run.txt.gz", tag=tag)
     values = evaluate(qrels, ranking, measures)
     values.to_csv(path / "per_query.csv", index_label="qid")
+    curve = pd.DataFrame({"recall": LEVELS, "precision": interpolated_precision(qrels, ranking)})
+    curve.to_csv(path / "precision_by_recall.csv", index=False)
     if system.score is None:
         table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
         table["gain"] /= len(importances)

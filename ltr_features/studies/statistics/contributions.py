@@ -48,7 +48,7 @@ def column_contributions(
     rows = ranker.normaliser_.transform(rows.select_columns(ranker.feature_names_))
     if wanted is not None:
         rows = rows.select_rows(wanted)
-    queries = [np.flatnonzero(rows.query_index == q) for q in range(rows.n_queries)]
+    queries = np.split(rows.order, rows.offsets[1:-1])
     if is_exact(ranker):
         parts = _TREES[ranker.name](Path(folder), rows.X)
     else:

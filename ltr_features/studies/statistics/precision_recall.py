@@ -21,14 +21,16 @@ UNEQUAL = 0.1
 
 
 def precision_recall(
-    qrels: pd.DataFrame, rankings: Mapping[str, Sequence[pd.DataFrame]]
+    qrels: pd.DataFrame,
+    curves: Mapping[str, Sequence[NDArray[np.float64]]],
+    rankings: Mapping[str, pd.DataFrame],
 ) -> tuple[pd.DataFrame | None, str]:
     """Mean interpolated precision of each system at eleven levels of recall.
 
     Args:
         qrels: columns ``qid``, ``docno``, ``label``; relevant from 1.
-        rankings: the runs of each system's fits, columns ``qid``, ``docno``, ``score``; the mean
-            over the fits is taken.
+        curves: the :func:`interpolated_precision` of each system's fits, whose mean is taken.
+        rankings: a run of each system, columns ``qid``, ``docno``, ``score``.
 
     Returns:
         A frame with a row per level, columns ``recall`` and the systems' names, and a note needed
@@ -40,37 +42,35 @@ def precision_recall(
             "There is no precision-recall curve: most queries have fewer than two relevant "
             "documents, so recall is all or nothing, and the rank of that document says everything."
         )
-    curves = {
-        name: np.mean([interpolated_precision(qrels, run) for run in runs], axis=0)
-        for name, runs in rankings.items()
-    }
     note = (
         "Recall is the share of a query's judged relevant documents (median "
         f"{counts.median():g}); if a ranking ends before all are found, precision is 0 from there. "
-        f"{_judged(qrels, {name: runs[0] for name, runs in rankings.items()})}"
+        f"{_judged(qrels, rankings)}"
     )
-    return pd.DataFrame({"recall": LEVELS, **curves}), note
+    means = {name: np.mean(fits, axis=0) for name, fits in curves.items()}
+    return pd.DataFrame({"recall": LEVELS, **means}), note
 
 
 def interpolated_precision(qrels: pd.DataFrame, run: pd.DataFrame) -> NDArray[np.float64]:
     """float64 [11]: greatest precision at any rank where recall has reached the level, mean over
     the queries with a relevant document (TREC's iprec_at_recall); equal scores are ordered by
-    document id."""
+    document id. NaN without any relevant document."""
     relevant = qrels.loc[qrels["label"] >= 1, ["qid", "docno"]].assign(relevant=True)
     ranked = run[["qid", "docno", "score"]].merge(relevant, how="left", on=["qid", "docno"])
     ranked = best_first(ranked)
+    ranked["rank"] = ranked.groupby("qid").cumcount() + 1
+    hits = ranked[ranked["relevant"].notna()]
+    found = hits.groupby("qid").cumcount() + 1
+    precision = found / hits["rank"]
+    best = precision[::-1].groupby(hits["qid"]).cummax()[::-1]
+    best.index = pd.MultiIndex.from_arrays([hits["qid"], found])
     totals = relevant.groupby("qid").size()
-    found = ranked["relevant"].notna()
-    hits = {query: rows.to_numpy() for query, rows in found.groupby(ranked["qid"])}
-    values = np.zeros((len(totals), len(LEVELS)))
-    for row, (query, total) in zip(values, totals.items(), strict=True):
-        ranks = 1 + np.flatnonzero(hits.get(query, ()))
-        best = np.maximum.accumulate((np.arange(1, len(ranks) + 1) / ranks)[::-1])[::-1]
-        needed = np.maximum(np.ceil(LEVELS * total - 1e-9).astype(np.int64) - 1, 0)
-        reached = needed < len(best)
-        row[reached] = best[needed[reached]]
-    mean: NDArray[np.float64] = values.mean(axis=0)
-    return mean
+    curve = np.empty(len(LEVELS))
+    for place, level in enumerate(LEVELS):
+        needed = np.maximum(np.ceil(level * totals - 1e-9), 1).astype(np.int64)
+        reached = pd.MultiIndex.from_arrays([totals.index, needed])
+        curve[place] = best.reindex(reached, fill_value=0.0).mean()
+    return curve
 
 
 def judged_shares(

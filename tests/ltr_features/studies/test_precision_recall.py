@@ -54,23 +54,24 @@ def test_as_trec_eval_has_it() -> None:
 def test_a_mean_over_fits_and_what_must_be_known() -> None:
     qrels = qrels_of(q={"b": 1, "c": 2, "a": 0}, p={"x": 1, "y": 1})
     good, bad = run_of(q="bca", p="xy"), run_of(q="abc", p="zxy")
-    table, note = precision_recall(qrels, {"one": [good], "two": [good, bad]})
+    curves = [interpolated_precision(qrels, run) for run in (good, bad)]
+    table, note = precision_recall(
+        qrels, {"one": curves[:1], "two": curves}, {"one": good, "two": good}
+    )
     assert table is not None
     assert table["recall"].tolist() == pytest.approx(LEVELS)
     assert table["one"].tolist() == [1.0] * 11
     assert table["two"].tolist() == pytest.approx([5 / 6] * 11)
     assert "median 2" in note
     assert "At least 100% of the first" in note
-    positive, note = precision_recall(qrels[qrels["label"] > 0], {"one": [good]})
+    positive, note = precision_recall(qrels[qrels["label"] > 0], {"one": curves}, {"one": good})
     assert positive is not None
     assert "list only relevant documents" in note
-    _, note = precision_recall(qrels, {"one": [run_of(q="uvwxyzb", p="abcdef")]})
+    _, note = precision_recall(qrels, {}, {"one": run_of(q="uvwxyzb", p="abcdef")})
     assert "recall is too high" in note
 
 
 def test_no_curve_where_queries_have_one_relevant_document() -> None:
-    table, note = precision_recall(
-        qrels_of(q={"a": 1}, p={"b": 1, "c": 0}), {"one": [run_of(q="a")]}
-    )
+    table, note = precision_recall(qrels_of(q={"a": 1}, p={"b": 1, "c": 0}), {}, {})
     assert table is None
     assert "all or nothing" in note
