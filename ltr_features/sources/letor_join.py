@@ -28,12 +28,14 @@ class LetorJoin:
         n_without_text: number of rows whose query or document the collection does not have.
         lost: of the first of them, what it names, and what the collection has instead; "" if there
             is none.
+        n_own: number of rows of the document that their query was made from.
     """
 
     pairs: Pairs
     rows: NDArray[np.int64]
     n_rows: int
     lost: str = ""
+    n_own: int = 0
 
     @property
     def n_without_text(self) -> int:
@@ -100,4 +102,7 @@ def join_letor(
                 "zero (on_missing='zero')"
             )
     rows = np.flatnonzero(found)
-    return LetorJoin(Pairs(query[rows], document[rows]), rows, len(data), lost)
+    pairs, sources, n_own = Pairs(query[rows], document[rows]), collection.query_sources, 0
+    if sources is not None:
+        n_own = int((sources[pairs.query] == pairs.document).sum())
+    return LetorJoin(pairs, rows, len(data), lost, n_own)
