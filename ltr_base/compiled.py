@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
+from numbers import Number
+from pathlib import Path
 from threading import RLock
+from types import CodeType
 from typing import Any
 
 _compiling = RLock()
@@ -24,7 +28,8 @@ class Kernel:
 
     Compiled code is cached beside the source or, if that folder is not writable, in the user's
     cache folder (or in ``NUMBA_CACHE_DIR``); if neither is writable, only within this process, of
-    which a :class:`CompilationWarning` tells.
+    which a :class:`CompilationWarning` tells. It is compiled again if the source changes, that of
+    the kernels that it calls included.
     Kernels whose names begin with ``_`` can only be called by other kernels.
 
     Attributes:
@@ -59,11 +64,38 @@ class Kernel:
                 dispatcher = numba.njit(nogil=True, **unused, **self._options)(self.py_func)
                 try:
                     dispatcher.enable_caching()
+                    dispatcher._cache._cache_file._source_stamp = _stamp(self)
                     _discard_if_unreadable(dispatcher._cache)
                 except RuntimeError:
                     _tell_not_kept()
                 self._dispatcher = dispatcher
             return self._dispatcher
+
+
+def _stamp(called: Kernel) -> str:
+    """A digest of what compiled code is made of: the sources of a kernel and of all kernels that it
+    calls, and the numbers that these take from other files. Numba itself looks at the time of the
+    first source only, and would keep what another file meant before it was changed."""
+    kernels, numbers = [called], set()
+    for user in kernels:
+        function = user.py_func
+        for name in _names(function.__code__):
+            value = function.__globals__.get(name)
+            if isinstance(value, Kernel) and value not in kernels:
+                kernels.append(value)
+            elif isinstance(value, Number):
+                numbers.add(f"{function.__module__}.{name} = {value!r}")
+    files = {Path(user.py_func.__code__.co_filename) for user in kernels}
+    parts = [*(path.read_bytes() for path in sorted(files)), *map(str.encode, sorted(numbers))]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The global names in a function, and in functions inside it."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def _discard_if_unreadable(cache: Any) -> None:

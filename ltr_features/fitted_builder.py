@@ -147,13 +147,18 @@ class FittedBuilder:
         """Prepare the documents, and fail early if columns and documents do not fit together."""
         self.compute([], np.zeros(0, np.int64), [])
 
-    def best_documents(self, query: str) -> list[str]:
+    def best_documents(self, query: str, *, excluded: Sequence[str] = ()) -> list[str]:
         """Ids of BM25's best ``depth`` documents for a query, best first.
+
+        Args:
+            excluded: ids of documents that are not ranked: that which the query is, above all.
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
         """
-        return self._documents.best(query, self.depth)
+        barred = set(excluded)
+        found = self._documents.best(query, self.depth + len(barred))
+        return [docno for docno in found if docno not in barred][: self.depth]
 
     @property
     def n_documents(self) -> int:

@@ -108,13 +108,23 @@ class ScoringPipeline:
             data = data.select_columns(self.ranker.feature_names_)
         return self.ranker.predict(data)
 
-    def rank(self, query: str, n: int = 10, *, docnos: Sequence[str] | None = None) -> pd.DataFrame:
+    def rank(
+        self,
+        query: str,
+        n: int = 10,
+        *,
+        docnos: Sequence[str] | None = None,
+        excluded: Sequence[str] = (),
+    ) -> pd.DataFrame:
         """The n best documents: ``docno``, ``score`` (float32), ``rank`` (from 1).
 
         Args:
             query: the text of the query.
             n: number of documents.
             docnos: the candidates; by default BM25's best ``features.depth``.
+            excluded: ids of documents that are no candidates. If the query is a document, exclude
+                that, as training did (``query_sources``): as a candidate it changes the scores of
+                the others, too.
 
         Raises:
             InputError: an unknown document, or n is below 0 or not a whole number.
@@ -122,7 +132,11 @@ class ScoringPipeline:
         if not isinstance(n, Integral) or n < 0:
             raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
         # A list: a pandas Series would find docnos[row] by its index.
-        docnos = self.features.best_documents(query) if docnos is None else list(docnos)
+        if docnos is None:
+            docnos = self.features.best_documents(query, excluded=excluded)
+        else:
+            barred = set(excluded)
+            docnos = [docno for docno in docnos if docno not in barred]
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
         best = np.argsort(-scores, kind="stable")[:n]
         return pd.DataFrame(

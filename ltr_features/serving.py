@@ -2,10 +2,10 @@
 
 ``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
 "documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
-``GET /health`` answers ``{"status": "ok", "documents": n}``, ``HEAD /health`` only that it is up. A
-bad request is answered with ``{"error": ...}``, but with ``"on_unknown": "skip"`` documents that
-the pipeline does not have are left out and answered as ``"unknown": [...]``. There is no encryption
-and no authentication.
+``GET /health`` answers ``{"status": "ok", "documents": n}``, ``HEAD /health`` only that it is up.
+Documents of ``"exclude": [...]`` are no candidates. A bad request is answered with ``{"error":
+...}``, but with ``"on_unknown": "skip"`` documents that the pipeline does not have are left out and
+answered as ``"unknown": [...]``. There is no encryption and no authentication.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ltr_features.scoring import ScoringPipeline
 
 #: Largest number of bytes in a request's body, characters in a query, documents in a request.
 MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 100_000, 10_000
-_KEYS = ("query", "k", "documents", "on_unknown")
+_KEYS = ("query", "k", "documents", "exclude", "on_unknown")
 
 
 class ScoringServer(ThreadingHTTPServer):
@@ -137,6 +137,7 @@ def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
         if key not in _KEYS:
             raise InputError(f"no such key {key!r}; {nearest(key, _KEYS)}")
     query, documents = request.get("query"), request.get("documents")
+    excluded = request.get("exclude", [])
     k = request.get("k", 10 if documents is None else MOST_DOCUMENTS)
     if not isinstance(query, str) or len(query) > MOST_CHARACTERS:
         raise InputError(
@@ -144,15 +145,16 @@ def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
         )
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_DOCUMENTS:
         raise InputError(f"k must be a whole number, 1 to {MOST_DOCUMENTS:,}, got {_shown(k)}")
-    if documents is not None and (
-        not isinstance(documents, list)
-        or len(documents) > MOST_DOCUMENTS
-        or not all(isinstance(document, str) for document in documents)
-    ):
-        raise InputError(
-            f"documents must be a list of at most {MOST_DOCUMENTS:,} ids, each a text, got "
-            f"{_shown(documents)}"
-        )
+    for key, ids in (("documents", [] if documents is None else documents), ("exclude", excluded)):
+        if (
+            not isinstance(ids, list)
+            or len(ids) > MOST_DOCUMENTS
+            or not all(isinstance(document, str) for document in ids)
+        ):
+            raise InputError(
+                f"{key} must be a list of at most {MOST_DOCUMENTS:,} ids, each a text, got "
+                f"{_shown(ids)}"
+            )
     on_unknown = request.get("on_unknown", "raise")
     if on_unknown not in ("raise", "skip"):
         raise InputError(f'on_unknown must be "raise" or "skip", got {_shown(on_unknown)}')
@@ -161,7 +163,7 @@ def _rank(pipeline: ScoringPipeline, body: bytes) -> dict[str, Any]:
         answer["unknown"] = pipeline.features.unknown_documents(documents)
         unknown = set(answer["unknown"])
         documents = [document for document in documents if document not in unknown]
-    best = pipeline.rank(query, k, docnos=documents)
+    best = pipeline.rank(query, k, docnos=documents, excluded=excluded)
     pairs = zip(best["docno"], best["score"].tolist(), strict=True)
     return {"documents": [{"id": docno, "score": score} for docno, score in pairs], **answer}
 

@@ -258,9 +258,11 @@ class TrainedColumn:
         sources = collection.query_sources
         kinds = [sources is not None, self._groups is not None]
         given = [np.asarray(x)[rows] for x in (sources, self._groups) if x is not None]
-        learned = self._learned(rows)
-        if len(learned) < len(self._preferences.only(rows)):
+        learned, every = self._learned(rows), self._preferences.only(rows)
+        if len(learned) < len(every):
             given += [learned.query, learned.document]
+        if len(learned.rejected_query) < len(every.rejected_query):
+            given += [learned.rejected_query, learned.rejected_document]
         return digest_of(kinds, [*texts, *judged, *given])
 
     @property

@@ -135,9 +135,9 @@ def columns_build(
     split: Annotated[
         Path | None,
         typer.Option(
-            help="One fold of parts that you have: query id, tab, train, validation or test; or a "
-            "table with a column split. Without validation queries, a fifth of those for training "
-            "validate."
+            help="One fold of parts that you have: query id, tab, train, validation or test; a "
+            "table with a column split; or a folder of judgements in files of these names. Without "
+            "validation queries, a fifth of those for training validate."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of folds and models.")] = 0,

@@ -28,6 +28,7 @@ class LetorJoin:
         n_without_text: number of rows whose query or document the collection does not have.
         lost: of the first of them, what it names, and what the collection has instead; "" if there
             is none.
+        n_own: number of rows of the document that their query was made from.
         n_relevant: number of rows with a label above 0 whose query has judgements in the
             collection.
         n_agreed: number of these that are judged relevant there, too.
@@ -37,6 +38,7 @@ class LetorJoin:
     rows: NDArray[np.int64]
     n_rows: int
     lost: str = ""
+    n_own: int = 0
     n_relevant: int = 0
     n_agreed: int = 0
 
@@ -117,9 +119,11 @@ def join_letor(
                 "zero (on_missing='zero')"
             )
     rows = np.flatnonzero(found)
-    pairs = Pairs(query[rows], document[rows])
-    n_relevant, n_agreed = _agreement(pairs, data.y[rows] > 0, collection)
-    return LetorJoin(pairs, rows, len(data), lost, n_relevant, n_agreed)
+    pairs, sources, n_own = Pairs(query[rows], document[rows]), collection.query_sources, 0
+    if sources is not None:
+        n_own = int((sources[pairs.query] == pairs.document).sum())
+    agreement = _agreement(pairs, data.y[rows] > 0, collection)
+    return LetorJoin(pairs, rows, len(data), lost, n_own, *agreement)
 
 
 def _agreement(

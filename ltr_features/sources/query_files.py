@@ -13,6 +13,7 @@ from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.clicks.times import span_text, time_of
+from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import named_rows
 from ltr_features.text.collection import Collection
@@ -157,19 +158,34 @@ def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
 
     Args:
         path: query id, tab, part; or a table with a column ``split``, such as judgements that are
-            marked. queries: ids of the queries that must have a part; others are left out.
+            marked; or a folder of files of judgements that are named after the parts, such as
+            BEIR's ``qrels``.
+        queries: ids of the queries that must have a part; others are left out.
 
     Raises:
-        InputError: as in :func:`read_query_groups`; or another name of a part.
+        InputError: as in :func:`read_query_groups`; or another name of a part, or no files.
     """
     meant = {name: part for part, names in _PARTS.items() for name in names}
     found: dict[str, str] = {}
-    for number, query, name in _of_queries(path, "split"):
+    rows = ((place(path, n), *values) for n, *values in _of_queries(path, "split"))
+    for where, query, name in _of_judgements(path) if path.is_dir() else rows:
         if name.lower() not in meant:
-            raise InputError(f"{place(path, number)}: {name!r} is no part; use {', '.join(meant)}")
-        found[query] = meant[name.lower()]
+            raise InputError(f"{where}: {name!r} is no part; use {', '.join(meant)}")
+        part = meant[name.lower()]
+        if found.setdefault(query, part) != part:
+            raise InputError(f"{where}: query {query!r} is for {part}, before for {found[query]}")
     _check_all(path, "part", found, queries)
     return {query: found[query] for query in queries}
+
+
+def _of_judgements(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Place, query and the file's name without suffix of each judgement in a folder."""
+    files = sorted(path for path in folder.iterdir() if ".tsv" in path.suffixes)
+    if not files:
+        raise InputError(f"{folder}: no judgements (*.tsv)")
+    for path in files:
+        for number, row in judgement_rows(path):
+            yield place(path, number), row["query"], path.name.partition(".")[0]
 
 
 def _check_all(

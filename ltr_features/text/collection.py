@@ -18,19 +18,17 @@ from letor.errors import InputError
 from ltr_base.former import FormerName, former_names
 from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import by_position, ids_of, keep_integers, n_reversed, rows_of
-from ltr_features.text.markup import html_share
+from ltr_features.text.id_rows import are_reversed, by_position, ids_of, keep_integers, rows_of
+from ltr_features.text.markup import html_share, without_markup
 from ltr_features.text.query_texts import begins_within, connected, normalised, same_text_remark
-from ltr_features.text.source_remarks import source_remarks
+from ltr_features.text.source_remarks import html_remarks, own_text_remarks, source_remarks
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
 #: Former keys of files and settings, and their present names.
 FORMER_KEYS = {"stream": "field"}
-#: Number of documents that are searched for HTML, and the share with it that is worth a remark.
-_SEARCHED, _MUCH_HTML = 1_000, 0.05
-#: From this share on, queries that seem to be made from the document of the same id are told of.
-_MANY_OWN = 0.5
+#: Number of texts that are searched for HTML, and of queries for the text of their document.
+_SEARCHED = 1_000
 #: Name in the description of the number of judgements of queries' own documents.
 _OWN_JUDGED = "judgements of documents that their query was made from, left out"
 
@@ -333,23 +331,13 @@ class Collection:
             )
             judged, relevant = self.judgements, self.judgements.grade > 0
             ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
-            if both := n_reversed(ends, ends, self.n_documents):
+            if both := int(are_reversed(ends, ends, self.n_documents).sum()):
                 found.append(
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
                     "round, too: models learn none whose reverse is held out or tested"
                 )
-        elif self.own_text_share >= _MANY_OWN:
-            found.append(
-                f"{100 * self.own_text_share:.0f} % of the queries have the id of a document that "
-                "has their text and is not judged relevant: it is ranked for them, as not "
-                "relevant; if they were made from it, leave it out by index --sources same-id"
-            )
-        if self.html_share >= _MUCH_HTML:
-            found.append(
-                f"{100 * self.html_share:.0f} % of the documents contain HTML, whose tags and "
-                "character references are counted as words: strip them, by the option markup=strip "
-                "of the sources table and clicks, or before indexing"
-            )
+        found += own_text_remarks(self.own_text_share, "index --sources same-id")
+        found += html_remarks(self.html_share, self.query_html_share)
         if (labels := self.kept_together()) is not None:
             found.append(
                 f"{same_text_remark(labels)}: new folds keep such queries together, except folds "
@@ -360,23 +348,31 @@ class Collection:
     @cached_property
     def own_text_share(self) -> float:
         """The share of queries that were most likely made from the document of the same id, which
-        is not judged relevant to them; among some spread over all."""
-        rows = np.unique(np.linspace(0, max(self.n_queries - 1, 0), _SEARCHED).astype(np.int64))
-        rows = rows[: self.n_queries]
+        is not judged relevant to them nor known as their source; among some spread over all."""
+        rows = _spread(self.n_queries)
         own = rows_of(ids_of(rows, self.query_ids), self.document_ids)
         keys = self.judgements.query * self.n_documents + self.judgements.document
         relevant = np.isin(rows * self.n_documents + own, keys[self.judgements.grade > 0])
-        rows, own, n = rows[(own >= 0) & ~relevant], own[(own >= 0) & ~relevant], len(rows)
-        fields = zip(*(ids_of(own, of) for of in self.fields.values()), strict=True)
-        asked = ids_of(rows, self.query_texts)
-        return sum(begins_within(*pair) for pair in zip(asked, fields, strict=True)) / max(n, 1)
+        known = False if self.query_sources is None else self.query_sources[rows] == own
+        told, n = (own >= 0) & ~relevant & ~np.asarray(known), len(rows)
+        rows, own = rows[told], own[told]
+        texts = zip(
+            *(map(without_markup, ids_of(own, of)) for of in self.fields.values()), strict=True
+        )
+        asked = map(without_markup, ids_of(rows, self.query_texts))
+        return sum(begins_within(*pair) for pair in zip(asked, texts, strict=True)) / max(n, 1)
 
     @cached_property
     def html_share(self) -> float:
         """The share of documents that contain HTML, among some spread over the collection."""
-        rows = np.unique(np.linspace(0, self.n_documents - 1, _SEARCHED).astype(np.int64))
+        rows = _spread(self.n_documents)
         texts = [ids_of(rows, of) for name, of in self.fields.items() if name != "url"]
         return html_share(zip(*texts, strict=True))
+
+    @cached_property
+    def query_html_share(self) -> float:
+        """The share of queries that contain HTML, among some spread over all."""
+        return html_share([text] for text in ids_of(_spread(self.n_queries), self.query_texts))
 
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
@@ -391,6 +387,11 @@ class Collection:
     @property
     def n_queries(self) -> int:
         return len(self.query_ids)
+
+
+def _spread(n: int) -> NDArray[np.int64]:
+    """Some of n rows, spread over all."""
+    return np.unique(np.linspace(0, max(n - 1, 0), _SEARCHED).astype(np.int64))[:n]
 
 
 def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:

@@ -49,18 +49,17 @@ def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.
     return np.where(keys[place] == wanted, place, -1)
 
 
-def n_reversed(
+def are_reversed(
     pairs: Sequence[NDArray[np.int64]], among: Sequence[NDArray[np.int64]], n: int
-) -> int:
-    """How many pairs of different rows are among other pairs the other way round.
+) -> NDArray[np.bool_]:
+    """Which pairs are of different rows and among other pairs the other way round.
 
     Args:
-        pairs, among: first and second rows, int64, below n; pairs whose first row is -1 do not
-            count.
+        pairs, among: first and second rows, int64, below n; pairs whose first row is -1 are not.
     """
     first, second = pairs
     counted = (first >= 0) & (first != second)
-    return int((np.isin(second * n + first, among[0] * n + among[1]) & counted).sum())
+    return np.isin(second * n + first, among[0] * n + among[1]) & counted
 
 
 def known_rows(

@@ -153,8 +153,9 @@ class Preferences:
     def without_reversed(
         self, held_out: Preferences, sources: NDArray[np.int64] | None
     ) -> Preferences:
-        """The preferences without relevant pairs that are held-out ones the other way round: where
-        queries are documents themselves, as with links, one direction gives the other away.
+        """The preferences without relevant pairs that are held-out ones the other way round, and
+        without rejected pairs that are: where queries are documents themselves, as with links, one
+        direction gives the other away.
 
         Args:
             sources: int64 [n_queries], the document that each query was made from, -1 for none; or
@@ -162,11 +163,19 @@ class Preferences:
         """
         if sources is None:
             return self
-        n, known = self.n_documents, sources[held_out.query] >= 0
-        reverse = held_out.document[known] * n + sources[held_out.query[known]]
-        own = sources[self.query]
-        gives_away = (own >= 0) & np.isin(own * n + self.document, reverse)
-        return self.pairs(np.flatnonzero(~gives_away))
+        n, of_rejected = self.n_documents, (held_out.rejected_query, held_out.rejected_document)
+
+        def kept(
+            query: NDArray[np.int64], document: NDArray[np.int64], *held: NDArray[np.int64]
+        ) -> NDArray[np.bool_]:
+            own, other = sources[query], sources[held[0]]
+            reverse = held[1][other >= 0] * n + other[other >= 0]
+            return (own < 0) | ~np.isin(own * n + document, reverse)
+
+        return self._chosen(
+            kept(self.query, self.document, held_out.query, held_out.document),
+            kept(self.rejected_query, self.rejected_document, *of_rejected),
+        )
 
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
         """Only the given relevant pairs (ascending pair numbers); rejected pairs are kept."""

@@ -54,6 +54,26 @@ def test_compiled_once_and_told_once(tmp_path: Path) -> None:
     assert run(tmp_path, tmp_path / "cache") == ["1.5 2.5 1.5"]
 
 
+def test_compiled_again_when_a_file_changes_whose_kernels_or_numbers_it_uses(
+    tmp_path: Path,
+) -> None:
+    """Its own file stays as it is."""
+    (tmp_path / "sizes.py").write_text("SHARE = 2\n")
+    (tmp_path / "parts.py").write_text(MODULE)
+    (tmp_path / "means.py").write_text(
+        "from ltr_base.compiled import kernel\n"
+        "from parts import _half\nfrom sizes import SHARE\n\n"
+        "@kernel()\ndef half_of_sum(x, y):\n    return _half(x + y) * SHARE\n"
+    )
+    cache = tmp_path / "cache"
+    assert run(tmp_path, cache) == ["compiling", "3.0 5.0 3.0"]
+    assert run(tmp_path, cache) == ["3.0 5.0 3.0"]
+    (tmp_path / "parts.py").write_text(MODULE.replace("x / 2", "x / 2 / 2"))
+    assert run(tmp_path, cache) == ["compiling", "1.5 2.5 1.5"]
+    (tmp_path / "sizes.py").write_text("SHARE = 2 + 2\n")
+    assert run(tmp_path, cache) == ["compiling", "3.0 5.0 3.0"]
+
+
 def test_without_a_folder_that_can_be_written() -> None:
     found: dict[str, object] = {"kernel": kernel}
     for n in (2, 3):  # no file, so no folder for it

@@ -617,6 +617,32 @@ def test_parts_that_are_given_are_kept(workspace, tmp_path):
     assert "leave out --folds" in refused(*build, "--split", marked, "--folds", 5)
 
 
+def test_files_of_judgements_may_be_the_parts(workspace, tmp_path):
+    """As in BEIR's folders."""
+    ids = open_workspace(workspace).collection.query_ids
+    qrels, folds = tmp_path / "qrels", tmp_path / "folds"
+    qrels.mkdir()
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out", folds)
+    assert "qrels: no judgements (*.tsv)" in refused(*build, "--split", qrels)
+
+    def judge(name, queries):
+        lines = "".join(f"{query}\tany\t1\n" for query in queries)
+        (qrels / f"{name}.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+
+    parts = {"train": ids[8:], "dev": ids[4:8], "test": ids[:4] * 2}
+    for name, queries in parts.items():
+        judge(name, queries)
+    done(*build, "--split", qrels)
+    for name, queries in parts.items():
+        part = folds / "Fold1" / f"{name.replace('dev', 'vali')}.txt"
+        assert set(read_rows(part).query_ids) == set(queries)
+    judge("dev", ids[3:8])
+    told = f"test.tsv, line 5: query {ids[3]!r} is for test, before for validation"
+    assert told in refused(*build, "--split", qrels)
+    (qrels / "dev.tsv").rename(qrels / "more.tsv")
+    assert "more.tsv, line 2: 'more' is no part" in refused(*build, "--split", qrels)
+
+
 def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
     twins = replace(topics(), query_texts=[f"topic{q // 4}word{q // 2 % 2}" for q in range(24)])
     make_workspace(twins, tmp_path / "workspace")

@@ -313,6 +313,21 @@ def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
     pd.testing.assert_frame_equal(pipeline.rank(text, docnos=series), given)
 
 
+def test_an_excluded_document_is_no_candidate(collection, pipeline):
+    """As in training on queries that were made from documents: the others are one more, and are
+    scored among themselves."""
+    text, depth = collection.query_texts[0], pipeline.features.depth
+    best = pipeline.features.best_documents(text)
+    assert len(best) == depth
+    left = pipeline.features.best_documents(text, excluded=best[:1])
+    assert left[: depth - 1] == best[1:]
+    assert len(left) == depth
+    found = pipeline.rank(text, depth, excluded=best[:1])
+    pd.testing.assert_frame_equal(found, pipeline.rank(text, depth, docnos=left))
+    among = pipeline.rank(text, docnos=best[:5], excluded=[best[2], "none"])
+    assert set(among["docno"]) == {*best[:2], *best[3:5]}
+
+
 def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
     pipeline.save(tmp_path / "p")
     again = ScoringPipeline.load(tmp_path / "p")

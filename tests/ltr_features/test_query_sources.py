@@ -70,6 +70,26 @@ def test_own_documents_are_told_and_left_out(patents, tmp_path):
     assert own_rows(tmp_path) == []
 
 
+def test_queries_with_html_are_told_and_recognised(patents, tmp_path):
+    """Only the documents are stripped."""
+    for path in (tmp_path / "documents.jsonl", tmp_path / "queries.jsonl"):
+        text = path.read_text(encoding="utf-8").replace("spring", "<em>spring</em>")
+        path.write_text(text.replace("a disc", "a&nbsp;disc"), encoding="utf-8")
+    said = indexed(patents, tmp_path, "markup=strip").stderr
+    assert "% of the documents contain HTML" not in said
+    assert "100 % of the queries contain HTML, whose tags and character references are" in said
+    assert "100 % of the queries have the id of a document that has their text" in said
+
+
+def test_sources_of_some_queries_alone(patents, tmp_path):
+    """The others' own documents are ranked, which is told."""
+    (tmp_path / "sources.tsv").write_text("US-1\tUS-1\n", encoding="utf-8")
+    said = indexed(patents, tmp_path, "--sources", tmp_path / "sources.tsv").stderr
+    assert "1 of 4 queries were drawn from documents of the collection" in said
+    assert "75 % of the queries have the id of a document that has their text" in said
+    assert own_rows(tmp_path) == ["US-2", "US-3", "US-4"]
+
+
 def test_sources_from_a_file(patents, tmp_path):
     (tmp_path / "sources.tsv").write_text("US-1\tUS-1\nUS-3\tUS-4\n", encoding="utf-8")
     indexed(patents, tmp_path, "--sources", tmp_path / "sources.tsv")
@@ -97,6 +117,22 @@ def test_queries_judged_for_their_own_documents_alone_are_refused(patents, tmp_p
     out = ("--out", tmp_path / "workspace")
     message = refused("index", "table", *patents, "--sources", "same-id", *out)
     assert "if it is to be found, give no sources" in message
+
+
+def test_rows_of_own_documents_are_told(patents, tmp_path):
+    indexed(patents, tmp_path, "--sources", "same-id")
+    rows = "".join(f"1 qid:US-1 1:{n} #docid = US-{n}\n" for n in (1, 2, 3))
+    (tmp_path / "rows.txt").write_text(rows, encoding="utf-8")
+    append = (
+        "--workspace",
+        tmp_path / "workspace",
+        "--family",
+        "vsm",
+        "--out",
+        tmp_path / "new.txt",
+    )
+    said = command("columns", "append", tmp_path / "rows.txt", *append).stderr
+    assert "1 of 3 rows are of the document that their query was made from" in said
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,11 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
     found = rank(server, query=text, documents=documents)
     assert found == expected(pipeline, text, 99, docnos=documents)
     assert rank(server, query=text, documents=documents, k=1) == found[:1]
+    best = [docno for docno, _ in rank(server, query=text)]
+    assert rank(server, query=text, exclude=best[:2]) == expected(pipeline, text, excluded=best[:2])
+    assert rank(server, query=text, documents=documents, exclude=["d3", "d999"]) == rank(
+        server, query=text, documents=["d5", "d50"]
+    )
     assert rank(server, query="nowhere") == []
     assert rank(server, query=text, documents=[]) == []
     assert rank(server, query="\ud800 größe 🙂", documents=["d1"])[0][0] == "d1"
@@ -97,13 +102,15 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
         ({"query": "x", "k": 10**400}, "k must be a whole number"),
         (b'{"query": "x", "k": NaN}', "got NaN"),
         (b'{"query": "x", "k": ' + b"9" * 5000 + b"}", "the request is not JSON"),
-        ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents, on_unknown"),
+        ({"query": "x", "n": 3}, "no such key 'n'; there are query, k, documents, exclude, "),
         ({"query": "x", "on_unknown": "drop"}, 'on_unknown must be "raise" or "skip", got "drop"'),
         ({"query": "x", "documents": [7]}, "ids, each a text, got [7]"),
         ({"query": "x", "document": []}, "no such key 'document'; did you mean 'documents'?"),
         ({"query": "x", "documents": "d1"}, 'a list of at most 10,000 ids, each a text, got "d1"'),
         ({"query": "x", "documents": ["d1", None]}, 'got ["d1", null]'),
         ({"query": "x", "documents": [["d1"]]}, "documents must be a list"),
+        ({"query": "x", "documents": {}}, "documents must be a list"),
+        ({"query": "x", "exclude": "d1"}, 'exclude must be a list of at most 10,000 ids, each a'),
         ({"query": "x", "documents": ["d1"] * (MOST_DOCUMENTS + 1)}, "documents must be a list"),
         ({"query": "x", "documents": ["d1", "d999"]}, "collection 'topics' has no document 'd999'"),
     ],

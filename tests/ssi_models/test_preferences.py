@@ -181,6 +181,18 @@ def test_pairs_whose_reverse_is_held_out_are_left_out_with_it():
     ]  # fmt: skip
 
 
+def test_rejected_pairs_whose_reverse_is_held_out_are_left_out_with_it():
+    """As negatives, they would give away that the reverse is not relevant."""
+    sources = np.array([0, 1, -1])
+    query, document, grade = [0, 0, 1, 1, 2], [1, 2, 0, 2, 0], [0, 1, 0, 1, 0]
+    given = Preferences.from_pairs(query, document, grade, n_queries=3, n_documents=3)
+    kept = given.without(np.array([1]), sources)
+    assert [*zip(kept.rejected_query, kept.rejected_document, strict=True)] == [(2, 0)]
+    assert [*zip(kept.query, kept.document, strict=True)] == [(0, 2)]
+    kept = given.without(np.array([1]))
+    assert [*zip(kept.rejected_query, kept.rejected_document, strict=True)] == [(0, 1), (2, 0)]
+
+
 def test_validation_draws_documents_where_there_are_many():
     pairs = Preferences.from_pairs(
         np.repeat(np.arange(4), 2), np.arange(8) * 100, n_queries=4, n_documents=1000

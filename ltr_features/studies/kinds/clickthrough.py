@@ -16,19 +16,19 @@ from letor.files import write_json
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
+from ltr_features.studies.kinds.clickthrough_ranking import ranked
 from ltr_features.studies.kinds.clickthrough_report import (
     ClickthroughResults,
     csv_rows,
     document,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import ranked
 from ltr_features.studies.kinds.task_tables import Fit, Row, TaskStudy
 from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents
 from ssi_models.registry import get_model, load_model
 
 #: Code that computes the numbers; changes to the layout of the report do not retrain models.
-_CODE = ("ssi_models", f"{__name__}_tasks")
+_CODE = ("ssi_models", f"{__name__}_tasks", f"{__name__}_ranking")
 _TEXT_CODE = (
     f"{__name__}_tasks",
     "ltr_features.sources",
@@ -72,6 +72,7 @@ class ClickthroughStudy(TaskStudy):
             try:
                 model.fit(
                     Q, D, task.train, vocabulary=task.vocabulary, groups=task.train_group,
+                    excluded=task.train_source if (task.train_source >= 0).any() else None,
                     checkpoint=folder / "checkpoint",
                     callback=lambda _: self.reporter.tick("iterations"),
                 )  # fmt: skip

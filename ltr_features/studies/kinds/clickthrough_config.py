@@ -38,6 +38,9 @@ class TaskConfig(TextConfig):
         groups: file of query id, tab, group, relative to the data folder; by default, the groups
             of the folder's queries. Queries of one group, or of the same text, are dealt to
             training, testing and each half together, and tested together.
+        sources: the documents that queries were made from, which are not ranked for them: file of
+            query id, tab, document id, relative to the data folder, or "same-id"; by default, the
+            sources of the folder's queries.
         seed: of that split, and of the two halves on which mixtures are tuned for each other.
     """
 
@@ -50,6 +53,7 @@ class TaskConfig(TextConfig):
     field: str = "title"
     terms: Kind = "words"
     groups: str | None = None
+    sources: str | None = None
     seed: int = 0
 
     def problems(self) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ltr_features.studies.kinds.clickthrough_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, TAUGHT, WORDLESS
+from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, MADE, OWN, TAUGHT, WORDLESS
 from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import (
     Results,
@@ -32,6 +32,7 @@ from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
 from ltr_features.studies.statistics.refits import repeats_note, with_spread
 from ltr_features.studies.statistics.significance import corrected
+from ltr_features.text.source_remarks import own_text_remarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,14 @@ def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float])
             "so that models may only repeat what they were taught; for evidence on new queries "
             "leave train out, which deals the queries of test, or take them out of train."
         )
+    if n := facts.get(MADE, 0):
+        yield (
+            f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries were made from documents that are "
+            "ranked for others: models that learn from texts have seen their words together, so "
+            "that the gain of such models is overstated."
+        )
+    for text in own_text_remarks(facts.get(OWN, 0), 'sources = "same-id" of the task'):
+        yield f"Task {task!r}: {text}."
     if (n := facts[WORDLESS]) >= MANY_UNKNOWN * of:
         described = config.tasks[task]
         advice = unmatched_advice(described.cjk_bigrams, described.terms)

@@ -1,46 +1,37 @@
-"""Tasks (titles, training pairs of queries and titles, test queries in two halves), and rankings by
-a fitted model, with weights for each half of the test queries tuned on the other half."""
+"""Tasks: titles, training pairs of queries and titles, test queries in two halves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.files import read_json, write_json
-from ltr_base.slices import slices
 from ltr_features.sources.beir import read_beir
-from ltr_features.sources.query_files import read_query_groups
-from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
+from ltr_features.sources.query_files import SAME_ID, read_query_groups, with_sources
+from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.collection import Collection
+from ltr_features.text.id_rows import are_reversed
 from ltr_features.text.letter_ngrams import Kind, LetterTrigrams
 from ltr_features.text.query_texts import normalised
 from ltr_features.text.records import find_file
 from ltr_features.text.term_counts import count_terms, renumbered
-from ssi_models.base import MatchingModel
-from ssi_models.mixing import chosen_by_others
-from ssi_models.projections.baselines import VSM
-from ssi_models.topics.language_model import CachedTitles, LanguageModel
 from ssi_models.training.preferences import Preferences
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
-
-#: Number of pairs of a query and a title that are scored at a time.
-_PAIRS = 2**22
 
 #: Facts of which reports warn.
 GROUPS = "groups of test queries"
 TAUGHT = "of them with the text of a training query"
 WORDLESS = "of them without a word of titles or training queries"
+MADE = "of them made from a title, which is not ranked for them"
+OWN = "share of the queries that seem made from the document of their id"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +48,11 @@ class Task:
         half: int64 [m], 0 or 1 per test query.
         group: int64 [m], equal for test queries of one group or of the same text.
         taught: bool [m], whether a training query has the text of the test query.
+        source, train_source: int64 [m] and [number of training queries], the title of the document
+            that a query was made from, which is not ranked for it, -1 for none.
         query_ids: ids of the test queries.
         vocabulary: the terms. terms: their kind.
+        own_text_share: see :attr:`.Collection.own_text_share`.
     """
 
     Q: sp.csr_matrix
@@ -72,9 +66,12 @@ class Task:
     half: NDArray[np.int64]
     group: NDArray[np.int64]
     taught: NDArray[np.bool_]
+    source: NDArray[np.int64]
+    train_source: NDArray[np.int64]
     query_ids: tuple[str, ...]
     vocabulary: Vocabulary
     terms: Kind = "words"
+    own_text_share: float = 0.0
 
     @cached_property
     def weighting(self) -> TfIdf:
@@ -90,6 +87,7 @@ class Task:
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""
+        made = {MADE: int((self.source >= 0).sum()), OWN: self.own_text_share}
         return {
             "training queries": self.Q.shape[0],
             "training pairs": len(self.train),
@@ -100,6 +98,7 @@ class Task:
             self.terms: self.D.shape[1],
             f"{self.terms} per title": float(self.D.sum() / self.D.shape[0]),
             f"{self.terms} per test query": float(self.T.sum() / self.T.shape[0]),
+            **{name: number for name, number in made.items() if number},
         }
 
     def save(self, folder: Path) -> None:
@@ -111,6 +110,7 @@ class Task:
         np.savez(folder / "rows.npz", **pairs | arrays)
         texts = {
             "query_ids": self.query_ids, "terms": self.terms, "vocabulary": list(self.vocabulary),
+            "own_text_share": self.own_text_share,
         }  # fmt: skip
         for name, found in (("texts", texts), ("facts", self.facts())):
             write_json(folder / f"{name}.json", found)
@@ -127,7 +127,7 @@ class Task:
         return cls(
             Q, T, D, train=Preferences.from_pairs(*pairs, **shape), **arrays,
             query_ids=tuple(texts["query_ids"]), vocabulary=Vocabulary(texts["vocabulary"]),
-            terms=texts["terms"],
+            terms=texts["terms"], own_text_share=texts["own_text_share"],
         )  # fmt: skip
 
 
@@ -140,19 +140,22 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     judged = (f"qrels/{name}.tsv" for name in (config.train, config.test) if name is not None)
     names = ["corpus.jsonl", "queries.jsonl", *judged]
     files = [find_file(data / config.folder, name) for name in names]
-    return files + ([] if config.groups is None else [data / config.groups])
+    given = [name for name in (config.groups, config.sources) if name not in (None, SAME_ID)]
+    return files + [data / name for name in given]
 
 
 def make_task(config: TaskConfig, data: Path) -> Task:
     """Read a collection and make a task from it. Queries of one group, or of the same text, are on
     the same side of each random split: for training or testing, and for the half on which mixtures
-    are tuned.
+    are tuned. A training pair that is a test pair the other way round, of queries made from
+    documents, is left out.
 
     Raises:
         InputError: a file is missing or has another format, the documents lack the field, a query
-            has no group, or there are fewer than two queries for training or testing.
+            has no group, or there are fewer than two queries for training or testing, or no pairs
+            for training.
     """
-    test = read_beir(data / config.folder, splits=[config.test])
+    test = _read(config, data, config.test)
     if config.field not in test.fields:
         raise InputError(
             f"{data / config.folder}: documents have no {config.field!r}, only "
@@ -172,7 +175,7 @@ def make_task(config: TaskConfig, data: Path) -> Task:
         chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
         train, train_unit = test, unit
     else:
-        train = read_beir(data / config.folder, splits=[config.train])
+        train = _read(config, data, config.train)
         chosen, asked = np.arange(train.n_queries), np.arange(test.n_queries)
         together = train.kept_together(by_group=True)
         train_unit = chosen if together is None else together
@@ -191,22 +194,57 @@ def make_task(config: TaskConfig, data: Path) -> Task:
     vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config)
     taught = set(map(normalised, texts))
     query, document, _ = _judged(train, chosen, place)
+    tested = _judged(test, asked, place)
+    train_source, source = _sources(train, chosen, place), _sources(test, asked, place)
+    ends = (train_source[query], document), (source[tested[0]], tested[1])
+    kept_pairs = ~are_reversed(*ends, len(titles))
+    if not kept_pairs.any():
+        raise InputError(
+            f"{data / config.folder}: no relevant pair is left for training; {len(query)} are test "
+            "pairs the other way round"
+        )
     return Task(
         Q=counts[len(titles) :],
         T=asked_counts,
         D=counts[: len(titles)],
         train=Preferences.from_pairs(
-            query, document, n_queries=len(chosen), n_documents=len(titles)
+            query[kept_pairs],
+            document[kept_pairs],
+            n_queries=len(chosen),
+            n_documents=len(titles),
         ),
         train_group=train_unit[chosen],
-        **dict(zip(("query", "document", "grade"), _judged(test, asked, place), strict=True)),
+        **dict(zip(("query", "document", "grade"), tested, strict=True)),
         half=(rng.permutation(len(units)) % 2)[unit_of_query],
         group=unit_of_query.astype(np.int64),
         taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
+        source=source,
+        train_source=train_source,
         query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
         vocabulary=vocabulary,
         terms=config.terms,
+        own_text_share=test.own_text_share,
     )
+
+
+def _read(config: TaskConfig, data: Path, split: str) -> Collection:
+    """The documents, and the queries of a file of judgements with the documents that they were made
+    from."""
+    collection = read_beir(data / config.folder, splits=[split])
+    if config.sources is None:
+        return collection
+    same_id = config.sources == SAME_ID
+    return with_sources(collection, SAME_ID if same_id else data / config.sources)
+
+
+def _sources(
+    collection: Collection, queries: NDArray[np.int64], place: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The place of the document that each of the queries was made from, -1 for none."""
+    if collection.query_sources is None:
+        return np.full(len(queries), -1)
+    row = collection.query_sources[queries]
+    return np.where(row >= 0, place[row], -1)
 
 
 def _counted(
@@ -236,114 +274,3 @@ def _judged(
     row[queries] = np.arange(len(queries))
     used = (row[judged.query] >= 0) & (judged.grade > 0)
     return row[judged.query[used]], place[judged.document[used]], judged.grade[used]
-
-
-class NDCG:
-    """NDCG of rankings of all documents, per query.
-
-    Gain 2^grade - 1, discount 1 / log2(rank + 1); unjudged documents have grade 0, queries without
-    relevant documents NDCG 0; equal scores (to 1e-10) are ordered by document row.
-
-    Args:
-        n_queries, n_documents: the shape of the scores.
-        query, document, grade: int64 [n], the judgements.
-    """
-
-    def __init__(
-        self,
-        n_queries: int,
-        n_documents: int,
-        query: NDArray[np.int64],
-        document: NDArray[np.int64],
-        grade: NDArray[np.int64],
-        cutoffs: Sequence[int],
-    ) -> None:
-        self.cutoffs = tuple(cutoffs)
-        self._depth = min(max(cutoffs), n_documents)
-        self._gain = np.zeros((n_queries, n_documents))
-        self._gain[query, document] = 2.0**grade - 1
-        self._discount = 1 / np.log2(np.arange(2, self._depth + 2))
-        self._ideal = self._sums(-np.sort(-self._gain, axis=1)[:, : self._depth])
-
-    def all(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [n_queries, cutoffs] for scores, float64 [n_queries, n_documents]."""
-        key = scores - 1e-10 * np.arange(self._gain.shape[1])
-        best = np.argpartition(-key, self._depth - 1, axis=1)[:, : self._depth]
-        order = np.argsort(-np.take_along_axis(key, best, axis=1), axis=1, kind="stable")
-        ranked = np.take_along_axis(best, order, axis=1)
-        gained = self._sums(np.take_along_axis(self._gain, ranked, axis=1))
-        return np.divide(gained, self._ideal, out=np.zeros_like(gained), where=self._ideal > 0)
-
-    def _sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums = np.cumsum(gains * self._discount, axis=1)
-        return sums[:, np.minimum(self.cutoffs, self._depth) - 1]
-
-
-def ranked(
-    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
-) -> tuple[pd.DataFrame, list[list[float]]]:
-    """Rank all titles for the test queries, some queries at a time.
-
-    Args:
-        mixed: whether to mix the model with word matching. config: has the weights to try.
-
-    Returns:
-        NDCG per query (rows) and cutoff; and the weights with which each half was scored: (lambda1,
-        lambda2), or the weight of the tf-idf cosine, or none.
-    """
-    m, n = task.T.shape[0], task.D.shape[0]
-    language = isinstance(model, LanguageModel)
-    weights, scores = (_of_language_model if language else _of_rows)(model, task, mixed, config)
-    values = np.empty((len(weights), m, len(config.cutoffs)))
-    for rows in slices(m, _PAIRS // n):
-        asked = (task.query >= rows.start) & (task.query < rows.stop)
-        judged = task.query[asked] - rows.start, task.document[asked], task.grade[asked]
-        ndcg = NDCG(min(rows.stop, m) - rows.start, n, *judged, config.cutoffs)
-        for found, of_weight in zip(values, scores(rows), strict=True):
-            found[rows] = ndcg.all(of_weight)
-    best = chosen_by_others(values[:, :, -1], task.half)
-    row = np.array([best[half] for half in task.half.tolist()])
-    table = pd.DataFrame(values[row, np.arange(m)], columns=list(config.measures))
-    table.insert(0, "query", task.query_ids)
-    return table, [weights[i] for i in best.values() if weights[i]]
-
-
-#: Weights to try, and the scores by each of them of the queries of a slice with all titles, float64
-#: [m, n].
-_Mixtures: TypeAlias = tuple[list[list[float]], Callable[[slice], Iterator[NDArray[np.float64]]]]
-
-
-def _of_language_model(
-    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
-) -> _Mixtures:
-    titles = model.cache(task.D)
-    assert isinstance(titles, CachedTitles)
-    n = task.D.shape[0]
-    weights = [list(pair) for pair in product(config.lambda1, config.lambda2 if mixed else (0.0,))]
-
-    def scores(rows: slice) -> Iterator[NDArray[np.float64]]:
-        query = np.arange(task.T.shape[0])[rows]
-        every = np.repeat(query, n), np.tile(np.arange(n), len(query))
-        parts = titles.probabilities(task.T, *every)
-        for pair in weights:
-            yield parts.log_likelihood(*pair).reshape(len(query), n)
-
-    return weights, scores
-
-
-def _of_rows(
-    model: MatchingModel, task: Task, mixed: bool, config: ClickthroughConfig
-) -> _Mixtures:
-    Q, T, D = task.matrices(model.inputs)
-    own, words = model.cache(D), VSM().fit(Q, D, task.train).cache(D)
-
-    def scores(rows: slice) -> Iterator[NDArray[np.float64]]:
-        learned = own.scores(T[rows]).astype(np.float64)
-        if not mixed:
-            yield learned
-            return
-        plain = words.scores(T[rows]).astype(np.float64)
-        for alpha in config.weights:
-            yield alpha * plain + (1 - alpha) * learned
-
-    return [[alpha] for alpha in config.weights] if mixed else [[]], scores

@@ -18,7 +18,7 @@ from letor.files import read_json, write_json
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
-from ltr_features.text.id_rows import finder, n_reversed
+from ltr_features.text.id_rows import are_reversed, finder
 from ltr_features.text.letter_ngrams import LetterTrigrams
 from ltr_features.text.query_texts import normalised
 from ltr_features.text.records import find_file, id_rows
@@ -104,7 +104,7 @@ class Task:
             "words_per_document": self.D.nnz / self.D.shape[0],
             "training_pairs": len(self.train),
             "test_pairs": len(self.test),
-            "reversed_pairs": n_reversed(test, train, self.D.shape[0]),
+            "reversed_pairs": int(are_reversed(test, train, self.D.shape[0]).sum()),
             "copies": self.n_copies,
             "taught_pairs": self.n_taught,
             "wordless_queries": int((np.diff(self.Q.indptr)[self.asked] == 0).sum()),

@@ -17,10 +17,11 @@ from small_studies import CLICKTHROUGH, write_clickthrough
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from ltr_features.studies.config import read_config
-from ltr_features.studies.kinds import clickthrough, clickthrough_tasks
+from ltr_features.studies.kinds import clickthrough, clickthrough_ranking
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, TaskConfig
+from ltr_features.studies.kinds.clickthrough_ranking import NDCG
 from ltr_features.studies.kinds.clickthrough_report import outcome_of
-from ltr_features.studies.kinds.clickthrough_tasks import NDCG, make_task
+from ltr_features.studies.kinds.clickthrough_tasks import make_task
 from ltr_features.studies.run import run_file
 
 
@@ -288,7 +289,7 @@ def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
 
 def test_queries_may_be_ranked_some_at_a_time(data, monkeypatch):
     once = run_it(data)
-    monkeypatch.setattr(clickthrough_tasks, "_PAIRS", 50)
+    monkeypatch.setattr(clickthrough_ranking, "_PAIRS", 50)
     again = run_it(data, "again")
     assert (again / "rows.csv").read_bytes() == (once / "rows.csv").read_bytes()
 
