@@ -287,9 +287,8 @@ class Ranker(BaseEstimator, ABC):
             ranker._load(folder, description["fitted"])
             settings = description.get("column_settings", {})  # absent until version 0.2
             ranker.column_settings_ = {name: dict(of) for name, of in settings.items()}
-        check_files(
-            folder, DESCRIPTION_FILE
-        )  # any other value in it would be taken for the saved one
+        # Any other value in it would be taken for the saved one.
+        check_files(folder, DESCRIPTION_FILE)
         return ranker
 
     def feature_importance(self) -> pd.DataFrame:
