@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ltr_features.columns.base import ColumnFamily
     from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.sources.letor_join import LetorJoin
 
 
 def columns_append(
@@ -141,7 +140,8 @@ def _append_to_file(
     new = columns_of_rows(rows, families, context, on_missing=on_missing)
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)
-    _tell_rows(new.join)
+    for remark in new.join.remarks:
+        typer.echo(remark, err=True)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(rows), 'row')}: {out}")
     for remark in new.remarks:
@@ -205,7 +205,8 @@ def _append_to_folds(
             write_json(staged / BUILT, workspace_notes(workspace, out))
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
-    _tell_rows(new.join)
+    for remark in new.join.remarks:
+        typer.echo(remark, err=True)
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
@@ -217,20 +218,3 @@ def _append_to_folds(
 def _tell_numbers(numbers: Sequence[int], names: Mapping[str, Any]) -> None:
     for number, name in zip(numbers, names, strict=True):
         typer.echo(f"{number}: {name}")
-
-
-def _tell_rows(join: LetorJoin) -> None:
-    for remark in join.remarks:
-        typer.echo(remark, err=True)
-    if n := join.n_without_text:
-        typer.echo(
-            f"{n:,} of {join.n_rows:,} rows have no text in the workspace and get 0 in the new "
-            f"columns: {join.lost}",
-            err=True,
-        )
-    if n := join.n_own:
-        typer.echo(
-            f"{n:,} of {join.n_rows:,} rows are of the document that their query was made from, "
-            "which is not to be ranked for it: take them out, or rankers learn what a copy is",
-            err=True,
-        )

@@ -334,7 +334,7 @@ def all_rows(out: Path, split: Sequence[Fold]) -> Path:
 def _tell_size(n_rows: int, width: int, folds: Sequence[Fold], out: Path) -> None:
     for fold in folds:
         parts = f"{len(fold.train):,} training, {len(fold.validation):,} validation"
-        tested = f"{len(fold.test):,} test {'query' if len(fold.test) == 1 else 'queries'}"
+        tested = counted(len(fold.test), "test query")
         typer.echo(f"{fold.name}: {counted(width, 'column')}; {parts} and {tested}")
     rest = f" in {counted(len(folds), 'fold')}" if folds else f", {counted(width, 'column')}"
     typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")

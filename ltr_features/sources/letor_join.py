@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,16 +44,26 @@ class LetorJoin:
     n_agreed: int = 0
 
     @property
-    def remarks(self) -> list[str]:
-        """A remark if the collection's judgements contradict the labels, so that ids may mean other
-        queries there."""
-        if 2 * self.n_agreed >= self.n_relevant:
-            return []
-        return [
-            f"of {self.n_relevant:,} relevant rows only {self.n_agreed:,} are judged relevant in "
-            "the collection: do query ids mean the same queries there? (index table numbers texts "
-            "without ids as they first occur, which another order of its files changes)"
-        ]
+    def remarks(self) -> Iterator[str]:
+        """Remarks, without a full stop: the collection's judgements contradict the labels, so that
+        ids may mean other queries there; rows without text; rows of a query's own document."""
+        if 2 * self.n_agreed < self.n_relevant:
+            yield (
+                f"of {self.n_relevant:,} relevant rows only {self.n_agreed:,} are judged relevant "
+                "in the collection: do query ids mean the same queries there? (index table numbers "
+                "texts without ids as they first occur, which another order of its files changes)"
+            )
+        if n := self.n_without_text:
+            yield (
+                f"{n:,} of {self.n_rows:,} rows have no text in the workspace and get 0 in the new "
+                f"columns: {self.lost}"
+            )
+        if n := self.n_own:
+            yield (
+                f"{n:,} of {self.n_rows:,} rows are of the document that their query was made "
+                "from, which is not to be ranked for it: take them out, or rankers learn what a "
+                "copy is"
+            )
 
     @property
     def n_without_text(self) -> int:

@@ -61,12 +61,13 @@ def groups_and_times_facts(collection: Collection) -> dict[str, int | str]:
 SAME_ID = "same-id"
 
 
-def with_sources(collection: Collection, given: str | Path) -> Collection:
+def with_sources(collection: Collection, given: str | Path, folder: Path = Path()) -> Collection:
     """The collection with the documents that its queries were made from.
 
     Args:
         given: a file of query id, tab, document id, or a table with a column ``source``, whose
             other queries were made from no document; or :data:`SAME_ID`.
+        folder: what the file's path is relative to.
 
     Raises:
         InputError: as :func:`read_query_groups`; a source is no document, or no query has one.
@@ -74,7 +75,7 @@ def with_sources(collection: Collection, given: str | Path) -> Collection:
     ids = collection.query_ids
     of_query = {query: query for query in ids}
     if given != SAME_ID:
-        of_query = {query: source for _, query, source in _of_queries(Path(given), "source")}
+        of_query = {query: source for _, query, source in _of_queries(folder / given, "source")}
     sources = np.full(len(ids), -1, np.int64)
     made = [row for row, query in enumerate(ids) if query in of_query]
     sources[made] = rows_of([of_query[ids[row]] for row in made], collection.document_ids)
@@ -167,8 +168,7 @@ def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
     """
     meant = {name: part for part, names in _PARTS.items() for name in names}
     found: dict[str, str] = {}
-    rows = ((place(path, n), *values) for n, *values in _of_queries(path, "split"))
-    for where, query, name in _of_judgements(path) if path.is_dir() else rows:
+    for where, query, name in (_of_judgements if path.is_dir() else _of_rows)(path):
         if name.lower() not in meant:
             raise InputError(f"{where}: {name!r} is no part; use {', '.join(meant)}")
         part = meant[name.lower()]
@@ -176,6 +176,12 @@ def read_query_parts(path: Path, queries: Iterable[str]) -> dict[str, str]:
             raise InputError(f"{where}: query {query!r} is for {part}, before for {found[query]}")
     _check_all(path, "part", found, queries)
     return {query: found[query] for query in queries}
+
+
+def _of_rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Place, query and part of each line of a file."""
+    for number, query, name in _of_queries(path, "split"):
+        yield place(path, number), query, name
 
 
 def _of_judgements(folder: Path) -> Iterator[tuple[str, str, str]]:

@@ -353,14 +353,14 @@ class Collection:
         own = rows_of(ids_of(rows, self.query_ids), self.document_ids)
         keys = self.judgements.query * self.n_documents + self.judgements.document
         relevant = np.isin(rows * self.n_documents + own, keys[self.judgements.grade > 0])
-        known = False if self.query_sources is None else self.query_sources[rows] == own
-        told, n = (own >= 0) & ~relevant & ~np.asarray(known), len(rows)
-        rows, own = rows[told], own[told]
-        texts = zip(
-            *(map(without_markup, ids_of(own, of)) for of in self.fields.values()), strict=True
-        )
+        untold, n = (own >= 0) & ~relevant, len(rows)
+        if self.query_sources is not None:
+            untold &= self.query_sources[rows] != own
+        rows, own = rows[untold], own[untold]
+        fields = (map(without_markup, ids_of(own, of)) for of in self.fields.values())
         asked = map(without_markup, ids_of(rows, self.query_texts))
-        return sum(begins_within(*pair) for pair in zip(asked, texts, strict=True)) / max(n, 1)
+        texts = zip(asked, zip(*fields, strict=True), strict=True)
+        return sum(begins_within(*pair) for pair in texts) / max(n, 1)
 
     @cached_property
     def html_share(self) -> float:

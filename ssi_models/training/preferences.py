@@ -163,19 +163,28 @@ class Preferences:
         """
         if sources is None:
             return self
-        n, of_rejected = self.n_documents, (held_out.rejected_query, held_out.rejected_document)
+        n = self.n_documents
 
-        def kept(
-            query: NDArray[np.int64], document: NDArray[np.int64], *held: NDArray[np.int64]
+        def reverse(
+            query: NDArray[np.int64],
+            document: NDArray[np.int64],
+            held_query: NDArray[np.int64],
+            held_document: NDArray[np.int64],
         ) -> NDArray[np.bool_]:
-            own, other = sources[query], sources[held[0]]
-            reverse = held[1][other >= 0] * n + other[other >= 0]
-            return (own < 0) | ~np.isin(own * n + document, reverse)
+            """Which pairs are held-out ones the other way round."""
+            own, other = sources[query], sources[held_query]
+            known = other >= 0
+            there = held_document[known] * n + other[known]
+            return (own >= 0) & np.isin(own * n + document, there)
 
-        return self._chosen(
-            kept(self.query, self.document, held_out.query, held_out.document),
-            kept(self.rejected_query, self.rejected_document, *of_rejected),
+        relevant = reverse(self.query, self.document, held_out.query, held_out.document)
+        rejected = reverse(
+            self.rejected_query,
+            self.rejected_document,
+            held_out.rejected_query,
+            held_out.rejected_document,
         )
+        return self._chosen(~relevant, ~rejected)
 
     def pairs(self, chosen: NDArray[np.int64]) -> Preferences:
         """Only the given relevant pairs (ascending pair numbers); rejected pairs are kept."""

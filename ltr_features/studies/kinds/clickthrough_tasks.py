@@ -155,24 +155,82 @@ def make_task(config: TaskConfig, data: Path) -> Task:
             has no group, or there are fewer than two queries for training or testing, or no pairs
             for training.
     """
+    parts = _parts(config, data)
+    train, chosen, test, asked = parts.train, parts.chosen, parts.test, parts.asked
+    order = np.argsort(np.array(test.document_ids), kind="stable")
+    place = np.argsort(order)
+    titles = [test.fields[config.field][row] for row in order.tolist()]
+    texts = [train.query_texts[row] for row in chosen.tolist()]
+    asked_texts = [test.query_texts[row] for row in asked.tolist()]
+    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config)
+    taught = set(map(normalised, texts))
+    train_source, source = _sources(train, chosen, place), _sources(test, asked, place)
+    query, document, grade = _judged(test, asked, place)
+    learned, title, _ = _judged(train, chosen, place)
+    reverse = are_reversed((train_source[learned], title), (source[query], document), len(titles))
+    if reverse.all():
+        raise InputError(
+            f"{data / config.folder}: no relevant pair is left for training; {len(learned)} are "
+            "test pairs the other way round"
+        )
+    return Task(
+        Q=counts[len(titles) :],
+        T=asked_counts,
+        D=counts[: len(titles)],
+        train=Preferences.from_pairs(
+            learned[~reverse], title[~reverse], n_queries=len(chosen), n_documents=len(titles)
+        ),
+        train_group=parts.train_group,
+        query=query,
+        document=document,
+        grade=grade,
+        half=parts.half,
+        group=parts.group,
+        taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
+        source=source,
+        train_source=train_source,
+        query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
+        vocabulary=vocabulary,
+        terms=config.terms,
+        own_text_share=test.own_text_share,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The queries of a task.
+
+    Attributes:
+        train, test: the collections that they come from, which may be one.
+        chosen, asked: int64, the rows of the training and test queries there.
+        train_group, group, half: see :class:`Task`.
+    """
+
+    train: Collection
+    chosen: NDArray[np.int64]
+    train_group: NDArray[np.int64]
+    test: Collection
+    asked: NDArray[np.int64]
+    group: NDArray[np.int64]
+    half: NDArray[np.int64]
+
+
+def _parts(config: TaskConfig, data: Path) -> _Parts:
+    """Read a collection, and deal its queries or take them as given; see :func:`make_task`."""
     test = _read(config, data, config.test)
     if config.field not in test.fields:
         raise InputError(
             f"{data / config.folder}: documents have no {config.field!r}, only "
             f"{', '.join(test.fields)}"
         )
-    rng = np.random.default_rng([config.seed, 0])
     if config.groups is not None:
         groups = read_query_groups(data / config.groups, test.query_ids)
         test = replace(test, query_groups=[groups[query] for query in test.query_ids])
     kept = test.kept_together(by_group=True)
     unit = np.arange(test.n_queries) if kept is None else kept
+    rng = np.random.default_rng([config.seed, 0])
     if config.train is None:
-        shuffled = rng.permutation(unit.max() + 1)
-        # Units may have many queries, and at least two of them are tested.
-        dealt = np.cumsum(np.bincount(unit)[shuffled])[: max(1, len(shuffled) - 2)]
-        cut = 1 + int(np.abs(dealt - round(config.train_share * len(unit))).argmin())
-        chosen, asked = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
+        chosen, asked = _dealt(unit, config.train_share, rng)
         train, train_unit = test, unit
     else:
         train = _read(config, data, config.train)
@@ -186,55 +244,35 @@ def make_task(config: TaskConfig, data: Path) -> Task:
             f"{data / config.folder}: {len(chosen)} training queries and {len(units)} {what}; two "
             "of each are needed"
         )
-    order = np.argsort(np.array(test.document_ids), kind="stable")
-    place = np.argsort(order)
-    titles = [test.fields[config.field][row] for row in order.tolist()]
-    texts = [train.query_texts[row] for row in chosen.tolist()]
-    asked_texts = [test.query_texts[row] for row in asked.tolist()]
-    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config)
-    taught = set(map(normalised, texts))
-    query, document, _ = _judged(train, chosen, place)
-    tested = _judged(test, asked, place)
-    train_source, source = _sources(train, chosen, place), _sources(test, asked, place)
-    ends = (train_source[query], document), (source[tested[0]], tested[1])
-    kept_pairs = ~are_reversed(*ends, len(titles))
-    if not kept_pairs.any():
-        raise InputError(
-            f"{data / config.folder}: no relevant pair is left for training; {len(query)} are test "
-            "pairs the other way round"
-        )
-    return Task(
-        Q=counts[len(titles) :],
-        T=asked_counts,
-        D=counts[: len(titles)],
-        train=Preferences.from_pairs(
-            query[kept_pairs],
-            document[kept_pairs],
-            n_queries=len(chosen),
-            n_documents=len(titles),
-        ),
+    return _Parts(
+        train=train,
+        chosen=chosen,
         train_group=train_unit[chosen],
-        **dict(zip(("query", "document", "grade"), tested, strict=True)),
-        half=(rng.permutation(len(units)) % 2)[unit_of_query],
+        test=test,
+        asked=asked,
         group=unit_of_query.astype(np.int64),
-        taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
-        source=source,
-        train_source=train_source,
-        query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
-        vocabulary=vocabulary,
-        terms=config.terms,
-        own_text_share=test.own_text_share,
+        half=(rng.permutation(len(units)) % 2)[unit_of_query],
     )
+
+
+def _dealt(
+    unit: NDArray[np.int64], train_share: float, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Queries for training and for testing; those of one unit together, int64 [n] from 0."""
+    shuffled = rng.permutation(unit.max() + 1)
+    # Units may have many queries, and at least two of them are tested.
+    dealt = np.cumsum(np.bincount(unit)[shuffled])[: max(1, len(shuffled) - 2)]
+    cut = 1 + int(np.abs(dealt - round(train_share * len(unit))).argmin())
+    train, test = (np.flatnonzero(np.isin(unit, u)) for u in np.split(shuffled, [cut]))
+    return train, test
 
 
 def _read(config: TaskConfig, data: Path, split: str) -> Collection:
     """The documents, and the queries of a file of judgements with the documents that they were made
     from."""
     collection = read_beir(data / config.folder, splits=[split])
-    if config.sources is None:
-        return collection
-    same_id = config.sources == SAME_ID
-    return with_sources(collection, SAME_ID if same_id else data / config.sources)
+    sources = config.sources
+    return collection if sources is None else with_sources(collection, sources, data)
 
 
 def _sources(

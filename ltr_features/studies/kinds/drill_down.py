@@ -14,7 +14,6 @@ from letor.dataset import RankingData
 from letor.folds import Fold
 from letor.judged_runs import best_first
 from letor.rankers.registry import load_ranker
-from letor.trec import read_run
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
@@ -32,17 +31,17 @@ def drill_down(
     experiment: RankingStages,
     output: SplitOutputs,
     pair: tuple[SystemConfig, SystemConfig],
+    runs: Sequence[pd.DataFrame],
     differences: pd.Series,
 ) -> dict[str, list[RankedDocument]]:
     """Both rankings of the first fit, see :func:`query_rankings`, with the columns that moved each
     document.
 
     Args:
-        pair: system and baseline.
+        pair: system and baseline. runs: their rankings, columns ``qid``, ``docno``, ``score``.
         differences: per-query differences of the primary measure, index = query ids.
     """
     folders = [output.first(system.name) for system in pair]
-    runs = [read_run(folder / "run.txt.gz") for folder in folders]
     found = query_rankings(differences, runs, experiment.qrels, experiment.title)
     parts = experiment.test_rows(output)
     first = set(list(found)[:EXPLAINED])

@@ -160,7 +160,11 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
         query_kinds=kinds,
         query_kinds_note=kinds_note,
         drill_down=drill_down(
-            experiment, output, (systems[pair[0]], systems[pair[1]]), headline[0] - headline[1]
+            experiment,
+            output,
+            (systems[pair[0]], systems[pair[1]]),
+            [found.runs[name] for name in pair],
+            headline[0] - headline[1],
         ),
         precision_recall=recall,
         precision_recall_note=recall_note,
