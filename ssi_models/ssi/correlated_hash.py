@@ -136,7 +136,7 @@ class CorrelatedHashSSI(LowRankSSI):
             raise ValueError("warm_start: the frequent words are others than those of the last fit")
         self.frequent_ = frequent
         self.matches_, self.dice_ = top_dice(units, self.frequent_, self.bins)
-        files = checkpoints(options.get("checkpoint"), self.choices(few=True))
+        files = checkpoints(options.get("checkpoint"), self.choices())
         copies = super()._fit_jointly(Q, D, *given, **options)
         for model in (self, *copies):
             model.alpha_ = np.ones(1, np.float32)

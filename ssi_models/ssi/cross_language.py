@@ -49,8 +49,8 @@ class CrossLanguageSSI(TrainableModel):
 
     With ``init="cl-lsa"`` the embeddings start at the leading singular vectors of the training
     pairs, where each pair is a text with the words of both sides, and training continues from
-    cross-language LSA; with "normal" they start at N(0, init_scale^2), as in the paper, which is
-    better with many pairs of short texts. "auto" tries both and keeps the second if it ranks
+    cross-language LSA; with "normal" they start at N(0, init_scale^2), as in the paper, and need
+    larger steps (``learning_rate=0.1``). "auto" tries both and keeps the second if it ranks
     held-out queries better. Words that are in no training pair start at 0, so that they add
     nothing to scores.
 
@@ -65,7 +65,8 @@ class CrossLanguageSSI(TrainableModel):
             embeddings.
         unit_documents: whether scores are divided by |Vd|.
         init, init_scale: see above. With "cl-lsa" the rows have the root mean square length
-            init_scale.
+            init_scale; those of V have 1 if scores are divided by |Vd|, so that a step turns them
+            less.
 
     Attributes:
         init_: where training started, as given or as chosen.
@@ -86,8 +87,8 @@ class CrossLanguageSSI(TrainableModel):
     rank: int = field(default=200, kw_only=False)
     unit_documents: bool = True
     sharing: str = "both"
-    training: TrainingOptions = TrainingOptions(margin=1.0, learning_rate=0.1)
-    init: str = AUTO
+    training: TrainingOptions = TrainingOptions(margin=1.0)
+    init: str = "cl-lsa"
     init_scale: float = 0.1
 
     init_: str = field(init=False)
@@ -144,7 +145,10 @@ class CrossLanguageSSI(TrainableModel):
         starts = [self.init_scale * rng.standard_normal((n, self.rank), np.float32) for n in widths]
         if self.init_ == "cl-lsa":
             A = data.cached(("cl-lsa", data.part), lambda: self._cl_lsa(data, workers))
-            for start, part in zip(starts, np.split(A, [widths[0]]), strict=True):
+            U_0, V_0 = np.split(A, [widths[0]])
+            if self.unit_documents:
+                V_0 = V_0 / np.float32(self.init_scale)
+            for start, part in zip(starts, (U_0, V_0), strict=True):
                 start[:, : A.shape[1]] = part
                 start[:, A.shape[1] :] = 0  # few pairs give fewer dimensions
         else:

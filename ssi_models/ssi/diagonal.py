@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,14 +34,11 @@ class DiagonalSSI(TrainableModel):
 
     name: ClassVar[str] = "diagonal"
     tensors: ClassVar[Mapping[str, Tensor]] = {"diagonal": Tensor(("words",))}
+    always_thorough: ClassVar[bool] = True
 
     training: TrainingOptions = TrainingOptions(learning_rate=0.1)
 
     diagonal_: NDArray[np.float32] = field(init=False)
-
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        # One weight per word trains so quickly that margins are compared with many queries, too.
-        return super().choices(few=True)
 
     @property
     def matches_words(self) -> bool:

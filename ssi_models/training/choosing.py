@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from ssi_models.checkpoint import checkpoint_of
 from ssi_models.parameters import AUTO
@@ -48,6 +48,8 @@ def choose(
     choices: Choices,
     files: Sequence[Path | None],
     train: Callable[[Mapping[str, Any], Path | None], tuple[JointRun, History]],
+    *,
+    thorough: bool,
 ) -> Trained:
     """Train with the values that are best for held-out queries, trying those of one parameter after
     the other while the others keep their best values so far; values must beat the usual one by
@@ -55,12 +57,16 @@ def choose(
 
     If nothing was learned with any of them, the comparison says nothing, and is repeated with each
     further margin. All of this is repeated with the next learning rate while the best training
-    ended early: steps that are too long spoil a good start before they can be judged.
+    ended early: steps that are too long spoil a good start before they can be judged. Unless it is
+    to be thorough, this is only done if the usual rate teaches nothing, and further margins are
+    tried only with rates that teach nothing with the usual one: such attempts take a few epochs.
 
     Args:
         choices: the values to try, of ``learning_rate`` and ``margin`` among others.
         files: checkpoint files, see :func:`checkpoints`.
         train: trains with a value for each parameter, and a file for its checkpoint.
+        thorough: whether to compare margins, and to try smaller steps after an early best epoch,
+            where the usual values teach the model something.
     """
     unused = iter(files)
     forms = dict(choices)
@@ -79,11 +85,15 @@ def choose(
     def best_at(rate: float) -> Trained:
         best = best_with(rate, margins[0])
         for margin in margins[1:]:
-            again = {**best.chosen, "margin": margin}
-            best = better(best, trained(again) if best.learned else best_with(rate, margin))
+            if not best.learned:
+                best = better(best, best_with(rate, margin))
+            elif thorough:
+                best = better(best, trained({**best.chosen, "margin": margin}))
         return best
 
     best = found = best_at(rates[0])
+    if best.learned and not thorough:
+        return best
     for rate in rates[1:]:
         if not found.ended_early:
             break
@@ -120,14 +130,13 @@ class ChoosesParameters:
     warm_start: bool
     learning_rate_: float
 
-    def choices(self, *, few: bool) -> dict[str, Sequence[Any]]:
-        """The values of each parameter that held-out queries choose from, the usual one first. The
-        chosen value becomes the attribute of the same name with a trailing ``_``.
+    #: Whether it trains so quickly that margins and steps are compared with many queries, too.
+    always_thorough: ClassVar[bool] = False
 
-        Args:
-            few: whether few queries have relevant documents, see ``hold_out``.
-        """
-        found = {**self.forms(), **self.training.choices(few=few)}
+    def choices(self) -> dict[str, Sequence[Any]]:
+        """The values of each parameter that held-out queries choose from, the usual one first. The
+        chosen value becomes the attribute of the same name with a trailing ``_``."""
+        found = {**self.forms(), **self.training.choices()}
         if len(self.training.rates) > 1 and self._continues_with("learning_rate"):
             found["learning_rate"] = (self.learning_rate_,)
         return found

@@ -29,12 +29,14 @@ class TrainingOptions:
         margin: margin of the ranking loss (1 in the paper; q . d lies in [0, 1], so a smaller
             margin keeps the learned part from drowning the identity), and the softness of the
             logistic loss. "auto" trains with .3 and .1 and keeps what ranks held-out queries best;
-            if 2,000 or more queries, or groups, have relevant documents, it trains with .3 alone.
+            if 2,000 or more queries, or groups, have relevant documents, with .1 only where .3
+            teaches the model nothing.
         loss, rank_weight: see :class:`ssi_models.training.losses.PairwiseLoss`.
         negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
         learning_rate: step size, or several, the largest first: each is tried if the best epoch
             with the one before was among the first five, and the one that ranks held-out queries
-            best is kept. With 2,000 or more queries (or groups) only the first is used. "auto": the
+            best is kept. With 2,000 or more queries (or groups) only the first is used, unless it
+            teaches the model nothing. "auto": the
             rate of .003, .01, .03, .1, .3 with the lowest training loss after two passes over a
             sample of the pairs (as in the papers).
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
@@ -68,7 +70,7 @@ class TrainingOptions:
             thread, two fits differ, and so do a resumed fit and an uninterrupted one.
     """
 
-    #: The margins that ``margin="auto"`` compares; only the first is used with many queries.
+    #: The margins that ``margin="auto"`` compares, the usual one first.
     margins: ClassVar[tuple[float, ...]] = (0.3, 0.1)
     #: Allowed values of ``optimizer``.
     optimizers: ClassVar[tuple[str, ...]] = ("adagrad", "sgd")
@@ -137,16 +139,10 @@ class TrainingOptions:
         rates = tuple(asked) if isinstance(asked, (tuple, list)) else (asked,)
         return rates[:1] if self.optimizer in self.whole_passes else rates
 
-    def choices(self, *, few: bool) -> dict[str, tuple[float, ...]]:
-        """The rates and margins that held-out queries choose from, the usual one first.
-
-        Args:
-            few: whether few queries have relevant documents, see ``hold_out``.
-        """
-        rates = tuple(map(float, self.rates))
+    def choices(self) -> dict[str, tuple[float, ...]]:
+        """The rates and margins that held-out queries choose from, the usual one first."""
         margins = self.margins if self.margin == AUTO else (float(self.margin),)
-        n = None if few else 1
-        return {"learning_rate": rates[:n], "margin": margins[:n]}
+        return {"learning_rate": tuple(map(float, self.rates)), "margin": margins}
 
     @property
     def adagrad_start(self) -> float | None:

@@ -178,7 +178,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         models = [self, *(self.copy() for _ in parts)]
         with Workers(self.threads) as workers, ExitStack() as stack:
             stack.enter_context(one_blas_thread())
-            choices = self.choices(few=holds_out_parts(preferences, groups))
+            choices = self.choices()
             if self.training.learning_rate == AUTO:
                 choices["learning_rate"] = (best_rate(self, every, workers),)
             fingerprint = "" if checkpoint is None else self._fingerprint(every, groups, parts)
@@ -194,7 +194,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
                 )
 
             files = checkpoints(checkpoint, choices)
-            joint, history, chosen = choose(choices, files, trained)
+            thorough = self.always_thorough or holds_out_parts(preferences, groups)
+            joint, history, chosen = choose(choices, files, trained, thorough=thorough)
         held_out = np.unique(np.concatenate([part.validating.queries for part in data]))
         for model, run in zip(models, joint.runs, strict=True):
             model.n_query_words_, model.n_words_ = Q.shape[1], D.shape[1]
@@ -230,7 +231,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             chosen: values of the parameters in :meth:`choices`; by default the first of each.
             options: ``training``, ``validates``: see :class:`ssi_models.training.run.TrainingRun`.
         """
-        self._take(usual(self.choices(few=True)) if chosen is None else chosen)
+        self._take(usual(self.choices()) if chosen is None else chosen)
         scorer = self.make_scorer(data, rate, workers)
         fitted = self.fitted_parameters() if self.warm_start else None
         if fitted is not None:
@@ -360,7 +361,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         return {
             **self.history_.header(),
             "validation_queries": self.validation_queries_.tolist(),
-            **{name: getattr(self, f"{name}_") for name in self.choices(few=True)},
+            **{name: getattr(self, f"{name}_") for name in self.choices()},
             "scale": self.scale_,
             "n_pairs": self.n_pairs_,
             "n_queries": self.n_queries_,
@@ -373,7 +374,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         self.validation_queries_ = np.array(fitted["validation_queries"], dtype=np.int64)
         (self.scale_,) = numbers([fitted["scale"]])
         # Older models had nothing to choose.
-        for name, value in usual(self.choices(few=True)).items():
+        for name, value in usual(self.choices()).items():
             found = fitted.get(name, value)
             if isinstance(value, float):
                 (found,) = numbers([found])

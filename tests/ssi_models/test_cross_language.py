@@ -110,7 +110,7 @@ def test_the_better_start_is_kept():
 
 def test_a_warm_start_keeps_where_training_started():
     Q, D, pairs, _ = two_languages()
-    model = CrossLanguageSSI(4, **QUICK, warm_start=True).fit(Q, D, pairs)
+    model = CrossLanguageSSI(4, init="auto", **QUICK, warm_start=True).fit(Q, D, pairs)
     tried, started = [], model.init_
     model.fit(Q, D, pairs, callback=lambda epoch: tried.append(epoch.number))
     assert model.init_ == started
@@ -121,7 +121,7 @@ def test_a_kept_start_of_lsa_may_help_as_it_is():
     Q, D, pairs, _ = two_languages()
     slow = {**QUICK, "max_epochs": 6, "learning_rate": 1e-9}
     for init, advice in (("cl-lsa", "may help as it is"), ("normal", "leave it out")):
-        model = CrossLanguageSSI(4, init=init, **slow).fit(Q, D, pairs)
+        model = CrossLanguageSSI(6, init=init, **slow).fit(Q, D, pairs)
         assert model.history_.best_epoch == 0
         assert any(remark.endswith(advice) for remark in model.remarks)
     for other in (LowRankSSI(4), S2Net(4, word_weight=0.5)):

@@ -301,7 +301,31 @@ def test_an_early_optimum_of_a_short_training_says_nothing():
     assert chosen_by({first: 2}, {first: 1}, ONE_FORM, stopped="max_epochs") == first
 
 
-def chosen_by(measures, epochs, choices=None, stopped="patience"):
+@pytest.mark.parametrize(
+    ("measures", "best"),
+    [
+        # With many queries neither margins nor steps are compared where the usual ones teach
+        # something, if only in the first epoch; forms are.
+        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 3}, (1, 0.03, 0.3)),
+        # None learns with the usual margin; both do with the other one.
+        ({**_NOTHING, (0, 0.03, 0.1): 2, (1, 0.03, 0.1): 3}, (1, 0.03, 0.1)),
+        # None learns with any margin: smaller steps, and again only the usual margin.
+        ({**_NOTHING, (0, 0.003, 0.3): 2, (1, 0.003, 0.3): 3}, (1, 0.003, 0.3)),
+    ],
+)
+def test_many_queries_are_trained_on_again_only_if_they_taught_nothing(measures, best):
+    epochs = {values: int(m > 1) for values, m in measures.items()}
+    assert chosen_by(measures, epochs, thorough=False) == best
+
+
+def test_steps_that_taught_nothing_become_smaller_while_the_best_epoch_is_early():
+    """With many queries, too."""
+    measures = {(0, 0.03, 0.3): 1, (0, 0.01, 0.3): 2, (0, 0.003, 0.3): 3}
+    epochs = {values: m - 1 for values, m in measures.items()}
+    assert chosen_by(measures, epochs, ONE_FORM, thorough=False) == (0, 0.003, 0.3)
+
+
+def chosen_by(measures, epochs, choices=None, stopped="patience", thorough=True):
     """The values that are chosen among trainings with these measures and best epochs."""
     if choices is None:
         choices = {"form": (0, 1), "learning_rate": (0.03, 0.003), "margin": (0.3, 0.1)}
@@ -317,7 +341,7 @@ def chosen_by(measures, epochs, choices=None, stopped="patience"):
         tried.append(values)
         return run, history
 
-    found = choose(choices, checkpoints(None, choices), train)
+    found = choose(choices, checkpoints(None, choices), train, thorough=thorough)
     assert sorted(tried) == sorted(measures)
     return tuple(found.chosen.values())
 
