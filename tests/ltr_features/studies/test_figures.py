@@ -95,6 +95,18 @@ def test_dots_stand_where_their_values_are() -> None:
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
 
 
+def test_long_labels_take_two_lines_that_end_at_the_axis() -> None:
+    labels = ["the 46 word columns", "words+LSA+SSI, LambdaMART", "sentence-transformers/a-model"]
+    chart = forest([("", [Estimate(label, 0.1, "") for label in labels], 0.0)], "NDCG@10", "t")
+    lines = [labels[0], "words+LSA+SSI,", "LambdaMART", "sentence-trans", "formers/a-model"]
+    found = {t.text: t for t in parsed(chart).iter("text") if t.text in lines}
+    assert list(found) == lines
+    assert {t.attrib["x"] for t in found.values()} == {found[labels[0]].attrib["x"]}
+    assert all("text-anchor: end" in t.attrib["style"] for t in found.values())
+    heights = [float(t.attrib["y"]) for t in found.values()]
+    assert heights == sorted(heights)
+
+
 def test_lengths_and_colours_of_importance() -> None:
     chart = importance([("x", 0.6, 1), ("y", 0.3, 0)], ["A", "B"], "t")
     (long, _), (short, _) = (
