@@ -91,14 +91,16 @@ def unjudged_queries(qrels: Any, run: Any) -> list[str]:
 
 def other_spellings(qrels: Any, run: Any) -> list[str]:
     """A remark, without a full stop, if a run has relevant documents under ids that are written
-    otherwise than in the judgements, and that count as not relevant therefore."""
+    otherwise than in the judgements, and that count as not relevant therefore. An id that the run
+    has as it is judged, for any query, is not written otherwise: the other is another document."""
     qrels, run = as_frame(qrels), as_frame(run)
-    judged, key = _pairs(qrels, "qrels"), ["qid", "folded"]
+    judged, ranked, key = _pairs(qrels, "qrels"), _pairs(run, "run"), ["qid", "folded"]
     relevant = judged[qrels["label"].to_numpy() >= 1].drop_duplicates(key, keep="last")
-    rows = _pairs(run, "run").merge(relevant, on=key, suffixes=("", "_judged"))
+    rows = ranked.merge(relevant, on=key, suffixes=("", "_judged"))
     rows = rows.merge(judged, how="left", on=["qid", "docno", "folded"], indicator="known")
     rows["known"] = rows["known"] == "both"
     missed = rows[~rows.groupby(key)["known"].transform("any")].drop_duplicates(key)
+    missed = missed[~missed["docno_judged"].isin(ranked["docno"])]
     if missed.empty:
         return []
     first = missed.iloc[0]

@@ -30,7 +30,7 @@ from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
 from ltr_features.studies.page.verdicts import p_equals, p_value, signed
-from ltr_features.studies.statistics.refits import repeats_note, with_spread
+from ltr_features.studies.statistics.refits import repeats_note, spread_note, with_spread
 from ltr_features.studies.statistics.significance import corrected
 from ltr_features.text.source_remarks import own_text_remarks
 
@@ -116,7 +116,7 @@ def _table(results: ClickthroughResults, table: TableConfig) -> Table:
         ["Model", *config.measures, "Weights", "Fit s"],
         [f"Paper: @{k}" for k in config.cutoffs],
         [_cells(results, table, row) for row in table.rows],
-        "Means over the test queries",
+        f"Means over the test queries{spread_note(config.repeats)}",
     )
 
 

@@ -312,10 +312,13 @@ def _means_table(results: Results, scheme: str) -> Table:
             values = [Cell("–" if x is None else value(x)) for x in found]
             rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
     n = results.folds.loc[results.folds["scheme"] == scheme, "fold"].nunique()
+    tested = set(results.per_query.loc[results.per_query["scheme"] == scheme, "qid"])
+    none = len(tested.difference(results.kinds.index))
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
     over = "queries" if results.groups is None else "groups of queries"
     caption = (
-        f"Mean over {counted(n, 'fold')} of the mean over the test queries{fits} ± the standard "
+        f"Mean over {counted(n, 'fold')} of the mean over the test queries ({len(tested):,} in all"
+        f"{f', {none:,} without a relevant row' if none else ''}){fits} ± the standard "
         f"error over {over}{' and fits' if fits else ''}; differences below are means over the "
         "queries of all folds. Bold: largest value found here. "
         f"Validation: {config.tune_measure} of the chosen parameters on the validation queries."

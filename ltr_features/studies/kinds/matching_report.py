@@ -33,7 +33,7 @@ from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_equals, p_value
 from ltr_features.studies.statistics.paired_tests import group_error
-from ltr_features.studies.statistics.refits import repeats_note, with_spread
+from ltr_features.studies.statistics.refits import repeats_note, spread_note, with_spread
 from ltr_features.studies.statistics.significance import corrected
 
 DEFINITIONS = {
@@ -179,7 +179,7 @@ def _table(results: MatchingResults, table: TableConfig) -> Table:
         ["Algorithm", "Rank loss", "MAP", "P@10", "Weights", "Train s", "Tuning s"],
         ["Paper: loss", "Paper: MAP", "Paper: P@10"],
         [_cells(results, table, row) for row in table.rows],
-        "Means ± standard errors",
+        f"Means ± standard errors{spread_note(results.config.repeats)}",
     )
 
 

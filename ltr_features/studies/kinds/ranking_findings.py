@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
+from ltr_base.names import counted
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
+from ltr_features.studies.statistics.paired_tests import TIE
 from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
@@ -70,6 +72,22 @@ class Findings:
     def coverage(self) -> Iterator[str]:
         """A remark if the systems on the first screen find judged documents in unequal shares."""
         return coverage_remarks(self.experiment.test_qrels(self.output.split), self.runs)
+
+    def unchanged(self) -> Iterator[str]:
+        """A remark on measures that are the same for every query in all compared systems, such as
+        the recall of all candidates."""
+        config = self.experiment.config
+        compared = dict.fromkeys(name for pair in config.pairs for name in pair)
+        first, *others = (self.per_query[name] for name in compared)
+        measures = config.evaluation.measures
+        same = [m for m in measures if all((o[m] - first[m]).abs().max() <= TIE for o in others)]
+        if 0 < len(same) < len(measures):
+            yield (
+                f"{', '.join(same)}: the same for every query in all compared systems, as where a "
+                "measure looks as deep as the candidates; leave it out of the measures, as "
+                f"its {counted(len(config.pairs), 'comparison')} can find nothing and count in the "
+                "correction of the others"
+            )
 
     def fewer_queries(self) -> pd.DataFrame | None:
         """The first screen's comparisons by the number of training queries; None if the experiment

@@ -108,9 +108,9 @@ class Preparation(Study):
     def input_files(self) -> dict[str, dict[str, Any]]:
         """Name, size and digest of every input file, by the option that names it."""
         columns = {k: v for part in self.columns_stage.inputs["columns"] for k, v in part.items()}
-        return dict(
-            files_within({"collection": self.collection_stage.inputs["options"], **columns})
-        )
+        collection = self.collection_stage.inputs["options"]
+        given = {"collection": collection, "candidates": self.candidate_inputs, **columns}
+        return dict(files_within(given))
 
     @cached_property
     def collection(self) -> Collection:

@@ -99,14 +99,18 @@ def _candidate_facts(experiment: RankingStages) -> dict[str, str]:
 
 
 def _left_out(experiment: RankingStages) -> dict[str, str]:
-    """Facts on queries that are not tested, or tested without candidates, if any."""
+    """Facts on queries that are not tested, or count 0 in whatever order, if any."""
     collection, judged = experiment.collection, experiment.judged
     empty = len(set(judged) - set(experiment.base.query_ids))
+    relevant = collection.judgements.query[collection.judgements.grade >= 1]
+    none = len(judged) - len(np.unique(relevant))
     facts = {}
     if len(judged) < collection.n_queries:
         facts["queries without any judgement"] = (
             f"{collection.n_queries - len(judged):,}, left out of training, testing and every mean"
         )
+    if none:
+        facts["queries without a relevant document"] = f"{none:,}, which count 0 in every mean"
     if empty:
         facts["queries without candidates"] = f"{empty:,}, which count 0 in every mean"
     return facts
@@ -219,6 +223,7 @@ def _remarks(
         ),
         *([] if output.split.by == "time" else separated(experiment.context, output.folds)),
         *given_remark(table, system - baseline),
+        *found.unchanged(),
     ]
 
 

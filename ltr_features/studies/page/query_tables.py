@@ -127,11 +127,11 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
         "overlap": "Overlap: mean share of a query's words that its relevant documents have.",
         "entities": "Entities: those that the entity columns' linker finds in the query.",
     }
-    explained = " ".join(text for name, text in meanings.items() if name in properties)
+    explained = "".join(f" {text}" for name, text in meanings.items() if name in properties)
     groups = " by group" if study.groups else ""
     return (
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
-        f"the classes of a property have about equally many queries. {explained} p: Fisher's "
+        f"the classes of a property have about equally many queries.{explained} p: Fisher's "
         f"randomisation test{groups}, not corrected for the number of classes."
         f"{noise_note(study)}"
         f" {study.query_kinds_note}"

@@ -152,7 +152,8 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
     )
     caption = (
         f"System minus baseline in {measure}, mean over {len(study.queries):,} queries{tested}."
-        f"{noise} ▲/▼ significantly better/worse after correction."
+        f"{noise} ▲/▼ significantly better/worse (p < {study.test.alpha:g}) after correction "
+        f"({study.test.correction_name} over {counted(len(t), 'test')})."
     )
     return table_of(f"Differences in {measure}, {study.name}", parts, found, caption)
 

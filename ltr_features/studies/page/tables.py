@@ -22,6 +22,7 @@ IN_COLUMN, IN_CELL = 50, 30
 #: What the preamble of a paper with :meth:`Table.latex` needs.
 LATEX_HEAD = (
     "% \\usepackage{array,booktabs,amssymb,adjustbox}\n"
+    "% acmart and newtxmath have the signs of amssymb and stop at it: leave it out there\n"
     "% pdfLaTeX stops at letters that are not Latin: use LuaLaTeX and a font that has them\n"
 )
 _BROKEN = r">{\raggedright\arraybackslash}p{13em}"
@@ -29,7 +30,8 @@ _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}",
-    "[": "{[}",  # after a row's \\, a bare one would begin the argument of \\
+    "[": "{[}", "*": "{*}",  # after a row's \\, bare ones would be taken as belonging to it
+    "|": r"\textbar{}",  # a dash in LaTeX's first fonts
     "▲": r"$\blacktriangle$",
     "▼": r"$\blacktriangledown$", "−": "$-$", "±": r"$\pm$", "–": "--",
 }  # fmt: skip
@@ -96,6 +98,12 @@ class Table:
     def cells(self) -> list[list[Cell]]:
         return [[Cell(c) if isinstance(c, str) else c for c in row] for row in self.rows]
 
+    @property
+    def full_caption(self) -> str:
+        """The name and the caption as sentences."""
+        end = "" if self.name.endswith((".", "?", "!")) else "."
+        return f"{self.name}{end} {self.caption}".strip()
+
     @cached_property
     def marks(self) -> list[int]:
         """The largest number of marks in a cell of each column."""
@@ -141,7 +149,7 @@ class Table:
             [
                 rf"\begin{{{name}}}",
                 r"\centering",
-                rf"\caption{{{escaped(f'{self.name}. {self.caption}'.strip())}}}",
+                rf"\caption{{{escaped(self.full_caption)}}}",
                 rf"\label{{tab:{label}}}",
                 r"\begin{adjustbox}{max width=\linewidth}",
                 rf"\begin{{tabular}}{{{''.join(forms)}}}",

@@ -121,6 +121,15 @@ def with_spread(mean: str, spread: float, decimals: int = 3) -> str:
     return mean if np.isnan(spread) else f"{mean} ({spread:.{decimals}f})"
 
 
+def spread_note(repeats: int) -> str:
+    """The end of a caption on the brackets of :func:`with_spread`."""
+    return (
+        f"; in brackets, their spread over {repeats} fits (standard deviation)"
+        if repeats > 1
+        else ""
+    )
+
+
 def repeats_note(repeats: int) -> str:
     """Note on how often the models of a table were fitted, and what its values are."""
     if repeats == 1:

@@ -480,21 +480,25 @@ def test_scores_that_contradict_the_ranks_are_told(files, tmp_path):
 
 
 def test_relevant_documents_under_another_id_are_told(files, tmp_path):
-    """Not ids that are near a judged one while that was found, too."""
+    """Not ids that are near a judged one while that was found, too, for this query or another."""
     folder = files[0]
     good = (folder / "good.run").read_text()
     relevant = [line.split()[2] for line in (folder / "qrels.txt").open() if line[-2] == "2"]
-    (tmp_path / "capital.run").write_text(good.replace(f" {relevant[3]} ", f" D{relevant[3][1:]} "))
-    first = good.splitlines()[0].split()
-    both = f"{good}{first[0]} Q0 {first[2].upper()} 9 -9 t\n"
-    (tmp_path / "both.run").write_text(both)
-    report = told(
-        compared(folder, tmp_path / "out", tmp_path / "capital.run", tmp_path / "both.run")
-    )
+    capital = good.replace(f" {relevant[3]} ", f" D{relevant[3][1:]} ")
+    first, last = good.splitlines()[0].split(), good.splitlines()[-1].split()
+    texts = {
+        "capital": capital,
+        "both": f"{good}{first[0]} Q0 {first[2].upper()} 9 -9 t\n",
+        "elsewhere": f"{capital}{last[0]} Q0 {relevant[3]} 9 -9 t\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.run").write_text(text)
+    report = told(compared(folder, tmp_path / "out", *(tmp_path / f"{n}.run" for n in texts)))
     said = f"'D{relevant[3][1:]}' for '{relevant[3]}'"
     assert "! capital: 1 relevant document under another id than in the judgements" in report
     assert said in report
     assert "! both: 1 relevant" not in report
+    assert "! elsewhere: 1 relevant" not in report
 
 
 def test_runs_that_rank_alike_are_told(files, tmp_path):

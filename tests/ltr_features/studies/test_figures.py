@@ -95,6 +95,18 @@ def test_dots_stand_where_their_values_are() -> None:
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
 
 
+def test_long_labels_take_two_lines_that_end_at_the_axis() -> None:
+    labels = ["the 46 word columns", "words+LSA+SSI, LambdaMART", "sentence-transformers/a-model"]
+    chart = forest([("", [Estimate(label, 0.1, "") for label in labels], 0.0)], "NDCG@10", "t")
+    lines = [labels[0], "words+LSA+SSI,", "LambdaMART", "sentence-trans", "formers/a-model"]
+    found = {t.text: t for t in parsed(chart).iter("text") if t.text in lines}
+    assert list(found) == lines
+    assert {t.attrib["x"] for t in found.values()} == {found[labels[0]].attrib["x"]}
+    assert all("text-anchor: end" in t.attrib["style"] for t in found.values())
+    heights = [float(t.attrib["y"]) for t in found.values()]
+    assert heights == sorted(heights)
+
+
 def test_lengths_and_colours_of_importance() -> None:
     chart = importance([("x", 0.6, 1), ("y", 0.3, 0)], ["A", "B"], "t")
     (long, _), (short, _) = (
@@ -163,6 +175,7 @@ def test_files_and_page_show_the_same_in_fixed_and_variable_colours(tmp_path) ->
         content = (tmp_path / f"a.{suffix}").read_bytes()
         assert content == (tmp_path / f"b.{suffix}").read_bytes()
         assert b"Date" not in content
+        assert b"/Type3" not in content  # which publishers refuse
     alone = (tmp_path / "a.svg").read_text("utf-8")
     assert ET.fromstring(alone).tag == "{http://www.w3.org/2000/svg}svg"
     assert "var(" not in alone

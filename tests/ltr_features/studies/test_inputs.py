@@ -318,15 +318,19 @@ def test_outputs_inside_the_input_folder_are_no_input(here):
 def test_the_manifest_lists_every_file_with_its_digest(here):
     collection, files = write_trec(here)
     (here / "vectors.txt").write_text("topic0 1 0\ntopic1 0 1\n")
+    (here / "engine.run").write_text("q0 Q0 d0 1 2.5 engine\n")
     vectors = {"family": "w2v-word", "options": {"vectors": "vectors.txt"}}
-    experiment = RankingStudy(config_of(collection, (vectors,)), "out", ".")
+    values = config_of(collection, (vectors,)).model_dump(mode="json", exclude_none=True)
+    values["candidates"] = {"engine": {"source": "run", "path": "engine.run"}}
+    experiment = RankingStudy(ExperimentConfig.model_validate(values), "out", ".")
     found = experiment.input_files()
+    files += ["vectors.txt", "engine.run"]
     assert {file["name"]: file["sha256"] for file in found.values()} == {
-        name: sha256((here / name).read_bytes()).hexdigest() for name in [*files, "vectors.txt"]
+        name: sha256((here / name).read_bytes()).hexdigest() for name in files
     }
     assert set(found) == {
         "collection.documents.1", "collection.documents.2", "collection.topics",
-        "collection.qrels", "w2v-word.vectors",
+        "collection.qrels", "w2v-word.vectors", "candidates.engine.path",
     }  # fmt: skip
 
 

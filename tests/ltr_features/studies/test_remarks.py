@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def run(folder, tmp_path_factory) -> RankingStudy:
                 {"name": "cosine", "score": "vsm"},
             ],
             "evaluation": {
-                "measures": ["NDCG@10"],
+                "measures": ["NDCG@10", "Recall@20"],
                 "comparisons": [["words+SSI", "words"]],
                 "n_permutations": 99,
                 "n_resamples": 50,
@@ -146,6 +147,32 @@ def test_given_columns_are_told_with_the_verdict(run):
 def test_rankers_that_learned_nothing_are_named(run):
     summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
     assert re.findall("System ([^:]+): its ranker learned nothing", summary) == ["nothing"]
+
+
+def test_a_measure_as_deep_as_the_candidates_is_told_as_it_weakens_the_other_tests(run):
+    summary = unwrapped(run.folder / "report" / "summary.txt")
+    assert "! Recall@20: the same for every query in all compared systems" in summary
+    assert "as its 1 comparison can find nothing" in summary
+
+
+def test_queries_without_a_relevant_document_are_counted(run, folder, tmp_path):
+    data = tmp_path / "beir"
+    shutil.copytree(folder, data)
+    qrels = data / "qrels" / "test.tsv"
+    qrels.write_text(re.sub(r"(?m)^(q[37]\t.*)\t1$", r"\1\t0", qrels.read_text()))
+    values = run.config.model_dump(mode="json", exclude_none=True)
+    values |= {"collection": {"source": "beir", "folder": str(data)}, "models": []}
+    values |= {"rankers": [], "columns": [{"family": "vsm"}, {"family": "letters"}]}
+    values |= {"systems": [{"name": name, "score": name} for name in ("vsm", "letters")]}
+    values["evaluation"] |= {"measures": ["MAP"], "comparisons": [["vsm", "letters"]]}
+    values["nearest_words"] = []
+    study = RankingStudy(ExperimentConfig.model_validate(values), tmp_path / "out", threads=1)
+    study.run()
+    told = "<dt>queries without a relevant document</dt><dd>2, which count 0 in every mean</dd>"
+    for experiment, wanted in ((study, True), (run, False)):
+        page = (experiment.folder / "report" / "report.html").read_text(encoding="utf-8")
+        assert (told in page) == wanted
+        assert ("queries without a relevant document" in page) == wanted
 
 
 @pytest.mark.parametrize(("alone", "told"), [(0.5, True), (0.3, False)])

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ltr_features.studies.page import html
 from ltr_features.studies.page.query_tables import class_table, hard_query_table, learning_table
 from ltr_features.studies.page.report import Report
 from ltr_features.studies.page.study_tables import (
     comparison_table,
+    latex_tables,
     marks_note,
     report_text,
     significance_marks,
@@ -196,9 +198,22 @@ def test_long_names_are_broken_into_lines_in_plain_text() -> None:
     ]
 
 
-def test_a_row_that_begins_with_a_bracket_is_no_argument_of_the_row_above_in_latex() -> None:
-    table = Table("A name", ["Row", "Value"], [["a", "1"], ["[mine] b", "2"]])
+def test_a_row_that_begins_with_a_bracket_or_star_is_no_argument_of_the_row_above_in_latex() -> (
+    None
+):
+    table = Table("A name", ["Row", "Value"], [["a", "1"], ["[mine] b", "2"], ["*ours|c", "3"]])
     assert r"{[}mine] b & 2 \\" in table.latex("mine").splitlines()
+    assert r"{*}ours\textbar{}c & 3 \\" in table.latex("mine").splitlines()
+
+
+def test_captions_are_sentences_whatever_a_study_is_called(
+    make_report: Callable[..., Report],
+) -> None:
+    report = make_report()
+    for name, shown in (("Does it hold?", "Does it hold? Mean"), ("Queries", "Queries. Mean")):
+        named = replace(report, studies=[replace(report.studies[0], name=name)])
+        assert f"Systems, {shown} over" in latex_tables(named)
+        assert f"Systems, {shown} over" in html.render(named)
 
 
 def test_properties_that_tell_no_queries_apart_are_left_out(

@@ -43,6 +43,7 @@ HEX = {name: light for name, (light, _) in PALETTE.items()}
 _NAMES = {light: name for name, light in reversed(HEX.items())}
 _RC = {
     "svg.fonttype": "none", "svg.hashsalt": "ltr-features",
+    "pdf.fonttype": 42,  # TrueType: publishers refuse Type 3, the default
     "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
     "font.size": 10.0, "text.color": HEX["ink"], "text.parse_math": False,
     "axes.labelcolor": HEX["muted"], "axes.labelsize": 9.5, "axes.edgecolor": HEX["rule"],

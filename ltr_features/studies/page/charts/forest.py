@@ -20,7 +20,12 @@ from ltr_features.studies.page.charts.drawing import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+LINE, HALF = 20, 24
+"""Characters of a label in one line, and in each of two smaller ones."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +68,15 @@ def forest(
             axes.set(xlim=(low - room, high + room), ylim=(len(estimates) - 0.4, -0.6))
             axes.text(-left / (WIDTH - left - right), 1 + 7 / size, clipped(name, 64),
                       fontweight="bold", transform=axes.transAxes)  # fmt: skip
-            labels = clipped_apart([e.label for e in estimates], 22)
-            axes.set_yticks(range(len(estimates)), labels, color=HEX["ink"])
-            axes.grid(False, axis="y")
+            labels = clipped_apart([e.label for e in estimates], 2 * HALF)
+            axes.set_yticks([])
             axes.spines["left"].set_visible(False)
             axes.tick_params(labelbottom=top > height - bottom)
             axes.axvline(zero, color=HEX["muted"], linewidth=1.25)
             nice_ticks(axes.xaxis)
-            for y, one in enumerate(estimates):
+            for y, (one, label) in enumerate(zip(estimates, labels, strict=True)):
                 colour = HEX[one.style]
+                _write(axes, y, _in_lines(label))
                 if not math.isnan(one.low):
                     axes.plot([one.low, one.high], [y, y], color=colour, linewidth=2.5)
                 axes.plot([one.middle], [y], "o", color=colour, markersize=6.5)
@@ -84,3 +89,23 @@ def forest(
         for name, estimates, _ in panels
     ]
     return Drawing(title, "; ".join(words) + ".", height, paint)
+
+
+def _write(axes: Axes, y: float, lines: Sequence[str]) -> None:
+    """Write a label beside its row, each line as a text of its own that ends at the axis: in SVG,
+    matplotlib aligns a text of several lines for one font alone."""
+    size = 9.5 if len(lines) == 1 else 7.5
+    for n, line in enumerate(lines):
+        place = (0, y + 0.4 * (n - (len(lines) - 1) / 2))
+        axes.annotate(line, place, (-4, 0), ha="right", va="center", fontsize=size,
+                      xycoords=axes.get_yaxis_transform(), textcoords="offset points")  # fmt: skip
+
+
+def _in_lines(label: str) -> list[str]:
+    """A label, if long as two lines, broken at a blank near its middle if there is one."""
+    if len(label) <= LINE:
+        return [label]
+    middle = len(label) // 2
+    blanks = [i for i, sign in enumerate(label) if sign == " " and abs(i - middle) <= 4]
+    cut = min(blanks, key=lambda i: abs(i - middle), default=middle)
+    return [label[:cut], label[cut:].lstrip()]

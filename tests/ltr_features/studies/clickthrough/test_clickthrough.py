@@ -269,6 +269,7 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(data):
     assert f"p = {p:.2f}" in text.split("UM ~ PR: ")[1].split("NDCG@1")[0]
     shown = f"{rows.loc['PR', 'NDCG@3']:.3f} ({rows.loc['PR', 'NDCG@3 spread']:.3f})"
     assert shown in text
+    assert "Means over the test queries; in brackets, their spread over 3 fits" in text
     assert shown in (folder / "report.html").read_text()
 
 

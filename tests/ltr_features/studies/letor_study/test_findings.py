@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,6 +101,25 @@ def test_kinds_are_by_the_number_of_relevant_rows(data, report):
     assert table["n_queries"].sum() == (n > 0).sum()
     first = table["class"][0].split(" to ")
     assert table["n_queries"][0] == ((n >= int(first[0])) & (n <= int(first[-1]))).sum()
+
+
+def test_captions_count_queries_and_tests_as_nothing_stands_beside_a_table_in_latex(report, data):
+    rows, _ = read_folds(data / "toy")
+    first = rows.query_ids[0]
+    for path in sorted((data / "toy").rglob("*.txt")):
+        text = re.sub(rf"(?m)^\d+ (qid:{first} )", r"0 \1", path.read_text())
+        there = data / "one-without" / path.relative_to(data / "toy")
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text(text)
+    without = _run(data, STUDY.replace('"toy"', '"one-without"'))
+    n, tests = rows.n_queries, len(pd.read_csv(report / "comparisons.csv"))
+    for folder, counted in (
+        (report, f"{n} in all"),
+        (without, f"{n} in all, 1 without a relevant"),
+    ):
+        shown = (folder / "tables.tex").read_text()
+        assert f"test queries ({counted}" in shown
+        assert f"after correction (Holm over {tests} tests)." in shown
 
 
 def test_columns_that_each_ranker_used(report):

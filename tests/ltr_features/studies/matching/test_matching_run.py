@@ -223,8 +223,11 @@ def test_refits_have_other_seeds_and_their_spread_stands_beside_the_means(small_
     assert (row["fits"], row["map"]) == (3, pytest.approx(np.mean(fits)))
     assert row["map_spread"] == pytest.approx(np.std(fits, ddof=1))
     assert row["map_spread"] > 0
+    captioned = "in brackets, their spread over 3 fits (standard deviation)"
+    assert captioned in (report / "tables.tex").read_text(encoding="utf-8")
     for name in ("tables.txt", "report.html"):
         shown = unwrapped(report / name)
+        assert captioned in shown
         assert f"±{row['map_error']:.3f} ({row['map_spread']:.3f})" in shown
         assert "were fitted 3 times with different seeds" in shown
 
