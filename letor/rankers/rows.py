@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
+from letor.folds import has_pairs
 from letor.frames import check_same_index
 from letor.measures import parse_measure
 from ltr_base.names import counted, listed
@@ -245,11 +246,9 @@ def _check_trainable(data: RankingData, what: str) -> None:
             f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged "
             "rows, or set labels that mean not relevant to 0"
         )
-    grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
-    if len(starts) == 0 or np.array_equal(
-        np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
-    ):
+    if not has_pairs(data).any():
+        without = ", or no validation rows" if what == "validation" else ""
         raise InputError(
-            f"{what} rows: none of the {data.n_queries} queries has two different labels, so there "
-            "is nothing to rank"
+            f"{what} rows: no query (of {data.n_queries:,}) has two different labels, so there is "
+            f"nothing to rank: give others, with documents of different labels{without}"
         )
