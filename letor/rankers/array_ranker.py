@@ -57,7 +57,10 @@ class ArrayRanker(Ranker):
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         columns = np.flatnonzero(np.ptp(finite(train.X), axis=0) > 0)
         if len(columns) == 0:
-            raise InputError("training rows: no column has two different values")
+            raise InputError(
+                "training rows: no column has two different values, so none can order rows: give "
+                "other columns"
+            )
         names = [train.column_names[j] for j in columns.tolist()]
         train = with_pairs(in_own_order(train.select_columns(names)))
         if valid is not None:

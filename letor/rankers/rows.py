@@ -210,8 +210,8 @@ def _warn_of_labels_among_columns(data: RankingData) -> None:
     equal = [data.column_names[j] for j in possible if np.array_equal(data.X[:, j], data.y)]
     if equal:
         warnings.warn(
-            f"training rows: {listed(equal, 5)} equal the label in all rows; if they were made "
-            "from it, leave them out, because rows to score have no labels",
+            f"training rows: columns that equal the label in all rows ({listed(equal, 5)}): if "
+            "made from it, leave them out, because rows to score have no labels",
             LetorWarning,
             stacklevel=4,
         )

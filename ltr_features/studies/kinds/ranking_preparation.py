@@ -18,6 +18,7 @@ from letor.errors import InputError
 from letor.files import write_json
 from letor.folds import Fold, by_time, has_pairs, k_fold, with_fewer_queries
 from letor.parquet import read_parquet
+from letor.rankers.lambdamart import check_rows_per_query
 from letor.writing import check_ids
 from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
@@ -254,6 +255,8 @@ class Preparation(Study):
             for fold in folds:
                 self._check_orderable(split, fold.name, "training", fold.train)
                 self._check_orderable(split, fold.name, "validation", fold.validation)
+            if any(ranker.ranker == "lambdamart" for ranker in self.config.rankers):
+                check_rows_per_query(self.base)
         return folds
 
     def _check_orderable(

@@ -167,6 +167,18 @@ def test_folds_that_rankers_cannot_use_are_told_before_models_are_trained(collec
     assert not (tmp_path / "out" / "models" / "by-query").exists()
 
 
+def test_more_rows_than_lightgbm_takes_are_told_before_models_are_trained(
+    collection, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("letor.rankers.lambdamart.MAX_ROWS_PER_QUERY", 7)
+    judged = collection.judgements
+    graded = replace(judged, grade=np.arange(len(judged.grade)) % 2)
+    make_workspace(replace(collection, judgements=graded), tmp_path / "workspace")
+    said = refused("run", tmp_path / "workspace", "--candidates", "judged", "--out", tmp_path / "o")
+    assert "has 8 rows; LightGBM takes at most 7 per query" in said
+    assert not (tmp_path / "o" / "models").exists()
+
+
 def test_it_never_replaces_another_experiment(workspace, tmp_path):
     file = keep(standard_experiment(workspace), tmp_path)
     before = file.stat().st_mtime_ns
