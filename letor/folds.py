@@ -241,12 +241,11 @@ def given_parts(
     if not rows["train"] or not rows["test"]:
         raise InputError("parts: there must be queries for training, and others for the test")
     label = range(len(query_ids)) if groups is None else groups
-    dealt = k_fold(
-        [query_ids[row] for row in rows["train"]],
-        k,
-        seed=seed,
-        groups=[label[row] for row in rows["train"]],
-    )
+    trained = [query_ids[row] for row in rows["train"]]
+    try:
+        dealt = k_fold(trained, k, seed=seed, groups=[label[row] for row in rows["train"]])
+    except InputError as error:
+        raise InputError(f"parts, the training queries: {error}") from error
     tested = [list(fold.test) for fold in dealt]
     validation = [query_ids[row] for row in rows["validation"]] or tested.pop()
     return Fold(

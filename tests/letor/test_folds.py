@@ -55,6 +55,9 @@ def test_parts_that_are_given_are_kept():
         given_parts(ids, ["dev"] * 30, seed=0)
     with pytest.raises(InputError, match="for training, and others for the test"):
         given_parts(ids, ["train"] * 30, seed=0)
+    few = ["train"] * 3 + ["test"] * 27
+    with pytest.raises(InputError, match=r"training queries: 3 queries in 3 groups cannot be .* 5"):
+        given_parts(ids, few, seed=0)
 
 
 @given(st.integers(3, 6), st.integers(0, 60), st.integers(0, 5))
