@@ -149,9 +149,11 @@ def k_fold(
     group = _codes(groups) if groups is not None else np.arange(m)
     n_groups = int(group.max(initial=-1)) + 1
     if k < 3 or n_groups < k:
+        what = "query" if groups is None else "group"
+        among = "" if groups is None else f" in {counted(n_groups, what)}"
         raise InputError(
-            f"{counted(m, 'query')} in {counted(n_groups, 'group')} cannot be dealt into {k} "
-            "parts: give at least 3, and no more than there are groups"
+            f"{counted(m, 'query')}{among} cannot be dealt into {k} parts: folds need at least 3 "
+            f"parts, and each part a {what}; give more of these, or another number of parts"
         )
     part = _deal(stratum, group, k, np.random.default_rng(seed))
     return letor_rotation(
@@ -239,12 +241,11 @@ def given_parts(
     if not rows["train"] or not rows["test"]:
         raise InputError("parts: there must be queries for training, and others for the test")
     label = range(len(query_ids)) if groups is None else groups
-    dealt = k_fold(
-        [query_ids[row] for row in rows["train"]],
-        k,
-        seed=seed,
-        groups=[label[row] for row in rows["train"]],
-    )
+    trained = [query_ids[row] for row in rows["train"]]
+    try:
+        dealt = k_fold(trained, k, seed=seed, groups=[label[row] for row in rows["train"]])
+    except InputError as error:
+        raise InputError(f"parts, the training queries: {error}") from error
     tested = [list(fold.test) for fold in dealt]
     validation = [query_ids[row] for row in rows["validation"]] or tested.pop()
     return Fold(
@@ -315,6 +316,15 @@ def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool
     result = np.zeros(len(data.all_query_ids), dtype=bool)
     result[data.query_index[data.y >= relevant_from]] = True
     return result
+
+
+def has_pairs(data: RankingData) -> NDArray[np.bool_]:
+    """bool [m + r]: whether each query of ``data.all_query_ids`` has rows of two different labels,
+    without which a ranker has nothing to order."""
+    low, high = np.full((2, len(data.all_query_ids)), [[np.inf], [-np.inf]])
+    np.minimum.at(low, data.query_index, data.y)
+    np.maximum.at(high, data.query_index, data.y)
+    return low < high
 
 
 def _codes(values: Sequence[Hashable] | NDArray[Any]) -> NDArray[np.int64]:

@@ -48,7 +48,8 @@ RULES = {
         "they are read as 0; in Python, read_letor(..., missing=nan) keeps them missing",
     ),
     "no-values": Rule(
-        "warning", "without a single value: {columns}", "they carry no information: drop them"
+        "warning", "without a single value: {columns}",
+        "they carry no information: drop them",
     ),
     "missing-values": Rule(
         "note", "missing values: {n:,}, in {columns}",
@@ -113,10 +114,10 @@ RULES = {
         "they count the same for every ranker; consider leaving them out",
     ),
     "zero-columns": Rule(
-        "warning", "{columns}: 0 in all rows", "the field or resource behind them was empty"
+        "warning", "{columns}: 0 in all rows", "the field or resource behind these values was empty"
     ),
     "constant-columns": Rule(
-        "warning", "{columns}: constant", "they carry no information: drop them"
+        "warning", "{columns}: constant", "such values carry no information: drop them"
     ),
     "large-values": Rule(
         "note", "{columns}: values beyond 2^24 (16,777,216), where float32 rounds whole numbers",
@@ -125,7 +126,7 @@ RULES = {
     ),
     "query-columns": Rule(
         "note", "{columns}: constant within every query",
-        "alone they cannot rank; they help only in combination with others",
+        "alone such values cannot rank; they help only in combination with others",
     ),
     "too-few-names": Rule(
         "error", "{side_file} names {n_names:,} columns, the rows have {n_columns:,}",

@@ -231,7 +231,10 @@ class FoldRows:
         if label is not None:
             of = dict(zip(collection.query_ids, label.tolist(), strict=True))
             groups = [of.get(query, query) for query in queries]  # text, or none
-        return k_fold(queries, n, seed=self.seed, groups=groups)
+        try:
+            return k_fold(queries, n, seed=self.seed, groups=groups)
+        except InputError as error:
+            raise InputError(f"{self.path}: {error}") from error
 
 
 def _strongest(

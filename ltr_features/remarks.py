@@ -1,14 +1,17 @@
-"""Remarks on trained columns, merged over all folds."""
+"""Remarks on trained columns and rankers, merged over all folds."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
-from letor.dataset import GIVEN
-from ltr_base.names import in_words, listed
+from letor.dataset import GIVEN, RankingData
+from letor.folds import Fold, has_pairs
+from ltr_base.names import counted, in_words, listed
 from ssi_models.remarks import FitWarning
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -58,6 +61,41 @@ def family_remarks(provenance: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for remark in notes.get("remarks", ()):
             owners.setdefault(remark, {})[notes["family"]] = None
     return [f"{' and '.join(names)}: {remark}" for remark, names in owners.items()]
+
+
+def ranker_remarks(fits: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    """What rankers say of their fits, each remark once, with the number of fits that it is about:
+    "words (4 of 15 fits): learned nothing ...".
+
+    Args:
+        fits: name and remarks of every fitted ranker.
+    """
+    fitted = [*fits]
+    n_fits = Counter(name for name, _ in fitted)
+    told = alike((name, remark) for name, remarks in fitted for remark in remarks)
+    return [
+        ", ".join(f"{name} ({n} of {counted(n_fits[name], 'fit')})" for name, n in found.items())
+        + f": {remark}"
+        for found, remark in ((Counter(owners), remark) for owners, remark in told)
+    ]
+
+
+def nothing_to_rank(data: object, folds: Sequence[Fold]) -> list[str]:
+    """Remarks on folds whose training or validation rows no ranker can use; none on rows that are
+    not in memory."""
+    if not isinstance(data, RankingData):
+        return []
+    usable = set(compress(data.all_query_ids, has_pairs(data).tolist()))
+    told = []
+    for part in ("training", "validation"):
+        queries = {f.name: f.train if part == "training" else f.validation for f in folds}
+        if names := [name for name, of in queries.items() if usable.isdisjoint(of)]:
+            told.append(
+                f"{_folds_in_words(names, len(folds))}: no {part} query has rows of two different "
+                f"labels, as rankers need; of all {counted(len(data.all_query_ids), 'query')} "
+                f"{len(usable)} have: judge more queries, or find more candidates"
+            )
+    return told
 
 
 def given_remark(provenance: Mapping[str, Mapping[str, Any]], used: Collection[str]) -> list[str]:

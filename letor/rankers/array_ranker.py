@@ -16,6 +16,7 @@ from letor.dataset import RankingData
 from letor.digests import check_files
 from letor.errors import InputError, reading
 from letor.evaluation import Evaluator
+from letor.folds import has_pairs
 from letor.rankers.base import Ranker
 from letor.rankers.rows import measured
 from ltr_base.blas import one_blas_thread
@@ -56,7 +57,10 @@ class ArrayRanker(Ranker):
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         columns = np.flatnonzero(np.ptp(finite(train.X), axis=0) > 0)
         if len(columns) == 0:
-            raise InputError("training rows: no column has two different values")
+            raise InputError(
+                "training rows: no column has two different values, so none can order rows: give "
+                "other columns"
+            )
         names = [train.column_names[j] for j in columns.tolist()]
         train = with_pairs(in_own_order(train.select_columns(names)))
         if valid is not None:
@@ -190,10 +194,5 @@ def in_own_order(data: RankingData) -> RankingData:
 
 
 def with_pairs(data: RankingData) -> RankingData:
-    """The queries that have two different labels; rows must be grouped."""
-    starts = data.offsets[:-1][data.group_sizes > 0]
-    kept = np.zeros(data.n_queries, dtype=bool)
-    kept[data.group_sizes > 0] = np.minimum.reduceat(data.y, starts) < np.maximum.reduceat(
-        data.y, starts
-    )
-    return data.select_rows(kept[data.query_index])
+    """The queries that have two different labels."""
+    return data.select_rows(has_pairs(data)[data.query_index])

@@ -232,12 +232,7 @@ class LambdaMART(TreeRanker):
         largest = int(labels.max())
         check_whole_labels(parts, "LambdaMART")
         for data in parts:
-            longest = int(data.group_sizes.argmax())
-            if data.group_sizes[longest] > MAX_ROWS_PER_QUERY:
-                raise InputError(
-                    f"query {data.query_ids[longest]} has {data.group_sizes[longest]} rows; "
-                    f"LightGBM takes at most {MAX_ROWS_PER_QUERY} per query: cut the candidates"
-                )
+            check_rows_per_query(data)
         if not isinstance(self.gain, str):
             check_gains(self.gain)
             gains = [float(g) for g in self.gain]
@@ -285,3 +280,14 @@ def _lightgbm_dataset(
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_rows_per_query(data: RankingData) -> None:
+    """Raise InputError if LightGBM does not take a query because of the number of its rows."""
+    longest = int(data.group_sizes.argmax())
+    if data.group_sizes[longest] > MAX_ROWS_PER_QUERY:
+        raise InputError(
+            f"query {data.query_ids[longest]} has {data.group_sizes[longest]:,} rows; LightGBM "
+            f"takes at most {MAX_ROWS_PER_QUERY:,} per query: cut the candidates, or take another "
+            "ranker (xgboost, say)"
+        )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
+from letor.folds import has_pairs
 from letor.frames import check_same_index
 from letor.measures import parse_measure
 from ltr_base.names import counted, listed
@@ -209,8 +210,8 @@ def _warn_of_labels_among_columns(data: RankingData) -> None:
     equal = [data.column_names[j] for j in possible if np.array_equal(data.X[:, j], data.y)]
     if equal:
         warnings.warn(
-            f"training rows: {listed(equal, 5)} equal the label in all rows; if they were made "
-            "from it, leave them out, because rows to score have no labels",
+            f"training rows: columns that equal the label in all rows ({listed(equal, 5)}): if "
+            "made from it, leave them out, because rows to score have no labels",
             LetorWarning,
             stacklevel=4,
         )
@@ -245,11 +246,9 @@ def _check_trainable(data: RankingData, what: str) -> None:
             f"{data.query_ids[data.query_index[row]]}: {data.y[row]:g}); drop unjudged "
             "rows, or set labels that mean not relevant to 0"
         )
-    grouped, starts = data.y[data.order], data.offsets[:-1][data.group_sizes > 0]
-    if len(starts) == 0 or np.array_equal(
-        np.minimum.reduceat(grouped, starts), np.maximum.reduceat(grouped, starts)
-    ):
+    if not has_pairs(data).any():
+        without = ", or no validation rows" if what == "validation" else ""
         raise InputError(
-            f"{what} rows: none of the {data.n_queries} queries has two different labels, so there "
-            "is nothing to rank"
+            f"{what} rows: no query (of {data.n_queries:,}) has two different labels, so there is "
+            f"nothing to rank: give others, with documents of different labels{without}"
         )

@@ -169,7 +169,10 @@ def split_queries(
                 "--times` reads them"
             )
         return folds.by_time(collection.query_ids, times, n_folds)
-    return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
+    try:
+        return folds.k_fold(collection.query_ids, n_folds, seed=seed, groups=together)
+    except InputError as error:
+        raise InputError(f"--folds {n_folds}: {error}") from error
 
 
 @contextmanager
@@ -349,7 +352,7 @@ def _tell(
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from ltr_features.candidates import recall_remarks
     from ltr_features.columns.out_of_fold import separated
-    from ltr_features.remarks import family_remarks, grouped_remarks
+    from ltr_features.remarks import family_remarks, grouped_remarks, nothing_to_rank
 
     collection = build.context.collection
     if found is not None and len(found.sources) > 1:
@@ -364,6 +367,7 @@ def _tell(
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
+    of_candidates += nothing_to_rank(data, build.split)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
     of_queries = [*build.context.remarks, *separated(build.context, build.split)]
     for sentence in [*of_queries, *of_candidates, *of_columns]:

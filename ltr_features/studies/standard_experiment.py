@@ -24,6 +24,7 @@ from letor.errors import InputError, LetorWarning, reading
 from letor.files import atomic_path, read_json
 from letor.fold_files import is_rows_file, layout, one_file
 from letor.rankers.registry import ranker_names
+from ltr_base.names import counted
 from ltr_features.candidates import source_kind
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
@@ -89,8 +90,8 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
     judged = np.unique(collection.judgements.query)
     if len(judged) < _N_PARTS:
         raise InputError(
-            f"{workspace} has judgements of {len(judged)} queries; an experiment needs {_N_PARTS} "
-            "or more: index the collection with queries and their judgements"
+            f"{workspace} has judgements of {counted(len(judged), 'query')}; an experiment needs "
+            f"{_N_PARTS} or more: index the collection with queries and their judgements"
         )
     not_split = dict(_not_split(collection, judged))
     for sentence in not_split.values():
@@ -137,12 +138,17 @@ def on_folds(folder: Path) -> str:
     other rankers.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or has fewer queries than an experiment needs.
     """
     file = folder if folder.is_file() else one_file(folder)
     # Text has marks of missing values that are not finite (Istella's, say); the report tells them.
     is_text = file.suffix.lower() != ".parquet"
     rows = read_rows(file, non_finite="nan" if is_text else "raise")
+    if folder.is_file() and rows.n_queries < _N_PARTS:
+        raise InputError(
+            f"{folder} has rows of {counted(rows.n_queries, 'query')}; an experiment needs "
+            f"{_N_PARTS} or more: give more queries, or the folder with all folds"
+        )
     families: dict[str, list[str]] = {}
     for name in rows.column_names:
         made = rows.provenance.get(name, {})

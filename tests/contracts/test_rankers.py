@@ -386,9 +386,9 @@ def test_saving_leaves_other_people_s_folders_alone(make, tmp_path):
 
 def test_labels_without_order_are_refused(make):
     data = toy(0)
-    with pytest.raises(InputError, match="training rows: none of the 30 queries has two different"):
+    with pytest.raises(InputError, match=r"training rows: no query \(of 30\) has two"):
         make().fit(replace(data, y=np.ones_like(data.y)))
-    with pytest.raises(InputError, match="validation rows: none"):
+    with pytest.raises(InputError, match=r"validation rows: no query .*, or no validation rows$"):
         make().fit(data, replace(data, y=np.zeros_like(data.y)))
     unjudged = data.y.copy()
     unjudged[4] = -1

@@ -55,6 +55,9 @@ def test_parts_that_are_given_are_kept():
         given_parts(ids, ["dev"] * 30, seed=0)
     with pytest.raises(InputError, match="for training, and others for the test"):
         given_parts(ids, ["train"] * 30, seed=0)
+    few = ["train"] * 3 + ["test"] * 27
+    with pytest.raises(InputError, match=r"training queries: 3 queries in 3 groups cannot be .* 5"):
+        given_parts(ids, few, seed=0)
 
 
 @given(st.integers(3, 6), st.integers(0, 60), st.integers(0, 5))
@@ -141,7 +144,7 @@ def test_errors_name_the_query():
         k_fold(["a", "a", "b"], 3, seed=0)
     with pytest.raises(InputError, match="3 queries in 2 groups cannot be dealt into 3 parts"):
         k_fold(["a", "b", "c"], 3, seed=0, groups=[0, 0, 1])
-    with pytest.raises(InputError, match="0 queries in 0 groups"):
+    with pytest.raises(InputError, match=r"0 queries cannot be dealt into 3 parts: .* give more"):
         k_fold([], 3, seed=0)
     for ids in (range(3), np.arange(3)):
         with pytest.raises(InputError, match=r"query ids must be text, got .*; write str\(id\)"):

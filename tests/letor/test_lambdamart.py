@@ -88,7 +88,7 @@ def test_rows_that_lightgbm_cannot_take_are_named():
     with pytest.raises(InputError, match=r"label 0\.5 \(.*\): LambdaMART needs whole numbers"):
         quick().fit(replace(data, y=data.y / 2))
     long = RankingData.from_rows(np.zeros((10_001, 1)), np.arange(10_001) % 2, ["long"] * 10_001)
-    with pytest.raises(InputError, match="query long has 10001 rows"):
+    with pytest.raises(InputError, match="query long has 10,001 rows"):
         quick().fit(long)
 
 

@@ -643,6 +643,24 @@ def test_files_of_judgements_may_be_the_parts(workspace, tmp_path):
     assert "more.tsv, line 2: 'more' is no part" in refused(*build, "--split", qrels)
 
 
+def test_parts_that_rankers_cannot_use_are_told(tmp_path):
+    """A query whose word no document has gets no row: of two with rows, one part at most trains,
+    and another validates."""
+    texts = [text if q < 2 else f"unheard{q}" for q, text in enumerate(topics().query_texts)]
+    make_workspace(replace(topics(), query_texts=texts), tmp_path / "workspace")
+    build = ("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm")
+    told = run(*build, "--folds", 12, "--out", tmp_path / "folds").stderr
+    useless = [f"Fold{n}" for n in range(1, 13)
+               if not (tmp_path / "folds" / f"Fold{n}" / "vali.txt").stat().st_size]  # fmt: skip
+    assert len(useless) >= 10
+    names = f"{', '.join(useless[:-1])} and {useless[-1]}"
+    assert f"{names}: no validation query has rows of two different labels" in told
+    assert "of all 24 queries 2 have: judge more queries, or find more candidates" in told
+    assert "no training query" not in told
+    said = refused(*build, "--folds", 30, "--out", tmp_path / "folds")
+    assert said.startswith("--folds 30: 24 queries cannot be dealt into 30 parts")
+
+
 def test_queries_of_one_text_in_two_given_parts_are_told(tmp_path):
     twins = replace(topics(), query_texts=[f"topic{q // 4}word{q // 2 % 2}" for q in range(24)])
     make_workspace(twins, tmp_path / "workspace")

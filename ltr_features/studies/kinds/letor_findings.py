@@ -3,17 +3,14 @@ query by query, and by the columns that they use."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from letor.dataset import RankingData
 from ltr_base.names import counted, listed
-from ltr_features.remarks import alike
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
@@ -140,17 +137,6 @@ def weak_rankers(study: Study, config: StudyConfig) -> Iterator[str]:
             f"{study.name}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
             f"every other row: {WEAK}"
         )
-
-
-def learned_nothing(trained: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What rankers say of their fits, with the number of fits that it is about."""
-    n_fits = Counter(str(r["ranker"]) for r in trained)
-    told = alike((str(r["ranker"]), remark) for r in trained for remark in r["remarks"])
-    return [
-        ", ".join(f"{name} ({n} of {counted(n_fits[name], 'fit')})" for name, n in found.items())
-        + f": {remark}"
-        for found, remark in ((Counter(owners), remark) for owners, remark in told)
-    ]
 
 
 def _hard(figures: StudyFigures) -> Section | None:

@@ -14,12 +14,11 @@ import pandas as pd
 
 from letor.measures import parse_measure
 from ltr_base.names import counted
-from ltr_features.remarks import alike
+from ltr_features.remarks import alike, ranker_remarks
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_findings import (
     answer,
-    learned_nothing,
     sections,
     weak_rankers,
 )
@@ -273,7 +272,8 @@ def document(results: Results) -> Document:
         compared=overview(results.studies) if results.studies else None,
         remarks=[
             *(remark for study in results.studies for remark in weak_rankers(study, config)),
-            *results.remarks, *learned_nothing(results.trained),
+            *results.remarks,
+            *ranker_remarks((str(r["ranker"]), r["remarks"]) for r in results.trained),
         ],
     )  # fmt: skip
 

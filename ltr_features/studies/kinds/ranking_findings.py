@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,13 @@ class Findings:
         pairs = self.experiment.config.headline_pairs
         names = dict.fromkeys(name for pair in pairs for name in reversed(pair))
         return {name: read_run(self.output.first(name) / "run.txt.gz") for name in names}
+
+    def rankers(self) -> Iterator[tuple[str, list[str]]]:
+        """Name of the system and remarks of each trained ranker, those of all fits and folds."""
+        for system in self.experiment.config.all_systems:
+            if system.score is None:
+                for fit, fold in product(self.output.fits[system.name], self.output.folds):
+                    yield system.name, load_ranker(fit.path / fold.name).remarks
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import write_json
-from letor.folds import Fold, by_time, k_fold, with_fewer_queries
+from letor.folds import Fold, by_time, has_pairs, k_fold, with_fewer_queries
 from letor.parquet import read_parquet
+from letor.rankers.lambdamart import check_rows_per_query
 from letor.writing import check_ids
 from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
@@ -253,6 +255,8 @@ class Preparation(Study):
             for fold in folds:
                 self._check_orderable(split, fold.name, "training", fold.train)
                 self._check_orderable(split, fold.name, "validation", fold.validation)
+            if any(ranker.ranker == "lambdamart" for ranker in self.config.rankers):
+                check_rows_per_query(self.base)
         return folds
 
     def _check_orderable(
@@ -262,17 +266,15 @@ class Preparation(Study):
         if self._orderable.isdisjoint(queries):
             name = split.name.partition(".")[0]  # without the number of the fit
             raise InputError(
-                f"split {name!r}, {fold}: none of the {len(queries)} {part} queries has candidates "
-                f"of two different grades, as rankers need; of all {len(self.judged)} judged "
-                f"queries {len(self._orderable)} have: judge more queries, or find more candidates"
+                f"split {name!r}, {fold}: no {part} query (of {len(queries)}) has candidates of "
+                f"two different grades, as rankers need; of all {len(self.judged)} judged queries "
+                f"{len(self._orderable)} have: judge more queries, or find more candidates"
             )
 
     @cached_property
     def _orderable(self) -> set[str]:
         """Ids of the queries whose candidates have two different grades."""
-        graded = np.unique(np.stack([self.base.query_index, self.base.y]), axis=1)
-        query, n_grades = np.unique(graded[0], return_counts=True)
-        return {self.base.query_ids[int(row)] for row in query[n_grades > 1]}
+        return set(compress(self.base.all_query_ids, has_pairs(self.base).tolist()))
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:
         """The folds of a split with all judged queries; dealt once, as every stage asks for them.

@@ -12,7 +12,7 @@ from letor.folds import Fold, queries_of_trained_groups
 from ltr_features.clicks.times import span_text
 from ltr_features.columns.out_of_fold import DISTANCE, separated
 from ltr_features.facts import flat_facts
-from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
+from ltr_features.remarks import family_remarks, given_remark, grouped_remarks, ranker_remarks
 from ltr_features.studies.kinds.drill_down import drill_down
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings, settings_of
@@ -200,7 +200,8 @@ def _remarks(
         result.name: {*result.columns, system.score or ""}
         for result, system in zip(results, config.all_systems, strict=True)
     }
-    system, baseline = (used[name] for name in config.pairs[0])
+    pair, fits = config.pairs[0], list(found.rankers())
+    system, baseline = (used[name] for name in pair)
     models = {model.name for model in config.models}
     of_models = {
         fold: {name: notes for name, notes in columns.items() if name in models}
@@ -209,18 +210,14 @@ def _remarks(
     table = next(iter(provenance.values()))  # columns of families are the same in all folds
     of_families = {name: notes for name, notes in table.items() if name not in models}
     return [
+        *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] in pair)),
         *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
         *found.coverage(),
         *better_alone(config, found.per_query),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),
         *(f"Columns {remark}" for remark in family_remarks(of_families)),
-        *(
-            f"System {result.name}: its ranker learned nothing in any fold and scores all rows "
-            "alike: relax the ranker's parameters, or judge more queries"
-            for result in results
-            if result.importance is not None and not result.importance["gain"].any()
-        ),
+        *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] not in pair)),
         *([] if output.split.by == "time" else separated(experiment.context, output.folds)),
         *given_remark(table, system - baseline),
         *found.unchanged(),

@@ -13,12 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.errors import LetorWarning
 from letor.evaluation import evaluate
 from letor.fold_files import concatenate
 from letor.folds import Fold, training_parts
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_base.parallel import map_blocks
+from ltr_base.quiet import ignored
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.sections import RankerConfig
 from ltr_features.studies.statistics.precision_recall import LEVELS, interpolated_precision
@@ -130,6 +132,8 @@ def _rank(
     options = {"num_threads": 1, **described.params, "seed": system.seed}
     own = {*described.params, *inspect.signature(kind).parameters}
     ranker = kind(**{name: value for name, value in options.items() if name in own})
-    ranker.fit(train, validation)
+    # Said once for all folds and fits, beside the verdict.
+    with ignored(".*learned nothing", category=LetorWarning):
+        ranker.fit(train, validation)
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker.feature_importance()

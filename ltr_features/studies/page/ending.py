@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ltr_features.studies.page.charts.drawing import clipped
-from ltr_features.studies.page.report import Report, Study, told_once
+from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.tables import aligned, wrapped
 from ltr_features.studies.page.verdicts import (
     HELPS,
     HURTS,
-    out_of_reach,
+    nothing_in_reach,
     outcome_of,
     second_sentence,
     value,
@@ -95,13 +95,7 @@ def _marked(row: Sequence[str]) -> list[bool]:
 
 def _remarks(report: Report) -> list[str]:
     """That nothing could have been significant, and the first remarks."""
-
-    def unreachable(study: Study) -> list[str]:
-        row = study.comparison(study.pairs[0], study.measures[0])
-        told = "" if row["significant"] else out_of_reach(study, row)
-        return [told] if told else []
-
-    first = told_once(report.studies, unreachable)
+    first = nothing_in_reach(report)
     return _first(
         [f"{of}: {remark}" if of else remark for of, remark in [*first, *report.remarks]],
         REMARKS + len(first),

@@ -39,6 +39,7 @@ def render(report: Report, figures: ReportFigures | None = None) -> str:
         report=report,
         sentence=verdicts.verdict_sentence(report),
         second=verdicts.second_sentence(report),
+        remarks=[*verdicts.nothing_in_reach(report), *report.remarks],
         outcomes=[_outcome(study) for study in report.studies],
         figures=figures,
         studies=[

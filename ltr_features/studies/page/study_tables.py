@@ -117,7 +117,7 @@ def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Tab
             *(Column(m, href=(anchors or {}).get(m, "")) for m in study.measures),
         ],
         rows,
-        f"Mean over {len(study.queries):,} queries{fits}; the best of each column in bold. "
+        f"Mean over {counted(len(study.queries), 'query')}{fits}; the best of each column in bold. "
         f"{marks_note(study)}",
     )
 
@@ -151,7 +151,8 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
         else ""
     )
     caption = (
-        f"System minus baseline in {measure}, mean over {len(study.queries):,} queries{tested}."
+        f"System minus baseline in {measure}, mean over "
+        f"{counted(len(study.queries), 'query')}{tested}."
         f"{noise} ▲/▼ significantly better/worse (p < {study.test.alpha:g}) after correction "
         f"({study.test.correction_name} over {counted(len(t), 'test')})."
     )

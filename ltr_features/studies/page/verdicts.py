@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from ltr_base.names import counted, in_words
-from ltr_features.studies.page.report import Report, Study
+from ltr_features.studies.page.report import Report, Study, told_once
 from ltr_features.studies.statistics.paired_tests import TIE
 from ltr_features.studies.statistics.significance import deciding_p
 
@@ -190,6 +190,17 @@ def out_of_reach(study: Study, row: pd.Series) -> str:
         f"{p_value(row['smallest_p'])} ({_observations(row)} that differ: {row['differing']:,}; "
         f"{test.patterns(int(row['n_groups']))}), before correction over {counted(len(p), 'test')}"
     )
+
+
+def nothing_in_reach(report: Report) -> list[tuple[str, str]]:
+    """:func:`out_of_reach` of the first comparison of each study, once, after the names of those
+    that it concerns ("" if all)."""
+
+    def told(study: Study) -> list[str]:
+        row = study.comparison(study.pairs[0], study.measures[0])
+        return [] if row["significant"] else list(filter(None, [out_of_reach(study, row)]))
+
+    return told_once(report.studies, told)
 
 
 def group_verdict(study: Study) -> str:

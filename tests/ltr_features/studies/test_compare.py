@@ -388,6 +388,8 @@ def test_queries_that_belong_together_are_tested_together(files, tmp_path):
     assert "The 20 queries belong to 5 groups and are tested by group" in told(report)
     assert "No difference could have been significant" in told(report)
     assert "! No difference could have been significant" in (report / "verdict.txt").read_text()
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert '<p class="remark">No difference could have been significant' in page
     assert summary(compared(files[0], tmp_path / "alone"))["significant"].any()
     values = pd.read_csv(report / "tables" / "per_query.csv")
     assert set(values.loc[values["query"] == "q7", "group"]) == {"article 1"}

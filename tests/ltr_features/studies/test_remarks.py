@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 from folders import unwrapped
 
+from letor.errors import LetorWarning
 from ltr_features.columns.out_of_fold import DISTANCE
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
@@ -99,7 +101,9 @@ def run(folder, tmp_path_factory) -> RankingStudy:
         }
     )
     experiment = RankingStudy(config, tmp_path_factory.mktemp("out"), threads=1)
-    experiment.run()
+    with warnings.catch_warnings():  # once in the report, not once for each fold and fit
+        warnings.filterwarnings("error", ".*learned nothing", LetorWarning)
+        experiment.run()
     return experiment
 
 
@@ -146,7 +150,9 @@ def test_given_columns_are_told_with_the_verdict(run):
 
 def test_rankers_that_learned_nothing_are_named(run):
     summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
-    assert re.findall("System ([^:]+): its ranker learned nothing", summary) == ["nothing"]
+    assert re.findall(r"! ([^:!]+): learned nothing, it uses no column", summary) == [
+        "Ranker of nothing (5 of 5 fits)"
+    ]
 
 
 def test_a_measure_as_deep_as_the_candidates_is_told_as_it_weakens_the_other_tests(run):

@@ -148,6 +148,9 @@ def test_too_few_judgements_are_told_before_anything_is_written(collection, tmp_
     make_workspace(replace(collection, judgements=judged), tmp_path / "workspace")
     message = refused("run", tmp_path / "workspace", "--out", tmp_path / "out")
     assert "has judgements of 4 queries; an experiment needs 5 or more" in message
+    write_rows(rows(0, n_queries=4), file := tmp_path / "rows.txt")
+    message = refused("run", file, "--out", tmp_path / "out")
+    assert f"{file} has rows of 4 queries; an experiment needs 5 or more" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -156,8 +159,24 @@ def test_folds_that_rankers_cannot_use_are_told_before_models_are_trained(collec
     texts = [text if i < 3 else f"unheard{i}" for i, text in enumerate(collection.query_texts)]
     make_workspace(replace(collection, query_texts=texts), tmp_path / "workspace")
     message = refused("run", tmp_path / "workspace", "--out", tmp_path / "out")
-    assert "queries has candidates of two different grades, as rankers need; of all 24" in message
+    said = (
+        r"Fold\d: no (training|validation) query \(of \d+\) has candidates of two different grades"
+    )
+    assert re.search(said, message)
+    assert "of all 24 judged queries 3 have: judge more queries" in message
     assert not (tmp_path / "out" / "models" / "by-query").exists()
+
+
+def test_more_rows_than_lightgbm_takes_are_told_before_models_are_trained(
+    collection, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("letor.rankers.lambdamart.MAX_ROWS_PER_QUERY", 7)
+    judged = collection.judgements
+    graded = replace(judged, grade=np.arange(len(judged.grade)) % 2)
+    make_workspace(replace(collection, judgements=graded), tmp_path / "workspace")
+    said = refused("run", tmp_path / "workspace", "--candidates", "judged", "--out", tmp_path / "o")
+    assert "has 8 rows; LightGBM takes at most 7 per query" in said
+    assert not (tmp_path / "o" / "models").exists()
 
 
 def test_it_never_replaces_another_experiment(workspace, tmp_path):
