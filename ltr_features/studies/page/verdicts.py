@@ -209,7 +209,7 @@ def group_verdict(study: Study) -> str:
     table = study.comparisons
     n, n_groups = len(study.queries), int(table["n_groups"].iloc[0])
     few = " With so few of them, the intervals may be too narrow." if n_groups < FEW_GROUPS else ""
-    if n_groups == 1:
+    if table["low"].isna().all():
         few = " There are no intervals."
     if n_groups == n:
         return f"Tested on {counted(n, 'query')}.{few}" if few else ""

@@ -101,12 +101,14 @@ def bootstrap_interval(
     seed: int = 0,
 ) -> NDArray[np.float64]:
     """Bootstrap interval of each mean difference over queries, float64 [k, 2]; groups are drawn
-    whole. NaN for a single group.
+    whole. NaN where there are too few, up to four at level .95.
 
     Plain percentiles cover too rarely where there are few groups (a normal mean of ten in 90 % of
     samples, at level .95), so percentiles further out are taken, by as much as a t-interval is
     wider than a normal one (expanded percentile interval; T. C. Hesterberg, The American
-    Statistician 69, 2015).
+    Statistician 69, 2015). There are too few groups where these lie beyond the rarest resample,
+    that of one group alone: the interval would end at the smallest and largest mean of a group,
+    and cover the true mean too rarely (in 7 of 8 normal samples of four, 3 of 4 of three).
 
     Raises:
         InputError: no queries, NaN or infinite differences, a group missing, confidence outside
@@ -122,7 +124,8 @@ def bootstrap_interval(
         raise InputError(f"n_resamples must be 1 or more, not {n_resamples}")
     sums, sizes = group_sums(d, groups)
     n = len(sizes)
-    if n < 2:
+    tail = norm.sf(np.sqrt(n / (n - 1)) * t.ppf((1 + confidence) / 2, n - 1)) if n > 1 else 0
+    if tail < float(n) ** -n:
         return np.full((d.shape[1], 2), np.nan)
     values = np.column_stack([sums, sizes])
     rng = np.random.default_rng([seed, 1])
@@ -133,7 +136,6 @@ def bootstrap_interval(
         ends = np.arange(0, rows.size + 1, n)
         drawn = csr_matrix((np.ones(rows.size), rows.ravel(), ends), (len(rows), n)) @ values
         means[start:stop] = drawn[:, :-1] / drawn[:, -1:]
-    tail = norm.sf(np.sqrt(n / (n - 1)) * t.ppf((1 + confidence) / 2, n - 1))
     return np.quantile(means, [tail, 1 - tail], axis=0).T
 
 

@@ -150,6 +150,14 @@ def test_intervals_over_few_queries_cover_as_often_as_they_say(n: int) -> None:
     assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(0.945, abs=0.012)
 
 
+@pytest.mark.parametrize(("n", "enough"), [(1, False), (2, False), (4, False), (5, True)])
+def test_of_too_few_queries_there_is_no_interval(n: int, enough: bool) -> None:
+    """From the smallest to the largest of four is no interval of level .95: two in sixteen means
+    lie outside."""
+    interval = bootstrap_interval(np.random.default_rng(n).normal(0, 1, n))
+    assert np.isfinite(interval).all() == enough
+
+
 def test_holm_by_hand() -> None:
     np.testing.assert_allclose(corrected([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
     p = np.random.default_rng(0).integers(1, 60, 40) / 100  # many of them equal
@@ -308,7 +316,7 @@ def test_defaults_are_those_that_the_documentation_states() -> None:
 def test_numbers_at_their_limits() -> None:
     d = [0.1, 0.3]
     assert fisher_randomisation(d, n_permutations=1)[0] == 0.5  # exact, for two queries
-    assert np.isfinite(bootstrap_interval(d, n_resamples=1)).all()
+    assert np.isfinite(bootstrap_interval([0.1, 0.3] * 3, n_resamples=1)).all()
     for confidence in (-0.1, 0, 1):
         with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
             bootstrap_interval(d, confidence=confidence)

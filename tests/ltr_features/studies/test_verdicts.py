@@ -186,6 +186,7 @@ def test_few_queries_have_too_narrow_intervals() -> None:
     assert "With so few of them, the intervals may be too narrow." in group_verdict(
         study([0.1], n=8)
     )
+    assert "There are no intervals." in group_verdict(study([0.1], n=4))
 
 
 def test_one_query_has_no_interval() -> None:
