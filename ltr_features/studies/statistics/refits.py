@@ -63,9 +63,7 @@ class Refits:
         total, together = self.total_error(error, freedom)
         plain, half = t.ppf(level, freedom) * error, t.ppf(level, together) * total
         stretch = np.divide(half, plain, out=np.ones_like(half), where=plain > 0)[:, None]
-        stretch = np.maximum(
-            stretch, 1
-        )  # of very few queries, t's quantile falls more than it adds
+        stretch = np.maximum(stretch, 1)  # with few queries t's quantile falls by more
         centre = mean[:, None]
         constant = centre + np.outer(half, [-1.0, 1.0])  # no error over queries to stretch
         wide = np.where(plain[:, None] == 0, constant, centre + (interval - centre) * stretch)

@@ -281,7 +281,7 @@ def test_level_of_the_test_with_training_noise() -> None:
 
 
 def test_training_noise_never_narrows_an_interval() -> None:
-    """Of five queries, a little noise lowers the quantile of t by more than it adds to the error."""
+    """Of five queries, little noise lowers the quantile of t by more than it adds to the error."""
     noise = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 1.0])
     refits, k = Refits(np.full(len(noise), 3), noise), len(noise)
     plain = np.tile([-0.05, 0.05], (k, 1))
