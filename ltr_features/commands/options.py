@@ -140,7 +140,8 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
     for argument in given:
         key, equals, text = argument.partition("=")
         if not equals or not key:
-            raise InputError(f"{what} {argument!r} is not of the form KEY=VALUE")
+            path = f"; for a path, say whose: folder={argument}" if Path(argument).exists() else ""
+            raise InputError(f"{what} {argument!r} is not of the form KEY=VALUE{path}")
         value = _value(text)
         *tables, name = key.split(".")
         place: Any = found

@@ -97,12 +97,13 @@ def _file_of(
     if the run ends before it has made anything, so that it is no obstacle once inputs are
     mended."""
     if not has_standard(Path(path)):
+        found = find_experiment(path)
         if candidates:
             raise InputError(
                 "--candidates is for the standard experiment on a workspace; name the sources in "
                 "the file, candidates = { judged = {} }"
             )
-        yield find_experiment(path)
+        yield found
         return
     try:
         experiment = standard_experiment(Path(path), candidates)

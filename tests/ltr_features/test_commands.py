@@ -247,6 +247,7 @@ def test_bad_requests_are_named(workspace, tmp_path):
         "index", "bier", "--out", tmp_path / "w"
     )
     assert "'nonsense' is not of the form KEY=VALUE" in refused("index", "beir", "nonsense")
+    assert "say whose: folder=." in refused("index", "beir", ".")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mine").write_text("precious")
     assert "not a workspace; name another folder" in refused(

@@ -138,6 +138,7 @@ def test_sources_of_candidates_are_refused_where_there_is_no_choice(workspace, t
     said = refused("run", tmp_path / "rows.txt", *judged)
     assert "has rows, whose documents are ranked: --candidates is for a workspace" in said
     assert "--candidates is for the standard experiment" in refused("run", "demo", *judged)
+    assert "nowhere: no such file" in refused("run", "nowhere", *judged)
     assert not (tmp_path / "out").exists()
 
 
