@@ -17,8 +17,10 @@ tuned them for (``bench_defaults.py --own FOLDER/manuals``):
   the queries are titles of 900 later ones, relevant are those that they cite, as normative
   references (2) or others (1). The groups are the queries' working groups. What columns are worth
   there, ``ltr-features run tests/benchmarks/cited_rfcs.toml --data FOLDER --out OUT`` says.
-- german, french, japanese: the lines of packages in that language, to find the English one by
-  (``apt-get -o Acquire::Languages=en,de,fr,ja update`` fetches them).
+- german, french, japanese, ...: the lines of packages in that language, to find the English one by
+  (``apt-get -o Acquire::Languages=en,de,fr,ja,it,es,ru,pl,pt_BR,da,zh_CN update`` fetches them).
+- verses: Spanish verses of the Bible, to find the English one by, of chapters that are not trained
+  on; left out without the packages sword-text-sparv, sword-text-web and diatheke.
 
     python tests/benchmarks/debian_collections.py --root / --out FOLDER
 
@@ -33,11 +35,12 @@ import argparse
 import csv
 import gzip
 import json
+import os
 import random
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 DICTIONARIES = ("foldoc", "jargon")
@@ -49,8 +52,11 @@ _PARTS = re.compile(
     r"|-(dev|dbg|dbgsym|doc|data|common|l10n.*)$|^(firefox-esr|thunderbird)-l"
 )
 _TAGGED = range(3, 201)
-LANGUAGES = {"german": "de", "french": "fr", "japanese": "ja"}
-_N_TEST_PAIRS = 500
+LANGUAGES = {
+    "german": "de", "french": "fr", "japanese": "ja", "italian": "it", "spanish": "es",
+    "russian": "ru", "polish": "pl", "portuguese": "pt_BR", "danish": "da", "chinese": "zh_CN",
+}  # fmt: skip
+_N_TEST_PAIRS, _N_TEST_CHAPTERS = 500, 20
 #: Words of a description, descriptions with the same first line, and lines that are tested.
 _LEAST_WORDS, _MOST_ALIKE, _N_TEST_LINES = 12, 3, 1000
 _MOST_RELEVANT, _MOST_OTHERS = 8, 12
@@ -270,7 +276,8 @@ def translations(language: str) -> dict[str, str]:
 def _translated(language: str) -> Iterator[tuple[str, str, str, str]]:
     """The names of all packages, digests of their English descriptions, and in a language the first
     line and the rest of the description."""
-    for path in sorted(Path("/var/lib/apt/lists").glob(f"*_i18n_Translation-{language}*")):
+    of_language = "*_i18n_Translation-" + language.replace("_", "%5f") + "*"
+    for path in sorted(Path("/var/lib/apt/lists").glob(of_language)):
         text = subprocess.run(
             ["/usr/lib/apt/apt-helper", "cat-file", path],
             check=True, capture_output=True, text=True,
@@ -303,14 +310,51 @@ def write_mates(folder: Path, language: str) -> None:
     sides = {code: translations(code) for code in (language, "en")}
     both = sorted(sides[language].keys() & sides["en"].keys())
     random.Random(0).shuffle(both)
-    if len(both) <= _N_TEST_PAIRS:
-        print(f"{folder}: left out, {len(both)} lines are there in both languages")
+    write_pairs(folder, sides, both[_N_TEST_PAIRS:], both[:_N_TEST_PAIRS])
+
+
+def write_verses(root: Path, folder: Path) -> None:
+    """Parallel verses: ``test`` has some of chapters of which ``train`` has none."""
+    modules = {"es": "spaRV1909eb", "en": "engWEB2015eb"}
+    sides = {code: verses(root, module) for code, module in modules.items()}
+    both = sorted(sides["es"].keys() & sides["en"].keys())
+    chapters = sorted({key.split(":")[0] for key in both})
+    tested = set(random.Random(0).sample(chapters, _N_TEST_CHAPTERS))
+    test = [key for key in both if key.split(":")[0] in tested]
+    write_pairs(folder, sides, sorted(set(both) - set(test)), test)
+
+
+def verses(root: Path, module: str) -> dict[str, str]:
+    """The text of each verse of five words or more, by book, chapter and verse."""
+    found, path = {}, str(root / "usr/share/sword")
+    for books in ("Gen-Job", "Ps-Ps", "Prov-Mal", "Matt-Rev"):
+        text = subprocess.run(
+            ["diatheke", "-b", module, "-f", "plain", "-k", books],
+            check=True, capture_output=True, env={**os.environ, "SWORD_PATH": path},
+        ).stdout.decode("utf-8", "replace")  # fmt: skip
+        for key, verse in re.findall(
+            r"^((?:I+ )?[A-Z][A-Za-z ]+ \d+:\d+): (.*(?:\n(?!(?:I+ )?[A-Z][A-Za-z ]+ \d+:).*)*)",
+            text,
+            re.M,
+        ):
+            words = re.sub(r"<[^>]*>|\(\w+eb\)", " ", verse).split()
+            if len(words) >= 5:
+                found[key] = " ".join(words)
+    return found
+
+
+def write_pairs(
+    folder: Path, sides: Mapping[str, Mapping[str, str]], train: Sequence[str], test: Sequence[str]
+) -> None:
+    """Texts of two languages by the same keys, line by line."""
+    if not train:
+        print(f"{folder}: left out, {len(test)} texts are there in both languages")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    for code, lines in sides.items():
-        _write(folder / f"test.{code}", (lines[key] for key in both[:_N_TEST_PAIRS]))
-        _write(folder / f"train.{code}", (lines[key] for key in both[_N_TEST_PAIRS:]))
-    print(f"{folder}: {len(both):,} pairs of lines")
+    for code, texts in sides.items():
+        _write(folder / f"test.{code}", (texts[key] for key in test))
+        _write(folder / f"train.{code}", (texts[key] for key in train))
+    print(f"{folder}: {len(test) + len(train):,} pairs of texts")
 
 
 def _words(text: str) -> set[str]:
@@ -335,6 +379,8 @@ def main() -> None:
     write(arguments.out / "descriptions", *descriptions())
     for name, code in LANGUAGES.items():
         write_mates(arguments.out / name, code)
+    if (arguments.root / "usr/share/sword/modules").is_dir():
+        write_verses(arguments.root, arguments.out / "verses")
     if (arguments.root / "usr/share/doc/RFC/links").is_dir():
         *collection, groups = rfcs(arguments.root)
         write(arguments.out / "rfcs", *collection)
