@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.files import read_json
 from letor.rankers.registry import load_ranker
 from letor.trec import read_run
 from ltr_base.names import counted
@@ -65,8 +65,9 @@ class Findings:
         """Name of the system and remarks of each trained ranker, those of all fits and folds."""
         for system in self.experiment.config.all_systems:
             if system.score is None:
-                for fit, fold in product(self.output.fits[system.name], self.output.folds):
-                    yield system.name, load_ranker(fit.path / fold.name).remarks
+                for fit in self.output.fits[system.name]:
+                    for remarks in read_json(fit.path / "remarks.json"):
+                        yield system.name, remarks
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""

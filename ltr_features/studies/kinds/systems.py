@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import LetorWarning
 from letor.evaluation import evaluate
+from letor.files import write_json
 from letor.fold_files import concatenate
 from letor.folds import Fold, training_parts
+from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from ltr_base.parallel import map_blocks
@@ -51,8 +53,8 @@ def write_system(
     on_fold: Callable[[int], None],
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv``,
-    ``precision_by_recall.csv`` and, for a ranker, ``Fold1`` ... (the rankers) and
-    ``importance.csv`` (mean over folds) into the folder ``path``.
+    ``precision_by_recall.csv`` and, for a ranker, ``Fold1`` ... (the rankers), ``importance.csv``
+    (mean over folds) and ``remarks.json`` (a list for each fold) into the folder ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once. Folds are processed in parallel, which keeps all cores busy, while
@@ -63,19 +65,19 @@ def write_system(
         on_fold: called with the number of folds that are done.
     """
 
-    def rank(fold: Fold) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    def rank(fold: Fold) -> tuple[pd.DataFrame, Ranker | None]:
         with core():
             test = read(fold.name, "test")
             if ranker is None:
                 return run_of(test, test.column(str(system.score))), None
             part = turned(folds, fold, system.turn)
-            scores, importance = _rank(path / fold.name, system, part, read, test, ranker)
-            return run_of(test, scores), importance
+            scores, fitted = _rank(path / fold.name, system, part, read, test, ranker)
+            return run_of(test, scores), fitted
 
-    runs, importances = [], []
-    for run, importance in map_blocks(rank, folds, threads):
+    runs, rankers = [], []
+    for run, fitted in map_blocks(rank, folds, threads):
         runs.append(run)
-        importances.append(importance)
+        rankers += [] if fitted is None else [fitted]
         on_fold(len(runs))
     ranking = _in_evaluated_order(pd.concat(runs, ignore_index=True))
     write_run(ranking, path / "run.txt.gz", tag=tag)
@@ -83,9 +85,11 @@ def write_system(
     values.to_csv(path / "per_query.csv", index_label="qid")
     curve = pd.DataFrame({"recall": LEVELS, "precision": interpolated_precision(qrels, ranking)})
     curve.to_csv(path / "precision_by_recall.csv", index=False)
-    if system.score is None:
-        table = pd.concat(importances).groupby("column", as_index=False)["gain"].sum()
-        table["gain"] /= len(importances)
+    if rankers:
+        write_json(path / "remarks.json", [one.remarks for one in rankers])
+        importance = pd.concat([one.feature_importance() for one in rankers])
+        table = importance.groupby("column", as_index=False)["gain"].sum()
+        table["gain"] /= len(rankers)
         table = table.sort_values(["gain", "column"], ascending=[False, True])
         table.to_csv(path / "importance.csv", index=False)
 
@@ -113,8 +117,8 @@ def _rank(
     read: ReadPart,
     test: RankingData,
     described: RankerConfig,
-) -> tuple[NDArray[np.float32], pd.DataFrame]:
-    """Scores of the fold's test rows and the importance of the ranker's columns."""
+) -> tuple[NDArray[np.float32], Ranker]:
+    """Scores of the fold's test rows, and the ranker."""
     names = [
         c
         for c in test.column_names
@@ -136,4 +140,4 @@ def _rank(
     with ignored(".*learned nothing", category=LetorWarning):
         ranker.fit(train, validation)
     ranker.save(folder)
-    return ranker.predict(test.select_columns(names)), ranker.feature_importance()
+    return ranker.predict(test.select_columns(names)), ranker
