@@ -63,10 +63,10 @@ def results(raw, debiased, true, groups=None, **config):
 
 
 def test_the_share_of_the_gap_is_that_of_means():
-    """By hand: raw .2, debiased .5, true .6 on average over two fits and four queries."""
-    raw = [np.array([0.1, 0.3, 0.1, 0.3]), np.array([0.1, 0.3, 0.1, 0.3])]
-    debiased = [np.array([0.4, 0.6, 0.4, 0.6]), np.array([0.5, 0.5, 0.5, 0.5])]
-    true = [np.array([0.5, 0.7, 0.5, 0.7]), np.array([0.5, 0.7, 0.5, 0.7])]
+    """By hand: raw .2, debiased .5, true .6 on average over two fits and eight queries."""
+    raw = [np.tile([0.1, 0.3], 4)] * 2
+    debiased = [np.tile([0.4, 0.6], 4), np.full(8, 0.5)]
+    true = [np.tile([0.5, 0.7], 4)] * 2
     row = results(raw, debiased, true).gaps.iloc[0]
     assert [row[n] for n in ("raw", "debiased", "true")] == pytest.approx([0.2, 0.5, 0.6])
     assert [row[n] for n in ("gap", "gain", "closed")] == pytest.approx([0.4, 0.3, 0.75])
