@@ -80,11 +80,12 @@ def ranker_remarks(fits: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     ]
 
 
-def nothing_to_rank(data: object, folds: Sequence[Fold]) -> list[str]:
-    """Remarks on folds whose training or validation rows no ranker can use; none on rows that are
-    not in memory."""
-    if not isinstance(data, RankingData):
-        return []
+def nothing_to_rank(data: RankingData, folds: Sequence[Fold]) -> list[str]:
+    """Remarks on folds whose training or validation rows no ranker can use.
+
+    Args:
+        data: the rows of all folds. folds: their queries, ids of ``data``.
+    """
     usable = set(compress(data.all_query_ids, has_pairs(data).tolist()))
     told = []
     for part in ("training", "validation"):

@@ -350,6 +350,7 @@ def _tell(
     provenance: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
+    from letor.dataset import RankingData
     from ltr_features.candidates import recall_remarks
     from ltr_features.columns.out_of_fold import separated
     from ltr_features.remarks import family_remarks, grouped_remarks, nothing_to_rank
@@ -367,7 +368,8 @@ def _tell(
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
         of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
-    of_candidates += nothing_to_rank(data, build.split)
+    if isinstance(data, RankingData):  # the labels of written rows are not in memory
+        of_candidates += nothing_to_rank(data, build.split)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
     of_queries = [*build.context.remarks, *separated(build.context, build.split)]
     for sentence in [*of_queries, *of_candidates, *of_columns]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.files import write_json
-from letor.folds import Fold, by_time, has_pairs, k_fold, with_fewer_queries
+from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.parquet import read_parquet
 from letor.rankers.lambdamart import check_rows_per_query
 from letor.writing import check_ids
@@ -28,6 +26,7 @@ from ltr_features.columns.context import ColumnContext, is_workspace, open_works
 from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
+from ltr_features.remarks import nothing_to_rank
 from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
@@ -252,29 +251,12 @@ class Preparation(Study):
         """
         folds = [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
         if any(system.columns for system in self.config.systems):
-            for fold in folds:
-                self._check_orderable(split, fold.name, "training", fold.train)
-                self._check_orderable(split, fold.name, "validation", fold.validation)
+            for told in nothing_to_rank(self.base, folds):
+                name = split.name.partition(".")[0]  # without the number of the fit
+                raise InputError(f"split {name!r}, {told}")
             if any(ranker.ranker == "lambdamart" for ranker in self.config.rankers):
                 check_rows_per_query(self.base)
         return folds
-
-    def _check_orderable(
-        self, split: SplitConfig, fold: str, part: str, queries: Sequence[str]
-    ) -> None:
-        """Raise InputError if rankers find nothing to order in a part of a fold."""
-        if self._orderable.isdisjoint(queries):
-            name = split.name.partition(".")[0]  # without the number of the fit
-            raise InputError(
-                f"split {name!r}, {fold}: no {part} query (of {len(queries)}) has candidates of "
-                f"two different grades, as rankers need; of all {len(self.judged)} judged queries "
-                f"{len(self._orderable)} have: judge more queries, or find more candidates"
-            )
-
-    @cached_property
-    def _orderable(self) -> set[str]:
-        """Ids of the queries whose candidates have two different grades."""
-        return set(compress(self.base.all_query_ids, has_pairs(self.base).tolist()))
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:
         """The folds of a split with all judged queries; dealt once, as every stage asks for them.
