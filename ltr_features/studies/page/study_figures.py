@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -207,12 +208,15 @@ class StudyFigures:
 
     @cached_property
     def importance(self) -> list[Importance]:
-        """The columns that each ranker used, the headline's system first."""
-        headline = self.study.pairs[0][0]
+        """The columns that the ranker of each compared system used, the headline's first; refits
+        that only choose hard queries would show the same once more."""
+        headline, compared = self.study.pairs[0][0], set(chain(*self.study.pairs))
         return [
             _importance(system.name, system.importance, self._family)
             for system in sorted(self.study.systems, key=lambda s: s.name != headline)
-            if system.importance is not None and system.importance["gain"].sum() > 0
+            if system.name in compared
+            and system.importance is not None
+            and system.importance["gain"].sum() > 0
         ]
 
     @cached_property

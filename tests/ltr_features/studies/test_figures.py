@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -20,6 +21,7 @@ from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped, 
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.study_figures import StudyFigures
 
 
 def parsed(drawing: Drawing) -> ET.Element:
@@ -115,6 +117,15 @@ def test_lengths_and_colours_of_importance() -> None:
     )
     assert long / short == pytest.approx(2, rel=0.01)
     assert {"60.0 %", "A", "B", "x"} <= set(words(chart))
+
+
+def test_rankers_that_are_compared_with_nothing_have_no_chart_of_importance(make_report) -> None:
+    study = make_report(n_queries=40, n_systems=4).studies[0]
+    rankers = {system.name for system in study.systems if system.importance is not None}
+    system, baseline = study.pairs[0]
+    fewer = StudyFigures(replace(study, pairs=[(system, baseline)]), {})
+    assert len(rankers) > 2
+    assert [chart.system for chart in fewer.importance] == [system, baseline]
 
 
 def test_long_legends_wrap() -> None:
