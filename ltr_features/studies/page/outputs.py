@@ -28,7 +28,7 @@ def write_outputs(report: Report, path: Path) -> None:
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
       hard_queries, query_classes, query_kinds, precision_recall, learning_curve,
       column_value, moves, importance, column_correlation, columns (those that the report has)
-    - ``tables.tex``: a table per study in the style of papers, with significance marks
+    - ``tables.tex``: of each study the tables of systems, differences and hard queries, for papers
     - ``figures/*.{svg,pdf}``
 
     The same report gives the same files, byte for byte.

@@ -262,8 +262,15 @@ def report_text(report: Report) -> str:
 
 
 def latex_tables(report: Report) -> str:
-    """The table of systems of each study, as LaTeX."""
+    """Of each study the systems, their differences in the primary measure and on hard queries."""
     tables = [
-        systems_table(study).latex(f"systems-{i}") for i, study in enumerate(report.studies, 1)
+        table.latex(f"{name}-{i}")
+        for i, study in enumerate(report.studies, 1)
+        for name, table in (
+            ("systems", systems_table(study)),
+            ("differences", comparison_table(study)),
+            ("hard-queries", hard_query_table(study)),
+        )
+        if table is not None
     ]
     return LATEX_HEAD + "\n".join(tables)

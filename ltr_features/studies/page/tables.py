@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,7 +21,7 @@ NAMES = 48
 IN_COLUMN, IN_CELL = 50, 30
 #: What the preamble of a paper with :meth:`Table.latex` needs.
 LATEX_HEAD = (
-    "% \\usepackage{array,booktabs,amssymb,adjustbox}\n"
+    "% \\usepackage{array,booktabs,makecell,amssymb,adjustbox}\n"
     "% acmart and newtxmath have the signs of amssymb and stop at it: leave it out there\n"
     "% pdfLaTeX stops at letters that are not Latin: use LuaLaTeX and a font that has them\n"
 )
@@ -130,14 +130,17 @@ class Table:
 
     def latex(self, label: str) -> str:
         """A LaTeX float, over both columns of a paper if it is wide; long texts are broken into
-        lines, and what is still too wide is made smaller. ``LATEX_HEAD`` names the packages.
+        lines, and what is still too wide is made smaller. Notes stand below the text of their
+        cell, but that of a row's first cell, which is omitted. ``LATEX_HEAD`` names the packages.
 
         Args:
             label: for ``\\ref``, without ``tab:``.
         """
         heads = self.headings
-        texts = [[head.title, *(r[j].text + r[j].marks for r in self.cells)]
-                 for j, head in enumerate(heads)]  # fmt: skip
+        columns = [[row[j] for row in self.cells] for j in range(len(heads))]
+        columns[0] = [replace(cell, note="") for cell in columns[0]]
+        texts = [[head.title, *(text for c in cells for text in (c.text + c.marks, c.note))]
+                 for head, cells in zip(heads, columns, strict=True)]  # fmt: skip
         longest = [max(map(cell_len, column)) for column in texts]
         forms = [
             "r" if head.number else "l" if n <= IN_CELL else _BROKEN
@@ -145,6 +148,7 @@ class Table:
         ]
         wide = sum(min(n, IN_CELL) + 2 for n in longest) > IN_COLUMN
         name = "table*" if wide else "table"
+        rows = zip(*map(_latex_cells, heads, columns), strict=True)
         return "\n".join(
             [
                 rf"\begin{{{name}}}",
@@ -156,7 +160,7 @@ class Table:
                 r"\toprule",
                 " & ".join(escaped(head.title) for head in heads) + r" \\",
                 r"\midrule",
-                *(" & ".join(map(_latex_cell, row)) + r" \\" for row in self.cells),
+                *(" & ".join(row) + r" \\" for row in rows),
                 r"\bottomrule",
                 r"\end{tabular}",
                 r"\end{adjustbox}",
@@ -212,11 +216,20 @@ def escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def _latex_cell(cell: Cell) -> str:
-    """A cell as LaTeX, with its marks, e.g. ▲a▼b, as one superscript."""
-    text = rf"\textbf{{{escaped(cell.text)}}}" if cell.strong else escaped(cell.text)
-    if not cell.marks:
-        return text
+def _latex_cells(head: Column, cells: Sequence[Cell]) -> list[str]:
+    """The cells of a column as LaTeX, with their marks, e.g. ▲a▼b, as one superscript. Bold is only
+    what stands out among them."""
+    bold, side = not all(cell.strong for cell in cells), "r" if head.number else "l"
     signs = {"▲": r"\blacktriangle ", "▼": r"\blacktriangledown "}
-    marks = "".join(signs.get(c, rf"\mathrm{{{c}}}") for c in cell.marks)
-    return f"{text}$^{{{marks}}}$"
+    shown = []
+    for cell in cells:
+        text = escaped(cell.text)
+        if cell.strong and bold:
+            text = rf"\textbf{{{text}}}"
+        if cell.marks:
+            marks = "".join(signs.get(c, rf"\mathrm{{{c}}}") for c in cell.marks)
+            text += f"$^{{{marks}}}$"
+        if cell.note:
+            text = rf"\makecell[t{side}]{{{text}\\\footnotesize {escaped(cell.note)}}}"
+        shown.append(text)
+    return shown

@@ -62,7 +62,9 @@ def test_latex_has_a_row_per_system_and_its_marks(written):
 
 def test_every_latex_table_has_a_label_of_its_own(written):
     text = (written[1] / "tables.tex").read_text(encoding="utf-8")
-    assert re.findall(r"\\label{(.*)}", text) == ["tab:systems-1", "tab:systems-2"]
+    assert re.findall(r"\\label{(.*)}", text) == [
+        f"tab:{name}-{i}" for i in (1, 2) for name in ("systems", "differences", "hard-queries")
+    ]
 
 
 def test_figures_stand_alone(written):

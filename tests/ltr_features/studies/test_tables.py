@@ -168,7 +168,7 @@ def test_one_table_as_text_and_as_latex() -> None:
         r"Row & Value & Text \\",
         r"\midrule",
         r"50\% of \$x\_1 & \textbf{1.5}$^{\blacktriangle \mathrm{a}}$ & x \\",
-        r"\{other\} & $-$2 & yy \\",
+        r"\{other\} & \makecell[tr]{$-$2\\\footnotesize 3 \%} & yy \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{adjustbox}",
@@ -183,6 +183,16 @@ def test_in_latex_long_texts_are_broken_and_wide_tables_take_both_columns() -> N
     wide = Table("A name", ["Row", *"abcdef"], [["a", *["0.5000"] * 6]])
     assert r"\begin{table*}" in wide.latex("a")
     assert r"\end{table*}" in wide.latex("a")
+
+
+def test_in_latex_bold_is_what_stands_out_in_its_column() -> None:
+    rows = [
+        ["a", Cell("1", strong=True), Cell("2", strong=True)],
+        ["b", Cell("3", strong=True), "4"],
+    ]
+    lines = Table("A name", ["Row", "First", "Second"], rows).latex("a").splitlines()
+    assert r"a & 1 & \textbf{2} \\" in lines
+    assert r"b & 3 & 4 \\" in lines
 
 
 def test_long_names_are_broken_into_lines_in_plain_text() -> None:
