@@ -96,10 +96,12 @@ def atomic_path(
     The caller creates a file (or, by ``kind``, a folder) at the yielded path.
 
     Raises:
-        InputError: see :func:`check_output`.
+        InputError: see :func:`check_output`; or the folder is the current one, or above it.
         OSError: the parent folder cannot be created or written.
     """
     check_output(target, kind=kind)
+    if kind == "folder":
+        _check_not_current(Path(target))
     with replacement(target) as temporary:
         yield temporary
 
@@ -170,13 +172,23 @@ def check_output(
 
 
 def check_replaced(folder: Path, mark: str, what: str) -> None:
-    """Raise InputError for a folder with something else than what is to be replaced there.
+    """Raise InputError for a folder with something else than what is to be replaced there, and for
+    the current folder, which cannot be replaced.
 
     Args:
         mark: the file or folder in it that tells ``what`` it holds.
     """
+    _check_not_current(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / mark).exists():
         raise InputError(f"{folder} is not empty and holds no {what}; name another folder")
+
+
+def _check_not_current(folder: Path) -> None:
+    if folder.is_dir() and Path.cwd().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{folder} is the current folder, or one above it, and would be replaced as a whole: "
+            "name another folder"
+        )
 
 
 def read_at_once(folder: Path, read: Callable[[], T]) -> T:

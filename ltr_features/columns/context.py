@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path, read_json, write_json
+from letor.files import atomic_path, check_replaced, read_json, write_json
 from ltr_base.former import FormerName
 from ltr_base.names import counted, listed, quoted
 from ltr_features.text.analyzer import Analyzer
@@ -318,8 +318,7 @@ def check_target(folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a workspace is a folder: name another path")
-    if folder.is_dir() and any(folder.iterdir()) and not is_workspace(folder):
-        raise InputError(f"{folder} is not empty and not a workspace; name another folder")
+    check_replaced(folder, _MARK, "workspace")
 
 
 def is_workspace(folder: Path) -> bool:

@@ -6,6 +6,7 @@ do the learned columns help, or which ranker is best?
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -149,6 +150,7 @@ def on_folds(folder: Path) -> str:
             f"{folder} has rows of {counted(rows.n_queries, 'query')}; an experiment needs "
             f"{_N_PARTS} or more: give more queries, or the folder with all folds"
         )
+    called = Path(os.path.abspath(folder)).name  # that of "." is no title
     families: dict[str, list[str]] = {}
     for name in rows.column_names:
         made = rows.provenance.get(name, {})
@@ -157,11 +159,11 @@ def on_folds(folder: Path) -> str:
     further = {name for names in families.values() for name in names}
     rankers: list[tuple[str, str, list[str]]]  # label, name, and the columns it does not see
     if not further or len(further) == len(rows.column_names):
-        title = f"Which ranker is best on {folder.name}?"
+        title = f"Which ranker is best on {called}?"
         names = sorted(ranker_names(), key=lambda name: name != "lambdamart")
         rankers = [(name, name, []) for name in names]
     else:
-        title = f"Do the learned columns help on {folder.name}?"
+        title = f"Do the learned columns help on {called}?"
         seen = {"other columns": set[str]()}
         if len(families) > 1:
             seen["all columns"] = further

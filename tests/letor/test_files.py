@@ -17,6 +17,7 @@ from letor.errors import InputError
 from letor.files import (
     atomic_path,
     check_output,
+    check_replaced,
     read_at_once,
     read_json,
     save_array,
@@ -158,6 +159,23 @@ def test_what_cannot_be_replaced_is_refused_and_stays(tmp_path):
     (tmp_path / "notes").touch()
     with pytest.raises(InputError, match=r"notes/x: .*/notes is a file, not a folder"):
         check_output(tmp_path / "notes" / "x")
+
+
+def test_the_current_folder_is_not_replaced_nor_one_above_it(tmp_path, monkeypatch):
+    """A shell that stands in it would be nowhere."""
+    here = tmp_path / "above" / "here"
+    here.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    for name in (".", "..", here, tmp_path):
+        with pytest.raises(InputError, match="is the current folder, or one above it"):
+            check_replaced(Path(name), "mark", "pipeline")
+        refused = pytest.raises(InputError, match="is the current folder, or one above it")
+        with refused, atomic_path(name, kind="folder"):
+            raise AssertionError("it is refused before any work")
+    check_replaced(Path("new"), "mark", "pipeline")
+    with atomic_path("../new", kind="folder") as partial:
+        partial.mkdir()
+    assert (tmp_path / "above" / "new").is_dir()
 
 
 def test_where_nothing_can_be_written_is_refused_before_any_work(tmp_path, monkeypatch):

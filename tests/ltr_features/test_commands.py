@@ -250,7 +250,7 @@ def test_bad_requests_are_named(workspace, tmp_path):
     assert "say whose: folder=." in refused("index", "beir", ".")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "mine").write_text("precious")
-    assert "not a workspace; name another folder" in refused(
+    assert "not empty and holds no workspace; name another folder" in refused(
         "index", "collection", f"folder={workspace / 'collection'}", "--out", tmp_path / "w"
     )
     assert (tmp_path / "w" / "mine").read_text() == "precious"

@@ -7,6 +7,7 @@ import re
 import shutil
 import warnings
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -273,6 +274,11 @@ def test_on_folds_without_known_learned_columns_it_compares_all_rankers(tmp_path
         found = rankers_of(write_folds(tmp_path / name, provenance), tmp_path / f"{name}-out")
         assert next(iter(found)) == "lambdamart"
         assert found == {name: (name, list("abcde")) for name in ranker_names()}
+
+
+def test_the_current_folder_is_called_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(write_folds(tmp_path / "folds", {}))
+    assert "Which ranker is best on folds?" in standard_experiment(Path())
 
 
 def test_rows_of_one_file_are_dealt_into_folds(tmp_path):
