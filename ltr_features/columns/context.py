@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -20,7 +19,7 @@ from scipy.sparse import csr_matrix
 from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_json, write_json
-from ltr_base.former import FormerName
+from ltr_base.former import warn_of_former
 from ltr_base.names import counted, listed, quoted
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
@@ -268,7 +267,7 @@ class ColumnContext:
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """The old name of :meth:`cached`, for one release."""
-        warnings.warn("ColumnContext.once is called cached now", FormerName, stacklevel=2)
+        warn_of_former("ColumnContext.once is called cached now")
         return self.cached(key, compute)
 
 
