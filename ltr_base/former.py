@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from ltr_base.source_code import is_ours
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -14,14 +17,24 @@ class FormerName(FutureWarning):
     """A name that has another one now is used."""
 
 
-def present_names(
-    given: Mapping[str, Any], now: Mapping[str, str], stacklevel: int = 2
-) -> dict[str, Any]:
+def warn_of_former(message: str) -> None:
+    """Warn of a former name, at the line outside this software that led to its use."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if not is_ours(module) and not module.startswith("importlib."):
+            break
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})  # one warning for a line
+    place = frame.f_code.co_filename, frame.f_lineno
+    warnings.warn_explicit(message, FormerName, *place, registry=registry)
+
+
+def present_names(given: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:
     """Replace former names of arguments by the present ones.
 
     Args:
-        given: arguments by name. now: the present name for each former one. stacklevel: that of
-            the warning, as if ``warnings.warn`` were called in place of this function.
+        given: arguments by name. now: the present name for each former one.
 
     Raises:
         ValueError: an argument is given by both of its names.
@@ -32,7 +45,7 @@ def present_names(
     for name in now.keys() & given.keys():
         if now[name] in given:
             raise ValueError(f"{name} is now {now[name]}, and both are given; give {now[name]}")
-        warnings.warn(f"{name} is now {now[name]}", FormerName, stacklevel=stacklevel + 1)
+        warn_of_former(f"{name} is now {now[name]}")
     return {now.get(name, name): value for name, value in given.items()}
 
 

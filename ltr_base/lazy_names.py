@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ltr_base.former import FormerName
+from ltr_base.former import warn_of_former
 
 
 def declared_names(file: str) -> dict[str, str]:
@@ -41,9 +40,7 @@ def lazy_names(
     def get(name: str) -> Any:
         if name in new_names:
             new = new_names[name]
-            warnings.warn(
-                f"{name} is called {new} now; change the import", FormerName, stacklevel=2
-            )
+            warn_of_former(f"{name} is called {new} now; change the import")
             name = new
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

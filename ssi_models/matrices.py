@@ -110,8 +110,8 @@ def arrays(X: sp.csr_matrix) -> Csr:
 
 
 def kept_from_changes(X: sp.csr_matrix) -> sp.csr_matrix:
-    """A checked matrix over the same arrays, which cannot be changed through it."""
-    kept = sp.csr_matrix(X.shape, dtype=np.float32)
+    """A matrix over the same arrays, which cannot be changed through it."""
+    kept = sp.csr_matrix(X.shape, dtype=X.dtype)
     kept.indptr, kept.indices, kept.data = arrays(X)
     return kept
 

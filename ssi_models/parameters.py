@@ -101,7 +101,7 @@ class Parameters:
         """The constructor's arguments: ``params`` by their present names, training options
         gathered into ``training``."""
         given = {name: plain_number(value) for name, value in params.items()}
-        arguments = present_names(given, cls.former_params, stacklevel=4)
+        arguments = present_names(given, cls.former_params)
         training = arguments.get("training", training or getattr(cls, "training", None))
         options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
         if options:

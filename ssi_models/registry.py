@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
-from ltr_base.former import FormerName
+from ltr_base.former import warn_of_former
 from ltr_base.names import nearest
 from ssi_models.base import MatchingModel
 from ssi_models.persistence import load_header, reading
@@ -74,13 +73,13 @@ def get_model(name: str) -> type[MatchingModel]:
     Warns:
         FormerName: the name is a former one.
     """
-    kind = find_model(present_name(name, stacklevel=3))
+    kind = find_model(present_name(name))
     if kind is None:
         raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
     return kind
 
 
-def present_name(name: str, stacklevel: int = 2) -> str:
+def present_name(name: str) -> str:
     """The present name of a model; unknown names are returned unchanged.
 
     Warns:
@@ -89,7 +88,7 @@ def present_name(name: str, stacklevel: int = 2) -> str:
     kind = find_model(name)
     if kind is None or name in MODELS:
         return name
-    warnings.warn(f"model {name!r} is now {kind.name!r}", FormerName, stacklevel=stacklevel)
+    warn_of_former(f"model {name!r} is now {kind.name!r}")
     return kind.name
 
 

@@ -7,6 +7,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -141,7 +142,7 @@ class Ranker(BaseEstimator, ABC):
         normaliser = get_normaliser(self.normalise).fit(train)
         self._callback = callback
         try:
-            with naming(f"ranker {self.name!r}"):
+            with self._naming():
                 self._fit(
                     _kept_from_changes(normaliser.transform(train)),
                     None if valid is None else _kept_from_changes(normaliser.transform(valid)),
@@ -204,7 +205,7 @@ class Ranker(BaseEstimator, ABC):
     def _scores(self, data: RankingData) -> NDArray[np.float32]:
         """float32 [n]: the score of each row of some queries."""
         normalised = _kept_from_changes(self.normaliser_.transform(data))
-        with naming(f"ranker {self.name!r}"), np.errstate(over="ignore"):  # told below
+        with self._naming(), np.errstate(over="ignore"):  # told below
             scores = np.asarray(self._predict(normalised), dtype=np.float32)
         if scores.shape != (len(data),) or np.isnan(scores).any():
             found = "NaN" if scores.shape == (len(data),) else f"an array {list(scores.shape)}"
@@ -254,7 +255,8 @@ class Ranker(BaseEstimator, ABC):
         check_replaced(folder, DESCRIPTION_FILE, "ranker")
         with atomic_path(folder, kind="folder") as temporary:
             temporary.mkdir()
-            description["fitted"] = self._save(temporary)
+            with self._naming():
+                description["fitted"] = self._save(temporary)
             write_json(temporary / DESCRIPTION_FILE, description, default=plain)
             write_digests(temporary)
 
@@ -298,7 +300,8 @@ class Ranker(BaseEstimator, ABC):
             NotFittedError: the ranker is not fitted.
         """
         self._check_fitted()
-        found = self._importance()
+        with self._naming():
+            found = self._importance()
         if len(found) != 2 or any(np.shape(values) != (self._n_inputs,) for values in found):
             raise InputError(
                 f"{type(self).__name__}: its _importance must return two lists, the gain and the "
@@ -376,6 +379,10 @@ class Ranker(BaseEstimator, ABC):
     def _n_inputs(self) -> int:
         """Number of the normalised columns that ``_fit`` and ``_predict`` get."""
         return len(self.feature_names_) * self.normaliser_.copies
+
+    def _naming(self) -> AbstractContextManager[None]:
+        """For the code of a subclass, which may be a plug-in's."""
+        return naming(f"ranker {self.name!r}")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_"):

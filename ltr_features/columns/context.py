@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -20,7 +19,7 @@ from scipy.sparse import csr_matrix
 from letor.digests import write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, check_replaced, read_json, write_json
-from ltr_base.former import FormerName
+from ltr_base.former import warn_of_former
 from ltr_base.names import counted, listed, quoted
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection, Pairs
@@ -29,6 +28,7 @@ from ltr_features.text.document_workers import DocumentWorkers
 from ltr_features.text.index import TermIndex
 from ltr_features.text.stored_texts import save_documents
 from ltr_features.text.term_counts import count_terms
+from ssi_models.matrices import kept_from_changes
 
 T = TypeVar("T")
 
@@ -123,14 +123,15 @@ class ColumnContext:
     @cached_property
     def query_words(self) -> tuple[list[str], csr_matrix]:
         """The words of the queries in code point order, including words that occur in no document,
-        and their counts, int32 [n_queries, n words], columns sorted."""
-        return count_terms(self.collection.query_texts, self.index.analyzer)
+        and their counts, int32 [n_queries, n words], columns sorted, read-only."""
+        words, counts = count_terms(self.collection.query_texts, self.index.analyzer)
+        return words, kept_from_changes(counts)
 
     @cached_property
     def query_counts(self) -> csr_matrix:
-        """int32 [n_queries, V], columns sorted: how often each word of the index occurs in each
-        query."""
-        return self.index.known_counts(*self.query_words)
+        """int32 [n_queries, V], columns sorted, read-only: how often each word of the index occurs
+        in each query."""
+        return kept_from_changes(self.index.known_counts(*self.query_words))
 
     @property
     def remarks(self) -> list[str]:
@@ -268,7 +269,7 @@ class ColumnContext:
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """The old name of :meth:`cached`, for one release."""
-        warnings.warn("ColumnContext.once is called cached now", FormerName, stacklevel=2)
+        warn_of_former("ColumnContext.once is called cached now")
         return self.cached(key, compute)
 
 

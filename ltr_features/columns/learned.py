@@ -74,7 +74,7 @@ class LearnedColumn:
         if isinstance(self.model, type) and is_registered(self.model):
             object.__setattr__(self, "model", self.model.name)
         elif isinstance(self.model, str):
-            object.__setattr__(self, "model", present_name(self.model, stacklevel=4))
+            object.__setattr__(self, "model", present_name(self.model))
         check_column_name(self.name)
         if set(self.name) & set("/\\\0"):
             raise InputError(

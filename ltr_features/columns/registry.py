@@ -7,14 +7,13 @@ accepts objects.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from letor.errors import InputError, described
 from letor.plugins import Plugins
-from ltr_base.former import FormerName
+from ltr_base.former import warn_of_former
 from ltr_base.names import repeated
 from ltr_features.columns.base import ColumnFamily, check_declared
 from ltr_features.parameters import check_call
@@ -136,5 +135,5 @@ def __getattr__(name: str) -> Any:
     if name != "ColumnSpec":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "ltr_features.columns.base"
-    warnings.warn(f"{name} is in {home} now; change the import", FormerName, stacklevel=2)
+    warn_of_former(f"{name} is in {home} now; change the import")
     return getattr(import_module(home), name)

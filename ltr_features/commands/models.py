@@ -242,8 +242,9 @@ def models_fit(
     ] = None,
     param: Annotated[list[str] | None, typer.Option(help="Model parameter, KEY=VALUE.")] = None,
     field: Annotated[
-        str, typer.Option("--field", "--stream", help="The documents' field that the model reads.")
+        str, typer.Option(help="The documents' field that the model reads.")
     ] = "whole",
+    stream: Annotated[str | None, typer.Option(hidden=True)] = None,
     min_document_frequency: Annotated[
         int, typer.Option(min=1, help="Leave out terms in fewer documents (tf-idf models).")
     ] = 1,
@@ -274,6 +275,7 @@ def models_fit(
     import numpy as np
 
     from letor.lock import locked
+    from ltr_base.former import warn_of_former
     from ltr_features.candidates import choose_candidates
     from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
@@ -286,6 +288,9 @@ def models_fit(
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
+    if stream is not None:
+        warn_of_former("--stream is now --field")
+        field = stream
     replaced = check_outputs(out, inputs=[queries])
     recipe = LearnedColumn(
         name or model,

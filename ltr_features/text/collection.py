@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from letor.checked_arrays import as_array
 from letor.dataset import check_texts
 from letor.errors import InputError
-from ltr_base.former import FormerName, former_names
+from ltr_base.former import former_names, warn_of_former
 from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
 from ltr_features.text.id_rows import are_reversed, by_position, ids_of, keep_integers, rows_of
@@ -377,7 +376,7 @@ class Collection:
     @property
     def streams(self) -> Mapping[str, Sequence[str]]:
         """The former name of ``fields``, for one release."""
-        warnings.warn("Collection.streams is called fields now", FormerName, stacklevel=2)
+        warn_of_former("Collection.streams is called fields now")
         return self.fields
 
     @property

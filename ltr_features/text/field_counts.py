@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.mapped import empty_array
+from ltr_base.arrays import read_only
 from ltr_base.slices import slices
 
 _ROWS = 2**14  # documents at a time
@@ -33,7 +34,8 @@ class Postings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FieldCounts:
-    """Term counts of one field in compressed rows, and the statistics that ranking needs.
+    """Term counts of one field in compressed rows, and the statistics that ranking needs. The
+    arrays are read-only.
 
     Attributes:
         ends: int64 [n_documents + 1], document i owns entries ``ends[i]:ends[i + 1]``.
@@ -58,6 +60,11 @@ class FieldCounts:
     unknown: NDArray[np.int64] | None = None
     statistics: FieldCounts | None = None
     stored_postings: Postings | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):  # column families share them
+                object.__setattr__(self, name, read_only(value))
 
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> FieldCounts:

@@ -497,6 +497,20 @@ def test_a_ranker_of_ones_own_cannot_change_the_rows_it_is_given(monkeypatch):
         assert raised.value.__notes__ == ["in ranker 'mine'"]
 
 
+def test_errors_of_a_ranker_of_ones_own_say_whose_they_are(monkeypatch, tmp_path):
+    ranker = Mine().fit(toy(0))
+    for part, call in (
+        ("_predict", lambda: ranker.predict(toy(2))),
+        ("_save", lambda: ranker.save(tmp_path / "mine")),
+        ("_importance", ranker.feature_importance),
+    ):
+        monkeypatch.setattr(Mine, part, lambda *given: {}["coefficients"])
+        with pytest.raises(KeyError) as raised:
+            call()
+        assert raised.value.__notes__ == ["in ranker 'mine'"], part
+    assert not (tmp_path / "mine").exists()
+
+
 def test_what_a_ranker_of_ones_own_lacks_is_named(monkeypatch, tmp_path):
     ranker = Mine().fit(toy(0))
     ranker.folder_ = tmp_path

@@ -192,6 +192,14 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
     )
 
 
+def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path):
+    model = tmp_path / "lsi.safetensors"
+    with pytest.warns(FutureWarning, match="--stream is now --field"):
+        done("models", "fit", "lsi", "--workspace", workspace, "--stream", "title", "--out", model,
+             "--param", "rank=4")  # fmt: skip
+    assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["field"] == "title"
+
+
 def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
     model = tmp_path / "lsi.safetensors"
     said = done("models", "fit", "lsi", "--workspace", workspace, "--terms", "both", "--out", model,

@@ -675,6 +675,25 @@ def test_old_names_are_there_for_one_release():
     )
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: ltr_features.ModelColumn,
+        lambda: LearnedColumn("x", "lsa", stream="title"),
+        lambda: LearnedColumn("x", "tfidf"),
+        lambda: LearnedColumn("x", "ssi", {"emphasis": "warp"}),
+        lambda: LowRankSSI(emphasis="warp"),
+        lambda: LowRankSSI().set_params(emphasis="warp"),
+        lambda: FeatureBuilder(["vsm"], candidates={"lsi": {"stream": "title"}}),
+    ],
+)
+def test_a_former_name_is_told_at_the_line_that_uses_it(use):
+    with pytest.warns(FutureWarning) as told:
+        use()
+    (warning,) = told
+    assert (warning.filename, warning.lineno) == (__file__, use.__code__.co_firstlineno)
+
+
 def test_a_model_scores_no_documents_of_other_words():
     column = LearnedColumn("x", "vsm")
     fitted = FeatureBuilder([], [column]).fit(two_documents("a", "b")).fitted_[0]

@@ -271,9 +271,13 @@ def test_errors_of_a_family_name_it(hook, monkeypatch):
     [
         lambda context, pairs: pairs.query.sort(),
         lambda context, pairs: pairs.document.fill(0),
+        lambda context, pairs: context.query_words[1].data.fill(1),
+        lambda context, pairs: context.query_counts.data.fill(1),
+        lambda context, pairs: context.index.counts("body").data.fill(1),
+        lambda context, pairs: context.index.lengths("body").fill(1),
     ],
 )
-def test_families_cannot_change_the_rows_or_labels_of_all(change, monkeypatch):
+def test_families_cannot_change_what_all_read(change, monkeypatch):
     context, pairs = context_of(topical()), Pairs(np.array([2, 0]), np.array([5, 44]))
     monkeypatch.setattr(Mine, "compute", lambda self, *given: change(*given))
     with pytest.raises(ValueError, match="read-only"):

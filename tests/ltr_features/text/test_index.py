@@ -85,9 +85,13 @@ def test_save_and_open_give_the_same_index(index, tmp_path):
 
 def test_changes_in_memory_never_reach_the_files(index, tmp_path):
     index.save(tmp_path / "index")
-    TermIndex.open(tmp_path / "index").field("body").counts[:] = 99
+    opened = TermIndex.open(tmp_path / "index")
+    with pytest.raises(ValueError, match="read-only"):
+        opened.field("body").counts[:] = 99
+    opened.field("whole").postings.counts[:] = 99
     again = TermIndex.open(tmp_path / "index")
     assert again.counts("body").max() == 2
+    assert again.field("whole").postings.counts.max() < 99
 
 
 def test_words_of_any_script_survive(tmp_path):
