@@ -121,7 +121,8 @@ class ScoringPipeline:
         Args:
             query: the text of the query.
             n: number of documents.
-            docnos: the candidates; by default BM25's best ``features.depth``.
+            docnos: the candidates, by default BM25's best ``features.depth``. One that is named
+                twice is one candidate, as in training.
             excluded: ids of documents that are no candidates. If the query is a document, exclude
                 that, as training did (``query_sources``): as a candidate it changes the scores of
                 the others, too.
@@ -136,7 +137,7 @@ class ScoringPipeline:
             docnos = self.features.best_documents(query, excluded=excluded)
         else:
             barred = set(excluded)
-            docnos = [docno for docno in docnos if docno not in barred]
+            docnos = [docno for docno in dict.fromkeys(docnos) if docno not in barred]
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
         best = np.argsort(-scores, kind="stable")[:n]
         return pd.DataFrame(

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -25,6 +27,8 @@ from ltr_features.scoring import ScoringPipeline
 
 #: Largest number of bytes in a request's body, characters in a query, documents in a request.
 MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 100_000, 10_000
+#: Seconds within which a request must have arrived.
+MOST_SECONDS = 10
 _KEYS = ("query", "k", "documents", "exclude", "on_unknown")
 
 
@@ -67,6 +71,21 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # knows "Expect: 100-continue"
     timeout = 5  # seconds without a byte of a request
 
+    def setup(self) -> None:
+        """Read no longer than ``MOST_SECONDS``: a client that sends a byte every second would keep
+        its thread, and the server from ending, for as long as it likes."""
+        super().setup()
+        self._late = threading.Timer(MOST_SECONDS, self._stop_reading)
+        self._late.start()
+
+    def finish(self) -> None:
+        self._late.cancel()
+        super().finish()
+
+    def _stop_reading(self) -> None:
+        with suppress(OSError):  # the client, or the server, has closed it just now
+            self.connection.shutdown(socket.SHUT_RD)
+
     def do_GET(self) -> None:
         if self.path.partition("?")[0] == "/health":  # some load balancers add a parameter
             self._answer(HTTPStatus.OK, {"status": "ok", "documents": self.server.n_documents})
@@ -82,9 +101,13 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isdecimal():
             self.send_error(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
             return
-        body = self._body(int(length[:20]))
+        n_bytes = int(length[:20])
+        body = self._body(n_bytes)
         if body is None:
             self.send_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES:,} bytes")
+        elif len(body) < n_bytes:
+            arrived = f"only {len(body):,} of the {n_bytes:,} bytes of its Content-Length arrived"
+            self.send_error(HTTPStatus.BAD_REQUEST, f"{arrived}, within {MOST_SECONDS} seconds")
         elif self.path != "/rank":
             self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
         else:

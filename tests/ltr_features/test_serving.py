@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -78,6 +79,8 @@ def test_answers_are_those_of_the_pipeline(server, pipeline):
     assert rank(server, query=text, documents=documents, exclude=["d3", "d999"]) == rank(
         server, query=text, documents=["d5", "d50"]
     )
+    # Two engines may propose the same document: it must not count twice in the normalisation.
+    assert rank(server, query=text, documents=["d5", *documents, "d3"]) == found
     assert rank(server, query="nowhere") == []
     assert rank(server, query=text, documents=[]) == []
     assert rank(server, query="\ud800 größe 🙂", documents=["d1"])[0][0] == "d1"
@@ -200,6 +203,34 @@ def test_a_client_that_sends_nothing_is_given_up(server, monkeypatch):
     with socket.create_connection(server.server_address[:2], timeout=20) as client:
         client.sendall(b"POST /rank HTTP/1.1\r\n")
         assert client.recv(100) == b""
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_given_up(server, monkeypatch):
+    """It would keep the server from ending, which waits for requests in progress."""
+    monkeypatch.setattr(serving, "MOST_SECONDS", 0.5)
+    clients = []
+    for head in (b"POST /rank HTTP/1.1\r\n", b"POST /rank HTTP/1.1\r\nContent-Length: 900\r\n\r\n"):
+        clients.append(socket.create_connection(server.server_address[:2], timeout=20))
+        clients[-1].sendall(head)
+    stop = threading.Event()
+
+    def trickle():
+        while not stop.wait(0.05):
+            for client in clients:
+                with suppress(OSError):
+                    client.sendall(b"x")
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    try:
+        answers = [b"".join(iter(lambda c=c: c.recv(4096), b"")) for c in clients]
+    finally:
+        stop.set()
+        thread.join()
+        for client in clients:
+            client.close()
+    assert b" 400 " in answers[1]
+    assert b"of the 900 bytes of its Content-Length arrived, within 0.5 seconds" in answers[1]
 
 
 def test_many_at_once_get_the_scores_of_the_batch(server, pipeline):
