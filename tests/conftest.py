@@ -14,6 +14,11 @@ from ssi_models import parallel
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The documentation's examples come first: they take minutes, and would be waited for."""
+    items.sort(key=lambda item: item.path.name != "test_docs.py")
+
+
 @pytest.fixture(autouse=True)
 def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little there is to do: the data of tests are small."""
