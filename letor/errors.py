@@ -54,7 +54,8 @@ def reading(path: str | os.PathLike[str], advice: str = "it is damaged") -> Iter
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _FULL:  # a file that is written meanwhile
             raise
-        raise InputError(f"{path}: {described(error)}; {advice}") from error
+        whose = getattr(error, "filename", None) or path  # a file in the folder ``path``
+        raise InputError(f"{whose}: {described(error)}; {advice}") from error
 
 
 @contextmanager

@@ -29,9 +29,13 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not JSON in UTF-8, or is nested too deeply for Python.
+        ValueError: it is not JSON in UTF-8, or is nested too deeply for Python; the error names it.
     """
-    return parse_json(path.read_bytes())
+    content = path.read_bytes()
+    try:
+        return parse_json(content)
+    except ValueError as error:
+        raise ValueError(f"{path.name} is not JSON: {error}") from None
 
 
 def parse_json(content: bytes) -> Any:

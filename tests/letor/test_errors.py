@@ -3,6 +3,7 @@
 import pytest
 
 from letor.errors import InputError, naming, reading
+from letor.files import read_json
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,16 @@ from letor.errors import InputError, naming, reading
 def test_what_a_file_leads_to_names_it(error, message):
     with pytest.raises(InputError, match=message), reading("a.txt"):
         raise error
+
+
+def test_of_a_folder_the_file_is_named(tmp_path):
+    missing = pytest.raises(InputError, match=r"/b\.json: No such file or directory; it is dam")
+    with missing, reading(tmp_path):
+        read_json(tmp_path / "b.json")
+    (tmp_path / "b.json").write_text('{"a": ')
+    cut = pytest.raises(InputError, match=r"b\.json is not JSON: .* line 1 .*; it is damaged$")
+    with cut, reading(tmp_path):
+        read_json(tmp_path / "b.json")
 
 
 def test_a_missing_module_is_no_fault_of_the_file():
