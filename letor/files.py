@@ -31,19 +31,17 @@ def read_json(path: Path) -> Any:
         OSError: the file cannot be read.
         ValueError: it is not JSON in UTF-8, or is nested too deeply for Python; the error names it.
     """
-    content = path.read_bytes()
-    try:
-        return parse_json(content)
-    except ValueError as error:
-        raise ValueError(f"{path.name} is not JSON: {error}") from None
+    return parse_json(path.read_bytes(), path.name)
 
 
-def parse_json(content: bytes) -> Any:
-    """Parse the content of a JSON file, see :func:`read_json`."""
+def parse_json(content: bytes, name: str) -> Any:
+    """Parse the content of a JSON file of that name, see :func:`read_json`."""
     try:
         return json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(f"{name} is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"{name} is not JSON in UTF-8: {error}") from None
 
 
 def write_json(path: Path, content: Any, default: Callable[[Any], Any] | None = None) -> None:

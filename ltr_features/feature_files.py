@@ -161,7 +161,7 @@ def read_features(
     # Before the description: what adding documents changes in it, it changes before the digests.
     written = written_digests(folder)
     with (folder / FEATURES).open("rb") as file:
-        description = parse_json(file.read())
+        description = parse_json(file.read(), FEATURES)
         if not description.get("added") and FEATURES in written:
             file.seek(0)
             check_content(file, written[FEATURES])
