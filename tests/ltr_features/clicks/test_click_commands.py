@@ -250,7 +250,8 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "none.tsv", "--out", "j", "--grades", "1"], "n_grades (--grades) must lie"),
         (["judge", "none.tsv", "--out", "j", "--scale", "2"], "scale must be in (0, 1], got 2"),
         (["judge", "none.tsv", "--out", "j", "--param", "prior=[-1, 1]"], "two numbers >= 0"),
-        (["judge", "LOG", "--out", "."], "holds no click judgements"),
+        (["judge", "LOG", "--out", "mine"], "holds no click judgements"),
+        (["judge", "LOG", "--out", "."], "is the current folder"),
         (["models", "LOG", "--split", "3"], "since and until need times"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
         (["simulate", "rows.txt", "--out", "x.tsv", "--column", "9"], "columns not in the data"),
@@ -259,6 +260,8 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
 )
 def test_mistakes_are_told(arguments, message, log, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").touch()
     found = [str(log) if a == "LOG" else a for a in arguments]
     assert message in refused("clicks", *found)
     assert not (tmp_path / "j").exists()
