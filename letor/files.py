@@ -186,6 +186,8 @@ def check_replaced(folder: Path, mark: str, what: str) -> None:
 
 
 def _check_not_current(folder: Path) -> None:
+    """Raise InputError for the current folder or one above it: who stands there would be nowhere
+    after another folder took its place."""
     if folder.is_dir() and Path.cwd().is_relative_to(folder.resolve()):
         raise InputError(
             f"{folder} is the current folder, or one above it, and would be replaced as a whole: "

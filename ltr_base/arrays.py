@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,3 +15,10 @@ def read_only(array: A) -> A:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def keep_read_only(given: Any) -> None:
+    """Replace the arrays among the attributes of a (frozen) dataclass by :func:`read_only` ones."""
+    for name, value in vars(given).items():
+        if isinstance(value, np.ndarray):
+            object.__setattr__(given, name, read_only(value))

@@ -289,6 +289,8 @@ def models_fit(
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
     if stream is not None:
+        if field != "whole":
+            raise InputError("--stream is now --field, and both are given; give --field")
         warn_of_former("--stream is now --field")
         field = stream
     replaced = check_outputs(out, inputs=[queries])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.mapped import empty_array
-from ltr_base.arrays import read_only
+from ltr_base.arrays import keep_read_only
 from ltr_base.slices import slices
 
 _ROWS = 2**14  # documents at a time
@@ -62,9 +62,7 @@ class FieldCounts:
     stored_postings: Postings | None = None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):  # column families share them
-                object.__setattr__(self, name, read_only(value))
+        keep_read_only(self)  # column families share them
 
     @classmethod
     def from_matrix(cls, matrix: csr_matrix) -> FieldCounts:

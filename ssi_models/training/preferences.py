@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_base.arrays import read_only
+from ltr_base.arrays import keep_read_only
 from ltr_base.labels import first_unlabelled
 from ltr_base.names import counted
 from ssi_models.kernels.pair_losses import Judged
@@ -49,9 +49,7 @@ class Preferences:
     weight: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, name, read_only(value))
+        keep_read_only(self)
 
     @classmethod
     def from_pairs(

@@ -198,6 +198,10 @@ def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path)
         done("models", "fit", "lsi", "--workspace", workspace, "--stream", "title", "--out", model,
              "--param", "rank=4")  # fmt: skip
     assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["field"] == "title"
+    both = ("--stream", "title", "--field", "body")
+    assert "and both are given" in refused(
+        "models", "fit", "lsi", "--workspace", workspace, *both, "--out", model
+    )
 
 
 def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):

@@ -251,9 +251,9 @@ class Preparation(Study):
         """
         folds = [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
         if any(system.columns for system in self.config.systems):
-            for told in nothing_to_rank(self.base, folds):
+            if told := nothing_to_rank(self.base, folds):
                 name = split.name.partition(".")[0]  # without the number of the fit
-                raise InputError(f"split {name!r}, {told}")
+                raise InputError(f"split {name!r}, {told[0]}")
             if any(ranker.ranker == "lambdamart" for ranker in self.config.rankers):
                 check_rows_per_query(self.base)
         return folds
