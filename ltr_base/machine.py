@@ -75,6 +75,21 @@ def address_space() -> float:
     return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
+@cache
+def processor_name(info: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's model (``AMD EPYC 7763 64-Core Processor``), or else its architecture.
+
+    Args:
+        info: where Linux describes each of its processors.
+    """
+    with suppress(OSError):
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name" and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
 def is_running(process: int) -> bool:
     """Whether a process of that id runs on this machine; a killed one whose parent has not asked
     for its end does not."""

@@ -39,6 +39,8 @@ FILE = "experiment.toml"
 
 #: Parts into which the experiment splits queries, their groups and their times.
 _N_PARTS = 5
+#: NDCG@10 cuts nothing where most queries have no more documents than this.
+_SHORT_LIST = 10
 #: A line of the experiment that names a file or folder.
 _PATH = re.compile(r'(?:folder|queries|groups) = (".*").*')
 
@@ -88,7 +90,7 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
     """
     context = open_workspace(workspace)
     collection, usual = context.collection, asdict(Analyzer())
-    judged = np.unique(collection.judgements.query)
+    judged, n_judged = np.unique(collection.judgements.query, return_counts=True)
     if len(judged) < _N_PARTS:
         raise InputError(
             f"{workspace} has judgements of {counted(len(judged), 'query')}; an experiment needs "
@@ -105,6 +107,7 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
             name: with_paths(source_kind(name, options), options, Path.cwd())
             for name, options in candidates.items()
         },
+        short_lists=[*candidates] == ["judged"] and np.median(n_judged) <= _SHORT_LIST,
         text={
             key: value
             for key, value in asdict(context.index.analyzer).items()
@@ -175,6 +178,7 @@ def on_folds(folder: Path) -> str:
         folder=str(folder.absolute()),
         is_text=is_text,
         k=_N_PARTS if folder.is_file() else 0,
+        short_lists=np.median(rows.group_sizes) <= _SHORT_LIST,
         rankers=rankers,
         apart=rankers[0][2],
         **_queries_of(folder),

@@ -24,6 +24,7 @@ import pandas as pd
 
 from letor.digests import file_digest
 from letor.files import read_json, write_json
+from ltr_base.machine import processor_name
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import Section, read_config
@@ -276,7 +277,7 @@ class Study(ABC):
             "machine": {
                 "system": platform.system(),
                 "release": platform.release(),
-                "processor": platform.machine(),
+                "processor": processor_name(),
                 "cores": os.cpu_count(),
             },
             "seeds": self.seeds,

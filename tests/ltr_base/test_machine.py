@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -36,6 +37,21 @@ def control_group(folder, files):
 )
 def test_quotas_of_containers(tmp_path, files, cores):
     assert machine.core_quota(control_group(tmp_path, files)) == cores
+
+
+@pytest.mark.parametrize(
+    ("described", "name"),
+    [
+        ("processor\t: 0\nmodel name\t: Some Processor @ 2.0 GHz\n", "Some Processor @ 2.0 GHz"),
+        ("processor\t: 0\nmodel name\t:\nBogoMIPS\t: 50.00\n", None),
+        (None, None),
+    ],
+)
+def test_name_of_the_processor(tmp_path, described, name):
+    info = tmp_path / "cpuinfo"
+    if described is not None:
+        info.write_text(described)
+    assert machine.processor_name(info) == (name or platform.processor() or platform.machine())
 
 
 def test_no_more_threads_than_the_quota(monkeypatch):

@@ -18,6 +18,7 @@ from toys import done, refused, topics
 
 from letor.column_names import write_rows
 from letor.errors import InputError, LetorWarning
+from letor.measures import parse_measure
 from letor.rankers.registry import ranker_names
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.studies import run
@@ -113,6 +114,22 @@ def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):
         "run": {"path": str(tmp_path / "a b.run"), "depth": 7},
     }
     assert config_of(workspace, tmp_path / "other").candidate_settings == {"bm25": {"depth": 100}}
+
+
+def test_the_first_place_is_measured_where_ndcg_at_10_counts_whole_lists(workspace, tmp_path):
+    """As in product search: eight judged documents for each query."""
+    usual, short = ["NDCG@10", "MAP"], ["NDCG@10", "NDCG@1", "MAP"]
+    for i, (given, expected) in enumerate(
+        [({"judged": {}}, short), ({"judged": {}, "bm25": {}}, usual), ({}, usual)]
+    ):
+        config = load_config(keep(standard_experiment(workspace, given), tmp_path / f"{i}"))
+        assert list(config.evaluation.measures) == expected
+    for size, expected in ((10, short), (11, usual)):
+        file = tmp_path / f"{size}.txt"
+        write_rows(rows(0, n_queries=12, size=size), file)
+        found = LetorStudy.read(keep(standard_experiment(file), tmp_path / f"of-{size}"), tmp_path)
+        assert list(found.measures) == found.compare_measures == expected
+        assert all(parse_measure(found.measures[name]).name == name for name in expected)
 
 
 def test_the_documents_that_queries_were_made_from_can_be_named(workspace, collection, tmp_path):
