@@ -4,7 +4,6 @@ its columns, and judged documents and queries without rows."""
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import MAX_COLUMNS, check_is_text, names_path, read_letor
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted, nearest, repeated
+from ltr_base.user_warning import warn_user
 
 _OTHER_FORMATS = frozenset(
     {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
@@ -228,12 +228,11 @@ def read_rows(
             "it to name columns by number"
         )
     if len(columns) > found:
-        warnings.warn(
+        warn_user(
             f"{side_file} names {named}, the rows of {path} have {found}: the rest, from "
             f"{columns[found]['name']!r} on, count as 0, which is what absent values of LETOR text "
             "stand for; if the names belong to another file, remove them",
             LetorWarning,
-            stacklevel=2,
         )
         absent = ((0, 0), (0, len(columns) - found))
         X = np.pad(X, absent, constant_values=options.get("missing", 0.0))

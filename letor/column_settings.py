@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from letor.dataset import SETTINGS, RankingData
 from letor.errors import LetorWarning
 from ltr_base.names import counted, listed
 from ltr_base.slices import slices
+from ltr_base.user_warning import warn_user
 
 #: The setting of columns that had missing values in the training rows.
 _MISSING = "missing values"
@@ -84,6 +84,6 @@ def changed_settings(
 def warn_of_changed_settings(
     trained: Mapping[str, Mapping[str, Any]], data: RankingData, what: str
 ) -> None:
-    """Warn, two calls up, of columns made with other settings than those of the training rows."""
+    """Warn of columns made with other settings than those of the training rows."""
     if (remark := changed_settings(trained, settings_of(data))) is not None:
-        warnings.warn(f"{what}: {remark}", LetorWarning, stacklevel=3)
+        warn_user(f"{what}: {remark}", LetorWarning)

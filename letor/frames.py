@@ -7,7 +7,6 @@ Any object that exports its columns by Arrow's C interface (``__arrow_c_stream__
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from letor.ids import document_texts, id_texts
 from letor.kernels.numbers import EXACT_IN_FLOAT32
 from letor.name_checks import check_distinct
 from ltr_base.names import counted, listed
+from ltr_base.user_warning import warn_user
 
 # Name that Arrow gives the index of a pandas frame when converting it to a table or Parquet file.
 _INDEX = r"__index_level_\d+__"
@@ -99,7 +99,7 @@ def matrix(X: Any) -> tuple[NDArray[np.float32], list[str] | None]:
         raise InputError(f"X must be rows of numbers, [n, columns]; its shape is {values.shape}")
     _check_range(single, [f"column {j + 1} of X" for j in range(single.shape[1])])
     for j in np.flatnonzero((np.abs(single) >= EXACT_IN_FLOAT32).any(axis=0)).tolist():
-        _warn_if_rounded(values[:, j], single[:, j], f"column {j + 1} of X", stacklevel=4)
+        _warn_if_rounded(values[:, j], single[:, j], f"column {j + 1} of X")
     return single, None
 
 
@@ -172,20 +172,19 @@ def labels_and_ids(
 
 
 def _warn_if_repeated(queries: Sequence[str], documents: Any) -> None:
-    """Warn, on behalf of the caller's caller's caller, if a query has a document in several rows,
-    as a merge of tables may leave them. Rows without a document id are different documents."""
+    """Warn if a query has a document in several rows, as a merge of tables may leave them. Rows
+    without a document id are different documents."""
     if documents is None or len(documents) != len(queries):
         return
     pairs = pd.DataFrame({"query": queries, "document": [*documents]}, dtype=object)
     again = pairs.duplicated().to_numpy() & (pairs["document"] != "").to_numpy()
     if again.any():
         first = int(np.argmax(again))
-        warnings.warn(
+        warn_user(
             f"{counted(int(again.sum()), 'row')} with the document of another row of the query "
             f"(the first: row {first}, query {queries[first]}, document {documents[first]}): such "
             "a document counts again in training and measures; leave it out unless it is meant to",
             LetorWarning,
-            stacklevel=4,
         )
 
 
@@ -271,25 +270,22 @@ def _numbers(
     with np.errstate(over="ignore"):
         single: NDArray[np.float32] = values.astype(np.float32)
     _check_range(single[:, None], [f"column {name!r}"])
-    _warn_if_rounded(values, single, f"column {name!r}", stacklevel=6)
+    _warn_if_rounded(values, single, f"column {name!r}")
     return single
 
 
-def _warn_if_rounded(
-    values: NDArray[Any], single: NDArray[np.float32], column: str, stacklevel: int
-) -> None:
+def _warn_if_rounded(values: NDArray[Any], single: NDArray[np.float32], column: str) -> None:
     """Warn if whole numbers [n] are other numbers as float32."""
     large = np.abs(single) >= EXACT_IN_FLOAT32
     exact, near = values[large].astype(np.float64), single[large].astype(np.float64)
     changed = (exact != near) & (exact == np.floor(exact))
     if changed.any():
         first, rounded = exact[changed][0], near[changed][0]
-        warnings.warn(
+        warn_user(
             f"{column}: whole numbers beyond 2^24 (16,777,216) are rounded to float32, such as "
             f"{first:.0f} to {rounded:.0f}, so different ones may become equal: leave out ids; "
             "subtract the least of times, take logarithms of counts",
             LetorWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from letor.frames import pandas_frame
 from letor.ids import id_texts
 from letor.missing import Missing
 from ltr_base.names import counted, folded
+from ltr_base.user_warning import warn_user
 
 #: Whole numbers below are exact in float64.
 _LARGEST = 2**53
@@ -54,12 +54,11 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
     pair = both.groupby(["qid", "docno"], sort=False).ngroup().to_numpy()
     judged, ranked = pair[: len(qrels)], pair[len(qrels) :]
     if not np.isin(ranked, judged).any():
-        warnings.warn(
+        warn_user(
             f"no document of the run is judged for its query, so all values are 0 (the first is "
             f"{run['docno'].iloc[0]!r}, the first judged one {qrels['docno'].iloc[0]!r}); do both "
             "use the same document ids?",
             LetorWarning,
-            stacklevel=3,
         )
     label_of = np.zeros(pair.max() + 1)
     label_of[judged] = np.maximum(qrels["label"], 0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -30,6 +29,7 @@ from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted
 from ltr_base.parallel import thread_count
+from ltr_base.user_warning import warn_user
 
 __all__ = ["BadLine", "LetorWarning", "append_columns", "read_letor", "write_letor"]
 
@@ -102,11 +102,10 @@ def read_letor(
             text and reason).
     """
     if not side_file and names_path(path).is_file():
-        warnings.warn(
+        warn_user(
             f"{path}: {names_path(path).name} is not read, so columns have only numbers, and "
             "measures do not count judged documents without a row; letor.read_rows reads both",
             LetorWarning,
-            stacklevel=2,
         )
     _check_choices(null=null, non_finite=non_finite, on_error=on_error)
     _check_options(missing, n_columns, max_columns)
@@ -134,7 +133,7 @@ def read_letor(
         rejected.extend(bad)
     elif bad:
         message = f"{path}: {lines} left out; the first is {bad[0]}"
-        warnings.warn(message, LetorWarning, stacklevel=2)
+        warn_user(message, LetorWarning)
     if len(rows.y) == len(bad):
         raise InputError(f"{path}: no rows{f' but {lines}' if bad else ''}")
     return assemble(rows, use_minimum=null == "min", comments=comments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
@@ -12,6 +11,8 @@ from pathlib import Path
 from threading import RLock
 from types import CodeType
 from typing import Any
+
+from ltr_base.user_warning import warn_user
 
 _compiling = RLock()
 #: Callbacks to invoke when a kernel is compiled, see :func:`on_compilation`.
@@ -140,7 +141,7 @@ def _tell_not_kept() -> None:
         "kernels are compiled again by every process, which may take minutes: no folder for "
         "compiled code can be written; set NUMBA_CACHE_DIR to one that can"
     )
-    warnings.warn(message, CompilationWarning, stacklevel=2)
+    warn_user(message, CompilationWarning)
 
 
 @cache

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ltr_base.source_code import is_ours
+from ltr_base.user_warning import warn_user
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -19,15 +17,7 @@ class FormerName(FutureWarning):
 
 def warn_of_former(message: str) -> None:
     """Warn of a former name, at the line outside this software that led to its use."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        module = str(frame.f_globals.get("__name__"))
-        if not is_ours(module) and not module.startswith("importlib."):
-            break
-        frame = frame.f_back
-    registry = frame.f_globals.setdefault("__warningregistry__", {})  # one warning for a line
-    place = frame.f_code.co_filename, frame.f_lineno
-    warnings.warn_explicit(message, FormerName, *place, registry=registry)
+    warn_user(message, FormerName)
 
 
 def present_names(given: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from letor.fold_files import RowsDifferError, layout, part_files, read_folds
 from letor.folds import Fold, k_fold, training_parts
 from letor.rankers.rows import check_whole_labels
 from ltr_base.names import counted
+from ltr_base.user_warning import warn_user
 from ltr_features.columns.base import ColumnFamily, check_distinct
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
@@ -247,10 +247,9 @@ def _strongest(
     query, document, grade = query[order], document[order], grade[order]
     first = np.append(True, (np.diff(query) != 0) | (np.diff(document) != 0))
     if n := int(np.count_nonzero(~first[1:] & (np.diff(grade) != 0))):
-        warnings.warn(
+        warn_user(
             f"{counted(n, 'row')} with another label than other rows of the same query and "
             "document: models learn from the largest",
             LetorWarning,
-            stacklevel=3,
         )
     return query[first], document[first], grade[first]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
@@ -12,6 +11,7 @@ from typing import Any
 from letor.dataset import GIVEN, RankingData
 from letor.folds import Fold, has_pairs
 from ltr_base.names import counted, in_words, listed
+from ltr_base.user_warning import warn_user
 from ssi_models.remarks import FitWarning
 
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -23,9 +23,9 @@ class ColumnWarning(FitWarning):
 
 
 def warn_of(sentences: Iterable[str]) -> None:
-    """Issue a warning for each sentence, attributed to the caller of the calling function."""
+    """Issue a warning for each sentence."""
     for sentence in sentences:
-        warnings.warn(sentence, ColumnWarning, stacklevel=3)
+        warn_user(sentence, ColumnWarning)
 
 
 def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from numbers import Integral
@@ -25,6 +24,7 @@ from letor.rankers.base import Ranker
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
+from ltr_base.user_warning import warn_user
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import source_kind
 from ltr_features.columns.context import is_workspace
@@ -56,15 +56,14 @@ class ScoringPipeline:
     def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
         self.check(features, ranker)
         if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
-            warnings.warn(f"the pipeline: {remark}", LetorWarning, stacklevel=2)
+            warn_user(f"the pipeline: {remark}", LetorWarning)
         kinds = {name: source_kind(name, of) for name, of in features.candidates.items()}
         if others := [name for name, kind in kinds.items() if kind is not BM25Candidates]:
-            warnings.warn(
+            warn_user(
                 f"the pipeline: rank takes BM25's best {features.depth} documents, not the "
                 f"candidates of {listed(others, 5)}, on which it was trained: name the documents "
                 "to rank (docnos), or train on candidates of bm25 alone",
                 LetorWarning,
-                stacklevel=2,
             )
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
 

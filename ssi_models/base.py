@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Self
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_base.blas import one_blas_thread
+from ltr_base.user_warning import warn_user
 from ssi_models.checkpoint import checkpoint_of
 from ssi_models.matrices import (
     check_counts,
@@ -287,10 +287,10 @@ class MatchingModel(StoredModel):
         return largest(weights, n)
 
     def _warn_of_same_words(self) -> None:
-        """Warn, on behalf of the caller's caller, if query words match only themselves."""
+        """Warn if query words match only themselves."""
         if self.only_same_words:
             remarks = [*self.remarks, "matches each query word with itself only"]
-            warnings.warn(f"{self.name}: {'; '.join(remarks)}", FitWarning, stacklevel=3)
+            warn_user(f"{self.name}: {'; '.join(remarks)}", FitWarning)
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         """The representation of :meth:`expanded` queries, as far as documents with the given words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -36,6 +35,7 @@ from letor.rankers.description import (
 from letor.rankers.rows import labelled_rows, rows_to_score, training_rows
 from ltr_base.arrays import read_only
 from ltr_base.names import counted, listed, nearest
+from ltr_base.user_warning import warn_user
 
 # Least and largest value by parameter; if the least value is an int, values must be whole numbers.
 Ranges = Mapping[str, tuple[float, float]]
@@ -152,7 +152,7 @@ class Ranker(BaseEstimator, ABC):
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
         self.column_settings_ = settings
         for remark in self.remarks:
-            warnings.warn(f"{self.name}: {remark}", LetorWarning, stacklevel=2)
+            warn_user(f"{self.name}: {remark}", LetorWarning)
         return self
 
     @property

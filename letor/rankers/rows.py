@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from letor.folds import has_pairs
 from letor.frames import check_same_index
 from letor.measures import parse_measure
 from ltr_base.names import counted, listed
+from ltr_base.user_warning import warn_user
 
 #: Names of labels and ids in frames, lower-case, which are never those of features.
 _BESIDE_FEATURES = ("label", "qid", "query_id", "docno", "docid", "doc_id", "document_id")
@@ -110,7 +110,7 @@ def filled(data: RankingData, names: Sequence[str], what: str) -> tuple[RankingD
 def _filled_with_warning(data: RankingData, names: Sequence[str], what: str) -> RankingData:
     data, remark = filled(data, names, what)
     if remark is not None:
-        warnings.warn(remark, LetorWarning, stacklevel=4)
+        warn_user(remark, LetorWarning)
     return data
 
 
@@ -209,11 +209,10 @@ def _warn_of_labels_among_columns(data: RankingData) -> None:
     possible = np.flatnonzero((data.X[first] == data.y[first, np.newaxis]).all(axis=0)).tolist()
     equal = [data.column_names[j] for j in possible if np.array_equal(data.X[:, j], data.y)]
     if equal:
-        warnings.warn(
+        warn_user(
             f"training rows: columns that equal the label in all rows ({listed(equal, 5)}): if "
             "made from it, leave them out, because rows to score have no labels",
             LetorWarning,
-            stacklevel=4,
         )
 
 

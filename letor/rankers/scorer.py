@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from letor.errors import InputError, LetorWarning
 from letor.evaluation import Evaluator
 from letor.measures import choosing_measure, parse_measure
 from letor.rankers.base import Ranker
+from ltr_base.user_warning import warn_user
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,11 @@ def _warn_of_split_queries(qid: pd.Series, of_part: pd.Series) -> None:
     split = sizes < of_all
     if split.any():
         query = split.idxmax()
-        warnings.warn(
+        warn_user(
             f"ranking_scorer: the part to score has {sizes[query]} of {of_all[query]} rows of the "
             f"query {query}: do not split queries, cv=GroupKFold(...) with groups=qid, or give "
             "qid without rows that are left out on purpose",
             LetorWarning,
-            stacklevel=4,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from letor.dataset import GIVEN, RankingData
 from letor.errors import InputError, LetorWarning
 from letor.trec import plain_number
 from ltr_base.names import counted, listed
+from ltr_base.user_warning import warn_user
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.usual_names import find_columns
@@ -77,11 +77,10 @@ def read_feature_log(
         raise InputError(f"{path}: no row; it must have logged features of (query, document) pairs")
     if judgements is None and log.without_hits:
         names = listed([repr(query) for query in log.without_hits], 3)
-        warnings.warn(
+        warn_user(
             f"{path}: {counted(len(log.without_hits), 'query')} without hits ({names}): no row is "
             "of them, and measures do not count them; with judgements they count",
             LetorWarning,
-            stacklevel=2,
         )
     data = log.data(missing)
     return data if judgements is None else labelled(data, judgements, log.path)

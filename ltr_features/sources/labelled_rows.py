@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from letor.dataset import RankingData
 from letor.document_ids import needed_ids
 from letor.errors import InputError, LetorWarning
 from letor.missing import Missing
+from ltr_base.user_warning import warn_user
 from ltr_features.sources.files import check_same_ids, read_judgements
 
 
@@ -71,9 +71,8 @@ def _tell_unjudged(
     found = f"the first names query {query!r} and document {document!r}"
     if not any(label is not None for label in labels):
         raise InputError(f"{path}: none of its rows is judged ({found}); are the ids the same?")
-    warnings.warn(
+    warn_user(
         f"{path}: {len(lost):,} of {len(pairs):,} rows have no judgement, though their queries "
         f"have, and get label 0 ({found})",
         LetorWarning,
-        stacklevel=3,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -21,6 +20,7 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError, LetorWarning
 from letor.frames import matrix
 from ltr_base.names import listed
+from ltr_base.user_warning import warn_user
 from ltr_features.sources.arrow_tables import are_names, column_list, is_number
 from ltr_features.sources.feature_log import is_feature_log
 from ltr_features.sources.labelled_rows import labelled
@@ -271,11 +271,10 @@ class _Table:
         ids, query = distinct(whole["query"].to_pylist())
         order = np.argsort(query, kind="stable")
         if (np.diff(query) < 0).any():
-            warnings.warn(
+            warn_user(
                 f"{self.path}: rows of a query are apart, and were brought together: rows, and "
                 "scores of rows, are in another order than in the table",
                 LetorWarning,
-                stacklevel=3,
             )
         X, names = matrix(table)
         labels = whole["label"].to_numpy() if "label" in whole else np.zeros(len(order))
@@ -365,4 +364,4 @@ class _Table:
 def _left_out(path: Path, reason: str, columns: Sequence[ColumnName]) -> None:
     shown = [str(name).strip() or "''" for name in columns]
     left = f"{path}: left out, {reason}: {listed(shown, 20)}"
-    warnings.warn(left, LetorWarning, stacklevel=4)
+    warn_user(left, LetorWarning)

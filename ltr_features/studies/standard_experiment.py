@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
@@ -26,6 +25,7 @@ from letor.files import atomic_path, read_json
 from letor.fold_files import is_rows_file, layout, one_file
 from letor.rankers.registry import ranker_names
 from ltr_base.names import counted
+from ltr_base.user_warning import warn_user
 from ltr_features.candidates import source_kind
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
@@ -98,7 +98,7 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
         )
     not_split = dict(_not_split(collection, judged))
     for sentence in not_split.values():
-        warnings.warn(sentence, LetorWarning, 3)
+        warn_user(sentence, LetorWarning)
     return _rendered(
         "standard_experiment.toml.jinja",
         title=f"Do matching columns help on {collection.name}?",
@@ -198,7 +198,7 @@ def _queries_of(folder: Path) -> dict[str, str | bool]:
             groups = built_of(folder, found).collection.query_groups
             file = folder / found["workspace"] / "collection" / "queries.jsonl"
     except InputError as error:
-        warnings.warn(f"texts and groups of queries are unknown: {error}", LetorWarning, 2)
+        warn_user(f"texts and groups of queries are unknown: {error}", LetorWarning)
         return unknown
     return {"queries": str(file.resolve()), "groups": groups is not None}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.user_warning import warn_user
 from ssi_models.checkpoint import Checkpoint
 from ssi_models.persistence import count, load_tensors, numbers
 from ssi_models.training.options import TrainingOptions
@@ -172,12 +172,11 @@ def _run_epoch(model: JointRun, number: int) -> Epoch | None:
 
 def _warn_of_divergence(history: History, learning_rate: float) -> None:
     if not _in_remarks.get():
-        warnings.warn(
+        warn_user(
             f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is not "
             f"finite. The parameters of epoch {history.best_epoch} were kept; the learning rate "
             f"was {learning_rate:g}, try {learning_rate / 10:g}",
             DivergenceWarning,
-            stacklevel=4,
         )
 
 

@@ -8,7 +8,6 @@ tells what columns are worth that others made (the family ``scores``).
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from letor.tuning import GRIDS, tune
 from ltr_base.names import counted, listed
 from ltr_base.quiet import ignored
 from ltr_base.source_code import packages_of
+from ltr_base.user_warning import warn_user
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
@@ -95,7 +95,7 @@ class LetorStudy(Study):
         """The rows with the further columns."""
         for remark in self._not_finite:  # before columns are made, which may take long
             path = self.data / self.config.folder
-            warnings.warn(f"{path}: {remark}", LetorWarning, stacklevel=2)
+            warn_user(f"{path}: {remark}", LetorWarning)
         rows = self._with_columns(self._given[0])
         for ranker in self.config.rankers:
             ranker.chosen(rows.column_names)
