@@ -205,6 +205,8 @@ def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
         EntityOverlap(min_rho=2)
     with pytest.raises(InputError, match="'tagme' needs the name of a file"):
         EntityOverlap(linker="tagme")
+    with pytest.raises(InputError, match=r"'.*notes.jsonl' is not read by the linker 'wikipedia'"):
+        EntityOverlap(**options | {"linker": "wikipedia"})
     with pytest.raises(InputError, match="no annotations for 1 of 1 texts"):
         EntityOverlap(**options).compute(
             context.for_queries(["new"]), Pairs(*np.zeros((2, 1), int))
