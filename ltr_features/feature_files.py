@@ -96,7 +96,7 @@ def given_files(folder: Path) -> list[str]:
     """Absolute paths of the files that the families of a saved builder were given; they stay where
     they are."""
     families = read_json(folder / FEATURES)["families"]
-    return [path for notes in families for path in notes.get("files", ())]
+    return [path for notes in families for path in sorted(named_files(notes.get("params")))]
 
 
 def save_features(
@@ -120,7 +120,9 @@ def save_features(
     described = columns_to_json(families, [column.recipe for column in fitted])
     for notes in described["families"]:
         if files := _digests_of(notes):
-            notes |= {"params": _absolute(notes["params"]), "files": files}
+            notes["files"] = files
+        if "params" in notes:
+            notes["params"] = _absolute(notes["params"])
     check_replaced(folder, FEATURES, "features")
     with atomic_path(folder, kind="folder") as partial:
         make_workspace(context.collection, partial / "workspace", index=context.index)
