@@ -545,6 +545,17 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         read_table(path, **ONE_TABLE, on_other_text="longest")
 
 
+def test_what_to_write_for_grades_with_points_can_be_written():
+    ratings = RATINGS.assign(label=["1.0", "two", "1.0"])
+    options = {key: value for key, value in OPTIONS.items() if key != "grades"}
+    with pytest.raises(InputError, match="grade 'two'") as caught:
+        read_table(PRODUCTS, ratings, **options)
+    (written,) = re.findall(r"on the command line (.*)\), or", str(caught.value))
+    given = settings(shlex.split(written.replace("...", "3", 1).replace("...", "0")), "option")
+    c = read_table(PRODUCTS, ratings, **options, **given)
+    assert c.judgements.grade.tolist() == [3, 0, 3]
+
+
 def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     raters = pd.concat([one_table, one_table.assign(relevance=[1, 3, 3, 1])])
     path = save(raters, tmp_path / "ratings.csv")
