@@ -63,7 +63,8 @@ def _acquired(target: Path, path: Path, note: Path) -> BaseFileLock:
             f"{holder.get('host', 'this machine')}); wait until it has ended, or write elsewhere"
         ) from None
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and not path.exists():
+        denied = error.errno in (errno.EACCES, errno.EPERM) and not path.exists()
+        if denied or error.errno == errno.EROFS:
             raise InputError(f"{target}: cannot be written ({error.strerror})") from None
         raise InputError(_not_opened(path, str(error.strerror))) from None
     return lock

@@ -29,7 +29,7 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import get_family, is_registered
+from ltr_features.columns.registry import family_names, get_family, is_registered
 
 #: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
 #: made them.
@@ -39,7 +39,8 @@ _VERSION = 2
 _LEARNED = "learned"
 #: Why a column is to be given, by the option that takes it.
 _NOT_NAMED = {
-    "families": "family {} cannot be restored by name; create it",
+    "families": "family {} cannot be restored by name; install the package that registers it, or "
+    "create it",
     "models": "the model of column {} is not registered; create the column",
 }
 N = TypeVar("N", ColumnFamily, LearnedColumn)
@@ -95,7 +96,7 @@ def given_files(folder: Path) -> list[str]:
     """Absolute paths of the files that the families of a saved builder were given; they stay where
     they are."""
     families = read_json(folder / FEATURES)["families"]
-    return [path for notes in families for path in notes.get("files", ())]
+    return [path for notes in families for path in sorted(named_files(notes.get("params")))]
 
 
 def save_features(
@@ -119,7 +120,9 @@ def save_features(
     described = columns_to_json(families, [column.recipe for column in fitted])
     for notes in described["families"]:
         if files := _digests_of(notes):
-            notes |= {"params": _absolute(notes["params"]), "files": files}
+            notes["files"] = files
+        if "params" in notes:
+            notes["params"] = _absolute(notes["params"])
     check_replaced(folder, FEATURES, "features")
     with atomic_path(folder, kind="folder") as partial:
         make_workspace(context.collection, partial / "workspace", index=context.index)
@@ -238,7 +241,7 @@ def columns_from_json(
     return (
         [
             get_family(notes["name"], **notes["params"])
-            if "params" in notes
+            if "params" in notes and notes["name"] in family_names()
             else _given(notes["name"], families, where, "families")
             for notes in description["families"]
         ],

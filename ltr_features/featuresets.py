@@ -116,8 +116,8 @@ class FeatureSet:
         advice = []
         if of_terms:
             advice.append(
-                "Fields must be analysed into the words that the toolkit counts (lower case, stop "
-                "words, stemmer, words of two letters or more)."
+                "Fields must be analysed into the words that the toolkit counts (lower case; stop "
+                "words, stemmer and least length of words as the index has them)."
             )
         if any(_OF_TERMS[f.column][1] == WHOLE for f in of_terms):
             copied = "copyField" if self.target == "solr" else "copy_to"

@@ -60,6 +60,12 @@ class EntitySource(ColumnFamily):
             check_range(name, getattr(self, name), 0.0, 1.0)
         if self.linker != "wikipedia" and self.annotations is None:
             raise InputError(f"annotations: the linker {self.linker!r} needs the name of a file")
+        if self.linker == "wikipedia" and self.annotations is not None:
+            raise InputError(
+                f"annotations: {str(self.annotations)!r} is not read by the linker 'wikipedia', "
+                "which finds entities itself; name the linker 'stored' (your annotations) or "
+                "'tagme' (answers that are kept), or leave out the file"
+            )
         if self.knowledge is not None and self.dump is not None:
             raise InputError("knowledge and dump are both given; give one of them")
         if self.knowledge is not None:

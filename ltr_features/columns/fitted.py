@@ -4,6 +4,7 @@ whose judgements it was trained on."""
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection as IdCollection
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, read_json, write_json
 from ltr_base.names import listed
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import NO_LABELS, LearnedColumn
 from ltr_features.columns.term_space import TermSpace
-from ltr_features.text.collection import Pairs
+from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.index import TermIndex
+from ltr_features.text.query_texts import normalised
 from ssi_models.base import MatchingModel
 from ssi_models.registry import load_model
 from ssi_models.representation import CachedDocuments
@@ -168,8 +170,16 @@ def save_fitted(
         column.model.save(path)
 
 
-def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> FittedColumn:
-    """Load the column of a saved model, to score rows of the given queries.
+def load_fitted(
+    path: str | os.PathLike[str],
+    *,
+    queries: IdCollection[str],
+    collection: Collection | None = None,
+) -> FittedColumn:
+    """Load the column of a saved model, to score rows of the given queries of a collection.
+
+    Warns:
+        LetorWarning: some have, under another id, the text of a query that the model learned from.
 
     Raises:
         InputError: the model has no valid notes, or was trained on judgements of one of the
@@ -193,4 +203,16 @@ def load_fitted(path: str | os.PathLike[str], *, queries: IdCollection[str]) -> 
             f"queries to be scored ({listed(shared, 3)}): its column would give their "
             "labels away. Train it on other queries, or build folds by `columns build --model`"
         )
+    if collection is not None:
+        normal = map(normalised, collection.query_texts)
+        texts = dict(zip(collection.query_ids, normal, strict=True))
+        learned = {texts[query] for query in seen if query in texts}
+        if same := [query for query in queries if texts.get(query) in learned]:
+            warnings.warn(
+                f"{path}: the model was trained on judgements of queries with the same text as "
+                f"{len(same)} of those to be scored ({listed(same, 3)}), which gives their labels "
+                "away: leave these out, or train it on other queries",
+                LetorWarning,
+                stacklevel=2,
+            )
     return FittedColumn(recipe, load_model(path))

@@ -134,7 +134,10 @@ def _append_to_file(
     check_format(out)
     replaced = check_outputs(out, inputs=[file, *model_files])
     rows = read_rows(file, **options)
-    families += [load_fitted(path, queries=rows.query_ids) for path in model_files]
+    collection = None if context is None else context.collection
+    families += [
+        load_fitted(path, queries=rows.query_ids, collection=collection) for path in model_files
+    ]
     names = (name for family in families for name in family.column_names)
     check_names_free(file, rows.column_names, names)
     new = columns_of_rows(rows, families, context, on_missing=on_missing)

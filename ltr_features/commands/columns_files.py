@@ -191,13 +191,13 @@ def held(build: Build, *, on_workers: bool) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with locked(build.out):
         if build.split:
-            (build.out / BUILT).unlink(missing_ok=True)  # of an earlier build
             for place in (build.out, build.out / "models"):
                 remove_temporary(place)  # what a killed build left
         try:
             yield
         except BaseException:
-            clear_incomplete(build.out, build.split)
+            if not (build.out / BUILT).exists():  # else the earlier build is as it was
+                clear_incomplete(build.out, build.split)
             raise
 
 
@@ -283,6 +283,7 @@ def write_table(
             context, data, recipes, split,
             folder=out / "models", on_progress=reporter.epoch, fit=fit,
         )  # fmt: skip
+        _forget_settings(build)
         for name, paths in cleared_parts(out, split, ".txt").items():
             with reporter.stage(name):
                 fold = next(made)
@@ -309,6 +310,7 @@ def write_blocks(
 
     context, candidates, families, recipes, split, out, reporter = build
     names, provenance = [fold.name for fold in split], {}
+    _forget_settings(build)  # before the file of all rows is replaced
     with reporter.running(["columns", *names]):
         with reporter.stage("columns"), cluster or nullcontext() as made_by:
             written = write_columns(
@@ -325,6 +327,14 @@ def write_blocks(
                 provenance[name] = next(made).provenance
     _tell_size(written.n_rows, written.width + len(recipes), split, out)
     _tell(build, written.candidates, written, provenance)
+
+
+def _forget_settings(build: Build) -> None:
+    """Remove the settings of an earlier build, whose files are replaced from now on."""
+    from ltr_features.feature_files import BUILT
+
+    if build.split:
+        (build.out / BUILT).unlink(missing_ok=True)
 
 
 def all_rows(out: Path, split: Sequence[Fold]) -> Path:

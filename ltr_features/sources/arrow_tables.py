@@ -250,21 +250,21 @@ def _counting(numbers: NDArray[np.int64], skipped: NDArray[np.int64]) -> NDArray
     return numbers + np.searchsorted(skipped, numbers, side="right")
 
 
-def parquet_names(path: Path) -> list[str]:
-    """The columns of a Parquet file.
+def parquet_schema(path: Path) -> pa.Schema:
+    """The columns of a Parquet file, with their types.
 
     Raises:
         InputError: no such file, or a damaged one.
     """
     with arrow_errors(path):
-        return list(pa.parquet.read_schema(present(path)).names)
+        return pa.parquet.read_schema(present(path))
 
 
 def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Batches of rows of some columns of a Parquet file.
 
     Raises:
-        InputError: see :func:`parquet_names`; a missing column, or more than fits in memory.
+        InputError: see :func:`parquet_schema`; a missing column, or more than fits in memory.
     """
     with arrow_errors(path):
         metadata = pa.parquet.read_metadata(present(path))
@@ -296,10 +296,15 @@ def is_number(value: pa.Scalar) -> bool:
     return True
 
 
+def is_plain_list(kind: pa.DataType) -> bool:
+    """Whether values are lists of texts or numbers."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return is_list and not pa.types.is_nested(kind.value_type)
+
+
 def joined_lists(values: pa.Array) -> pa.Array:
     """Lists of texts or numbers as texts; other values as they are."""
-    is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
-    if not is_list or pa.types.is_nested(values.type.value_type):
+    if not is_plain_list(values.type):
         return values
     return pa.array([None if v is None else joined(v) for v in values.to_pylist()], pa.string())
 

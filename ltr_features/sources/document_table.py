@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -17,6 +17,7 @@ from ltr_features.sources.table_blocks import (
     ColumnName,
     Frame,
     absent_keys,
+    nested_columns,
     rows,
     table_columns,
     table_format,
@@ -95,7 +96,8 @@ def read_documents(
     if unused := [column for column in there if column not in (*wanted, *other_columns)]:
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
-        facts["columns of documents left out"] = _left_out(unused, kept, field, option)
+        nested = frozenset().union(*(nested_columns(table, encoding) for table in tables))
+        facts["columns of documents left out"] = _left_out(unused, nested, kept, field, option)
     absent = [
         f"{column!r} in {share}" + (f" of {table}" if len(tables) > 1 else "")
         for table in tables
@@ -213,16 +215,20 @@ def _usual_columns(
 
 def _left_out(
     unused: Sequence[ColumnName],
+    nested: Container[ColumnName],
     columns: Mapping[str, Sequence[ColumnName]],
     field: str,
     option: str,
 ) -> str:
-    """The columns that are not read, and how to add the first of them to a field; ``columns`` are
-    those that are read, by key."""
-    more = {**columns, field: [*columns.get(field, ()), unused[0]]}
+    """The columns that are not read, and how to add the first of them that is not ``nested`` to a
+    field; ``columns`` are those that are read, by key."""
+    first = next((column for column in unused if column not in nested), None)
+    if first is None:
+        return column_list(unused)
+    more = {**columns, field: [*columns.get(field, ()), first]}
     values = {
         key: str(group[0]) if len(group) == 1 else json.dumps(group, ensure_ascii=False)
         for key, group in more.items()
     }
     named = " ".join(f"{option}{key}={shlex.quote(value)}" for key, value in values.items())
-    return f"{column_list(unused)}; to read {unused[0]!r} too, name all columns: {named}"
+    return f"{column_list(unused)}; to read {first!r} too, name all columns: {named}"

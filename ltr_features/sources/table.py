@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from bisect import bisect_right
@@ -253,6 +254,14 @@ def _is_whole(written: str) -> bool:
     return True
 
 
+def _to_write(words: Sequence[str]) -> str:
+    """How the command line says what grades mean; of several the first two."""
+    if all(word and not {*word} & {*".="} for word in words[:2]):
+        return " ".join(f"grades.{shlex.quote(word)}=..." for word in words[:2])
+    named = ", ".join(f"{json.dumps(word, ensure_ascii=False)}: ..." for word in words[:2])
+    return f"grades={shlex.quote(f'{{{named}}}')}"
+
+
 def _grade_rule(
     grades: Mapping[str, Any] | None, thresholds: Sequence[float] | None, found: Iterable[str]
 ) -> Callable[[str, str], str]:
@@ -271,9 +280,8 @@ def _grade_rule(
                 return value
             raise InputError(
                 f"{where}: grade {value!r} {problem}; the table has {listed(written, 10)}: say "
-                "what each means by the option grades (on the command line "
-                f"{' '.join(f'grades.{shlex.quote(word)}=...' for word in written[:2])}), or from "
-                "which numbers on each begins by grade_thresholds"
+                f"what each means by the option grades (on the command line {_to_write(written)}), "
+                "or from which numbers on each begins by grade_thresholds"
             )
 
         return by_name

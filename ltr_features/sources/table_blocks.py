@@ -26,10 +26,11 @@ from ltr_features.sources.arrow_tables import (
     as_strings,
     check_columns,
     column_list,
+    is_plain_list,
     joined_lists,
     numbered,
     parquet_batches,
-    parquet_names,
+    parquet_schema,
     present,
 )
 from ltr_features.sources.usual_names import add_usual
@@ -37,6 +38,7 @@ from ltr_features.text.records import (
     OnBadLine,
     check_keys,
     flat,
+    is_nested,
     json_lines,
     place,
     reason_of,
@@ -135,7 +137,7 @@ def table_columns(
     elif (kind := table_format(path)) == ".jsonl":
         names = list(_keys(path, encoding, lenient).n_with)
     elif kind == ".parquet":
-        names = parquet_names(path)
+        names = list(parquet_schema(path).names)
     else:
         names = SeparatedValues(path, kind, encoding, _ignore if lenient else None).names
     if not names:
@@ -155,10 +157,21 @@ def absent_keys(
     return {column: f"{n:,} of {keys.n:,} objects" for column, n in lost.items() if n}
 
 
+def nested_columns(path: Path | Frame, encoding: str = "utf-8") -> frozenset[str]:
+    """The columns that hold objects or lists of such, which cannot be read as texts or numbers."""
+    if isinstance(path, Path) and (kind := table_format(path)) != ".parquet":
+        return _keys(path, encoding).nested if kind == ".jsonl" else frozenset()
+    schema = path.table.schema if isinstance(path, Frame) else parquet_schema(path)
+    nested = (f.name for f in schema if pa.types.is_nested(f.type) and not is_plain_list(f.type))
+    return frozenset(nested)
+
+
 class _Keys(NamedTuple):
-    """Keys of JSON lines: how many objects have each, and the number of objects."""
+    """Keys of JSON lines: how many objects have each, those with lists of objects or lists in some
+    object, and the number of objects."""
 
     n_with: Counter[str]
+    nested: frozenset[str]
     n: int
 
 
@@ -171,11 +184,14 @@ def _keys(path: Path, encoding: str, lenient: bool = False) -> _Keys:
 def _counted_keys(path: Path, encoding: str, lenient: bool, version: tuple[int, ...]) -> _Keys:
     """The keys of one version of a file."""
     n_with: Counter[str] = Counter()
+    nested: set[str] = set()
     n = 0
     for _, record in json_lines(path, (), encoding, on_bad_line=_ignore if lenient else None):
-        n_with.update(flat(record).keys())
+        values = flat(record)
+        n_with.update(values.keys())
+        nested.update(key for key, value in values.items() if is_nested(value))
         n += 1
-    return _Keys(n_with, n)
+    return _Keys(n_with, frozenset(nested), n)
 
 
 def blocks(

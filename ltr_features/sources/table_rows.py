@@ -30,6 +30,7 @@ from ltr_features.sources.table_blocks import (
     ColumnName,
     blocks,
     is_table,
+    nested_columns,
     table_columns,
     written,
 )
@@ -193,7 +194,9 @@ def read_document_numbers(
             "scores); for numbers of documents name their columns by the option numbers"
         )
     others = [n for n in names if n != found["document"] and not is_unnamed(n)]
-    table = _Table(path, found, list(numbers) or others, "raise")
+    nested = frozenset() if numbers else nested_columns(path)
+    table = _Table(path, found, list(numbers) or [n for n in others if n not in nested], "raise")
+    table.first_word |= {name: "{...}" for name in others if name in nested}
     for block in blocks(path, [found["document"], *table.features], optional=table.features):
         table.add(block)
     if numbers and table.first_word:

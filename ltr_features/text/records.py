@@ -154,11 +154,14 @@ def text_value(
         InputError: the value is a list or object, or has half of a surrogate pair.
     """
     value = record.get(key)
-    if lists and isinstance(value, list) and not any(isinstance(v, (list, dict)) for v in value):
+    if lists and isinstance(value, list) and not is_nested(value):
         value = joined(value)
     if isinstance(value, (list, dict)):
         kind = "list" if isinstance(value, list) else "object"
-        raise InputError(f"{path}, line {number}: {key} is a JSON {kind}, expected text")
+        advice = " or a list of texts; write the texts in it under a key of their own"
+        raise InputError(
+            f"{path}, line {number}: {key} is a JSON {kind}, expected text{advice if lists else ''}"
+        )
     text = "" if value is None or value != value else str(value)
     try:
         text.encode()
@@ -169,6 +172,12 @@ def text_value(
             "character; the program that wrote the file cut a text in two"
         ) from None
     return text
+
+
+def is_nested(value: Any) -> bool:
+    """Whether a value is an object, or a list that holds objects or lists."""
+    inner = value if isinstance(value, list) else ()
+    return isinstance(value, dict) or any(isinstance(v, (list, dict)) for v in inner)
 
 
 def joined(values: Sequence[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from filelock import FileLock
 
 from letor.errors import InputError
 from letor.files import LOCK, LOCKED
@@ -68,6 +70,18 @@ def test_a_link_is_not_followed(tmp_path, name):
     with pytest.raises(InputError, match=r"\.lock.*: cannot be opened.*remove it if it is a link"):
         locked(tmp_path).__enter__()
     assert (tmp_path / "thesis").read_text() == "important"
+
+
+def test_of_a_read_only_file_system_the_message_says_no_more(tmp_path, monkeypatch):
+    with locked(tmp_path):
+        pass  # which leaves the file that the next run locks
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    with pytest.raises(InputError, match=r"cannot be written \(Read-only file system\)$"):
+        locked(tmp_path).__enter__()
 
 
 def test_of_another_machine_only_the_user_knows_whether_it_runs(tmp_path):

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import ltr_features.studies.progress
 from letor import plugins
 from letor.column_names import read_rows, write_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning
 from letor.evaluation import evaluate, side_by_side
 from letor.files import LOCKED
 from letor.folds import k_fold
@@ -190,6 +190,21 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
     assert "it says on whose judgements" in refused(
         "columns", "append", tmp_path / "unseen.txt", *append
     )
+
+
+def test_a_model_of_queries_of_the_same_text_is_told(tmp_path):
+    make_workspace(topics(), tmp_path / "w")  # whose last six queries are the first six
+    (tmp_path / "train.ids").write_text("".join(f"q{i}\n" for i in range(18)))
+    with_texts = ("--workspace", tmp_path / "w", "--out")
+    model, table = tmp_path / "ssi.safetensors", tmp_path / "all.txt"
+    done("models", "fit", "ssi", "--queries", tmp_path / "train.ids", *with_texts, model,
+         "--param", "rank=4", "--param", "max_epochs=1")  # fmt: skip
+    done("columns", "build", "--family", "vsm", *with_texts, table)
+    rows = read_rows(table)
+    write_rows(rows.select_queries([f"q{i}" for i in range(18, 24)]), tmp_path / "others.txt")
+    append = ("columns", "append", tmp_path / "others.txt", "--model-file", model)
+    with pytest.warns(LetorWarning, match=r"the same text as 6 of those .*\(q18, q19, q20, "):
+        done(*append, *with_texts, tmp_path / "more.txt")
 
 
 def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path):

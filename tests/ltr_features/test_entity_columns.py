@@ -19,6 +19,7 @@ from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.of_dump import base_of_dump
 from ltr_features.entities.replay import StoredAnnotations, save_annotations
+from ltr_features.feature_files import given_files
 from ltr_features.text.collection import Pairs
 
 BODIES = ["fox owl", "owl", "stone", "", "fox"]
@@ -164,6 +165,21 @@ def test_saved_columns_refuse_another_knowledge_base_but_more_annotations(
         FeatureBuilder.load(tmp_path / "saved")
 
 
+def test_a_saved_builder_finds_its_annotations_from_anywhere(
+    context, pairs, options, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(Path(options["knowledge"]).parent)
+    linked = {"dump": "dump.xml", "linker": "stored", "annotations": "notes.jsonl"}
+    FeatureBuilder([EntityOverlap(**linked)], depth=5).fit(context).save(tmp_path / "saved")
+    named = [str(Path.cwd() / name) for name in ("dump.xml", "notes.jsonl")]
+    assert given_files(tmp_path / "saved") == named
+    monkeypatch.chdir(tmp_path)
+    again = FeatureBuilder.load(tmp_path / "saved").families[0]
+    np.testing.assert_array_equal(
+        again.compute(context, pairs), EntityOverlap(**options).compute(context, pairs)
+    )
+
+
 def test_abstract_word_cosines_by_hand(context, pairs, options):
     vectors = options["annotations"].replace("notes.jsonl", "tiny.vec")
     family = WordEmbeddingEntity(**options, vectors=vectors)
@@ -205,6 +221,8 @@ def test_eight_columns_each_and_bad_options_are_named(context, pairs, options):
         EntityOverlap(min_rho=2)
     with pytest.raises(InputError, match="'tagme' needs the name of a file"):
         EntityOverlap(linker="tagme")
+    with pytest.raises(InputError, match=r"'.*notes.jsonl' is not read by the linker 'wikipedia'"):
+        EntityOverlap(**options | {"linker": "wikipedia"})
     with pytest.raises(InputError, match="no annotations for 1 of 1 texts"):
         EntityOverlap(**options).compute(
             context.for_queries(["new"]), Pairs(*np.zeros((2, 1), int))

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import warnings
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ import pytest
 from toys import context_of, toy
 
 import ltr_features
+from letor import plugins
 from letor.digests import write_digests
 from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
@@ -633,6 +635,20 @@ def test_families_and_models_are_given_as_objects(collection, folds, tmp_path):
     again = FeatureBuilder.load(tmp_path / "b", families=[Length()], models=[column], threads=1)
     frame = frame_of(collection, test)
     np.testing.assert_array_equal(again.matrix(frame), builder.matrix(frame))
+
+
+def test_a_family_of_a_package_that_is_not_there_is_given_as_an_object(
+    collection, tmp_path, monkeypatch
+):
+    point = EntryPoint("length", f"{__name__}:Length", "ltr_features.columns")
+    with monkeypatch.context() as installed:
+        installed.setattr(plugins, "entry_points", lambda group: [point])
+        FeatureBuilder(["length"], threads=1).fit(collection).save(tmp_path / "b")
+        assert FeatureBuilder.load(tmp_path / "b").column_names == ["length"]
+    with pytest.raises(InputError, match=r"install the package that.*, or .* families=\["):
+        FeatureBuilder.load(tmp_path / "b")
+    again = FeatureBuilder.load(tmp_path / "b", families=[Length()])
+    assert again.column_names == ["length"]
 
 
 def test_a_registered_model_as_an_object_is_the_model_of_that_name():

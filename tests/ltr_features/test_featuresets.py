@@ -201,6 +201,7 @@ def test_notes_name_every_column_once_and_say_what_follows():
         assert all(words.count(name) == 1 for name in columns if name != "dl_whole")
         assert "ssi, w2v_word_avg_body: only the toolkit computes it, unless it is the eng" in notes
         assert "wrong for those of another formula" in notes
+        assert "stemmer and least length of words as the index has them" in notes
         assert "score the engine's candidates outside, by ScoringPipeline" in notes
         body = made.body()
         listed = body if target == "solr" else body["featureset"]["features"]

@@ -219,6 +219,22 @@ def test_numbers_of_documents_are_the_same_for_every_query(context, tmp_path, fo
         DocumentNumbers(path, numbers=["cost"])
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_lists_of_objects_are_no_numbers_of_documents(context, tmp_path, form):
+    table = pd.DataFrame(
+        {"id": ["d0", "d1"], "parts": [None, [{"name": "flour"}]], "kcal": [120, 80]}
+    )
+    path = tmp_path / f"items.{form}"
+    if form == "jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_parquet(path)
+    with pytest.warns(LetorWarning, match=r"left out, as the first value .*: parts \('\{...\}'\)"):
+        family = DocumentNumbers(path)
+    assert family.column_names == ["kcal"]
+    assert family.compute(context, PAIRS)[:2].tolist() == [[120], [80]]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -6,10 +6,12 @@ import re
 import shutil
 import warnings
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dumps import dump_xml, page_xml
 from folders import written
 from toys import done, refused, run, topics
 
@@ -186,6 +188,22 @@ def test_files_that_a_pipeline_reads_from_their_place_are_named(workspace, tmp_p
     built = run("pipeline", "build", tmp_path / "folds", "--ranker", tmp_path / "r", "--out",
                 tmp_path / "service")  # fmt: skip
     assert built.stderr == f"note: it reads {numbers}: keep this there as it is\n"
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_a_build_that_writes_nothing_leaves_the_earlier_folds(workspace, folds, tmp_path, n):
+    before = written(folds)
+    (tmp_path / "dump.xml").write_bytes(dump_xml([page_xml("Fox", "red", page_id=1)]))
+    (tmp_path / "notes.jsonl").write_text("")
+    entities = {"dump": "dump.xml", "linker": "stored", "annotations": "notes.jsonl"}
+    named = (("--option", f"entity-overlap.{k}={tmp_path / v if '.' in v else v}")
+             for k, v in entities.items())  # fmt: skip
+    build = ("--workspace", workspace, "--folds", n, "--out", folds)
+    said = refused("columns", "build", *build, "--family", "entity-overlap", *chain(*named))
+    assert "no annotations for" in said
+    assert written(folds) == before
+    ranker = ("--ranker", tmp_path / "ranker1", "--fold", "Fold1")
+    run("pipeline", "build", folds, *ranker, "--out", tmp_path / "service")
 
 
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):

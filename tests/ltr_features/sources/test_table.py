@@ -85,6 +85,20 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
     assert list(zip(j.query, j.document, j.grade, strict=True)) == [(0, 0, 3), (0, 1, 0), (1, 1, 3)]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ""])
+def test_lists_of_objects_are_not_what_to_read_too(tmp_path, suffix):
+    products = PRODUCTS.assign(parts=[[{"of": "wool"}], None, []], tags=[["a", "b"], None, []])
+    products = products[["sku", "name", "parts", "tags"]]
+    products = save(products, tmp_path / f"p{suffix}") if suffix else products
+    options = OPTIONS | {"document_columns": {"id": "sku", "title": "name"}}
+    told = read_table(products, RATINGS, **options).description["columns of documents left out"]
+    assert told.startswith("'parts', 'tags'; to read 'tags' too, name all columns: ")
+    options["document_columns"] = {"id": "sku", "title": "name", "keywords": ["tags", "parts"]}
+    advice = "write the texts in it under a key of their own|text or numbers are expected"
+    with pytest.raises(InputError, match=advice):
+        read_table(products, RATINGS, **options)
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet", ""])
 def test_lists_of_texts_are_one_text(tmp_path, suffix):
     points = [["light", "and red"], None, ["y", None, ""]]
@@ -529,6 +543,17 @@ def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, mon
         assert c.description[told] == 1
     with pytest.raises(InputError, match="on_other_text must be"):
         read_table(path, **ONE_TABLE, on_other_text="longest")
+
+
+def test_what_to_write_for_grades_with_points_can_be_written():
+    ratings = RATINGS.assign(label=["1.0", "two", "1.0"])
+    options = {key: value for key, value in OPTIONS.items() if key != "grades"}
+    with pytest.raises(InputError, match="grade 'two'") as caught:
+        read_table(PRODUCTS, ratings, **options)
+    (written,) = re.findall(r"on the command line (.*)\), or", str(caught.value))
+    given = settings(shlex.split(written.replace("...", "3", 1).replace("...", "0")), "option")
+    c = read_table(PRODUCTS, ratings, **options, **given)
+    assert c.judgements.grade.tolist() == [3, 0, 3]
 
 
 def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
