@@ -77,7 +77,7 @@ def write_folds(
 def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str, list[Path]]:
     """The files of each fold's parts, without those of an earlier build: its parts, or the rows
     that they refer to, would mix with those of a build that ends early."""
-    paths = _part_paths(folder, folds, suffix)
+    paths = part_paths(folder, folds, suffix)
     for path in chain.from_iterable(paths.values()):
         path.unlink(missing_ok=True)
         if suffix == ".txt":
@@ -88,7 +88,7 @@ def cleared_parts(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str,
 def clear_incomplete(folder: Path, folds: Sequence[Fold]) -> None:
     """Remove the files of a build that has ended early, which would be read as fewer folds."""
     for suffix in (".txt", ".parquet"):
-        written = chain.from_iterable(_part_paths(folder, folds, suffix).values())
+        written = chain.from_iterable(part_paths(folder, folds, suffix).values())
         if not all(path.exists() for path in written):
             cleared_parts(folder, folds, suffix)
     for fold in folds:
@@ -96,7 +96,8 @@ def clear_incomplete(folder: Path, folds: Sequence[Fold]) -> None:
             (folder / fold.name).rmdir()
 
 
-def _part_paths(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str, list[Path]]:
+def part_paths(folder: Path, folds: Sequence[Fold], suffix: str) -> dict[str, list[Path]]:
+    """The files of each fold's parts, in the order of ``PARTS``, by its name."""
     return {f.name: [folder / f.name / f"{p}{suffix}" for p in PARTS.values()] for f in folds}
 
 

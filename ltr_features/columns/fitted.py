@@ -4,7 +4,6 @@ whose judgements it was trained on."""
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Collection as IdCollection
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError, LetorWarning
 from letor.files import atomic_path, read_json, write_json
 from ltr_base.names import listed
+from ltr_base.user_warning import warn_user
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import NO_LABELS, LearnedColumn
@@ -208,11 +208,10 @@ def load_fitted(
         texts = dict(zip(collection.query_ids, normal, strict=True))
         learned = {texts[query] for query in seen if query in texts}
         if same := [query for query in queries if texts.get(query) in learned]:
-            warnings.warn(
+            warn_user(
                 f"{path}: the model was trained on judgements of queries with the same text as "
                 f"{len(same)} of those to be scored ({listed(same, 3)}), which gives their labels "
                 "away: leave these out, or train it on other queries",
                 LetorWarning,
-                stacklevel=2,
             )
     return FittedColumn(recipe, load_model(path))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ltr_features.columns.context import ColumnContext
     from ltr_features.columns.fold_fits import FitAll
     from ltr_features.columns.learned import LearnedColumn
+    from ltr_features.feature_table import FoldTable
     from ltr_features.studies.progress import Reporter
     from ltr_features.text.collection import Collection
 
@@ -264,7 +265,6 @@ def write_table(
     from letor.column_names import write_rows
     from ltr_features.candidates import choose_candidates
     from ltr_features.feature_table import build_columns, learned_columns
-    from ltr_features.stored_folds import cleared_parts
 
     context, candidates, families, recipes, split, out, reporter = build
     found = choose_candidates(context, candidates)
@@ -273,7 +273,6 @@ def write_table(
         reporter.step(family)
         reporter.part(done, total)
 
-    provenance = {}
     with reporter.running(["columns", *(fold.name for fold in split)]):
         with reporter.stage("columns"):
             data = build_columns(
@@ -283,18 +282,31 @@ def write_table(
             context, data, recipes, split,
             folder=out / "models", on_progress=reporter.epoch, fit=fit,
         )  # fmt: skip
-        _forget_settings(build)
-        for name, paths in cleared_parts(out, split, ".txt").items():
-            with reporter.stage(name):
-                fold = next(made)
-                for part, path in zip(fold.parts(), paths, strict=True):
-                    write_rows(part, path, threads=context.threads)
-                provenance[name] = fold.provenance
+        provenance = _write_text_folds(build, made) if split else {}
     width = data.X.shape[1] + len(recipes)
     if not split:
         write_rows(data, out, threads=context.threads)
     _tell_size(len(data), width, split, out)
     _tell(build, found, data, provenance)
+
+
+def _write_text_folds(build: Build, folds: Iterator[FoldTable]) -> dict[str, Mapping[str, Any]]:
+    """Write the folds, which replace those of an earlier build together at the end. Returns the
+    provenance of each fold's columns."""
+    from letor.column_names import write_rows
+    from letor.files import staged_folder
+    from ltr_features.stored_folds import part_paths
+
+    provenance: dict[str, Mapping[str, Any]] = {}
+    with staged_folder(build.out) as staged:
+        for name, paths in part_paths(staged, build.split, ".txt").items():
+            with build.reporter.stage(name):
+                fold = next(folds)
+                for part, path in zip(fold.parts(), paths, strict=True):
+                    write_rows(part, path, threads=build.context.threads)
+                provenance[name] = fold.provenance
+        _forget_settings(build)
+    return provenance
 
 
 def write_blocks(

@@ -298,8 +298,10 @@ def test_folds_of_two_builds_do_not_mix(both, workspace, tmp_path, monkeypatch):
 
     monkeypatch.setattr("letor.column_names.write_rows", full_at_the_second_fold)
     assert "no space left" in refused(*build(workspace, "--seed", 1, "--out", out))
+    assert before.items() <= files(out).items()
     # Fold1 alone would be read as a data set, and an empty one be in the way of other folds.
-    assert not list(out.glob("Fold*"))
+    assert "no space left" in refused(*build(workspace, "--out", tmp_path / "first"))
+    assert not list((tmp_path / "first").glob("Fold*"))
 
 
 def test_what_cannot_be_is_refused(both, workspace, tmp_path):
