@@ -316,6 +316,7 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert f"spread {row['spread']:.4f}" in (folder / "report.html").read_text()
+    assert "Chosen parameters, by fold count, first fit" in (folder / "tables.txt").read_text()
     every = values.query("scheme == 'three' and ranker == 'ListNet'")
     by_fit = every.pivot_table(index="qid", columns="fit", values="MAP")
     expected = np.hypot(sem(by_fit.mean(axis=1)), sem(by_fit.mean()))
