@@ -20,7 +20,7 @@ from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import DATA_ADVICE, NAME_BYTES, no_such, read_config, slug
+from ltr_features.studies.config import DATA_ADVICE, folder_problems, no_such, read_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (
@@ -200,17 +200,13 @@ def _missing_files(
 def _folder_names(config: ExperimentConfig) -> Iterator[str]:
     """Names that cannot be those of folders."""
     for what, names in (
-        ("systems", [slug(system.name) for system in config.all_systems]),
+        ("systems", [system.name for system in config.all_systems]),
         ("splits", [split.name for split in config.splits]),
         ("rankers", [ranker.name for ranker in config.rankers]),
-        ("models", [slug(model.name) for model in config.models]),
+        ("models", [model.name for model in config.models]),
         ("column families", [part.family for part in config.columns]),
     ):
-        if twice := repeated(names):
-            yield f"two {what} share the name (as a folder) {', '.join(twice)}"
-        for name in names:
-            if (size := len(name.encode())) > NAME_BYTES:
-                yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"
+        yield from folder_problems(what, names)
 
 
 def _columns_of_families(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
@@ -304,7 +300,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         yield from no_such(f"expected.{i}", "measure", [expected.measure], computed)
     for problem in measure_problems(evaluation.measures, [evaluation.hard_measure]):
         yield f"evaluation: {problem}"
-    if len({*evaluation.learning_curve}) < len(evaluation.learning_curve):
+    if repeated(f"{share:g}" for share in evaluation.learning_curve):
         yield "evaluation.learning_curve: a share is named twice: leave one out"
     shown = {name for pair in config.headline_pairs for name in pair}
     if evaluation.learning_curve and not any(
@@ -356,5 +352,5 @@ def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
         for limit in (limits := getattr(evaluation, key)):
             if not 0 < limit <= 1:
                 yield f"evaluation: {key} must lie above 0 and not above 1, not {limit}"
-        if len({*limits}) < len(limits):
+        if repeated(f"{limit:g}" for limit in limits):
             yield f"evaluation.{key}: a value is named twice: leave one out"

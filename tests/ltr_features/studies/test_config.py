@@ -84,7 +84,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         (
             "measures = [",
-            "learning_curve = [0.3, 0.3]\nmeasures = [",
+            "learning_curve = [0.3, 0.30000001]\nmeasures = [",
             "evaluation.learning_curve: a share is named twice",
         ),
         (
