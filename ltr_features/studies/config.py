@@ -23,7 +23,7 @@ from pydantic import (
 
 from letor.errors import InputError, reading
 from ltr_base.former import present_names
-from ltr_base.names import nearest
+from ltr_base.names import nearest, repeated
 
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
@@ -217,3 +217,13 @@ NAME_BYTES = 200
 def slug(name: str) -> str:
     """Turn a system's name into a file name."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
+
+
+def folder_problems(what: str, names: Iterable[str]) -> Iterator[str]:
+    """Problems of names whose slugs are those of folders, where each needs one of its own."""
+    slugs = [slug(name) for name in names]
+    if twice := repeated(slugs):
+        yield f"two {what} share the name (as a folder) {', '.join(twice)}"
+    for name in slugs:
+        if (size := len(name.encode())) > NAME_BYTES:
+            yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"

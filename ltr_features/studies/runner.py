@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, listed
 from ltr_features.studies.identity import size_of, size_text
 from ltr_features.studies.page.tables import aligned
 from ltr_features.studies.progress import TIMES, Reporter, StageTimes, Work, duration_text
@@ -52,7 +52,7 @@ class StageRunner:
                 if not result.reused and result.path.exists()
             ]
             if replaced:
-                self.reporter.message(f"outdated and made again: {'; '.join(replaced)}")
+                self.reporter.message(f"outdated and made again: {listed(replaced, 10)}")
             missing = [stage for stage in planned if not found[stage.name].reused]
             if told := self._time_text(missing):
                 self.reporter.message(f"{counted(len(missing), 'stage')} to do.{told}")

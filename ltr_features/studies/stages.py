@@ -22,6 +22,7 @@ from letor.errors import InputError
 from letor.files import atomic_path, read_json
 from letor.lock import locked
 from ltr_base.machine import is_running, is_temporary, process_of
+from ltr_base.names import listed
 from ltr_base.source_code import is_ours, source_files
 from ltr_features.studies.identity import Digests
 
@@ -314,7 +315,7 @@ def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
         return NEW
     changed = list(_changed(note["inputs"], inputs))
     if changed:
-        return f"changed: {', '.join(changed)}"
+        return f"changed: {listed(changed, 6)}"
     return "interrupted" if note["files"] is None else "its files have changed"
 
 

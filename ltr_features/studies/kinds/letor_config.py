@@ -13,8 +13,7 @@ from letor.errors import InputError
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_base.names import repeated
-from ltr_features.studies.config import Section, no_such
+from ltr_features.studies.config import Section, folder_problems, no_such
 from ltr_features.studies.kinds.sections import FamilyConfig
 
 
@@ -63,6 +62,10 @@ class RankerConfig(Section):
         ranker = get_ranker(self.ranker)().set_params(**self.params)
         ranker.check()
         for name, values in (self.grid or {}).items():
+            if name in self.params:
+                raise ValueError(f"{name} is in params and in grid: leave it out of one of them")
+            if not values:
+                raise ValueError(f"grid.{name} has no values: name some, or leave it out")
             for value in values:
                 ranker.set_params(**{name: value}).check()
         if self.grid is None and self.ranker not in GRIDS:
@@ -178,8 +181,8 @@ class StudyConfig(Section):
     def problems(self) -> Iterator[str]:
         labels = [ranker.label for ranker in self.rankers]
         schemes = [scheme.name for scheme in self.schemes]
-        if twice := repeated(labels):
-            yield f"rankers: two have the label {', '.join(twice)}"
+        yield from folder_problems("rankers", labels)
+        yield from folder_problems("schemes", schemes)
         yield from no_such("baseline", "ranker", [self.baseline], labels)
         yield from no_such("hard_by", "ranker", [self.hard_by], labels)
         if self.hard_by == self.baseline:

@@ -241,6 +241,7 @@ def document(results: Results) -> Document:
     """Means and comparisons under each scheme of folds, then the expectations."""
     config = results.config
     further = sections(results.studies, results.family)
+    chosen = f"Chosen parameters, by fold count{_first_fit(config)}"
     parts: list[Section] = []
     for scheme in config.schemes:
         compared = [study for study in results.studies if study.name == scheme.name]
@@ -251,7 +252,7 @@ def document(results: Results) -> Document:
             tables=[_means_table(results, scheme.name), *differences],
             remarks=_remarks(results, scheme.name),
             notes=[marks_note(of) for of in compared],
-            folded={"Chosen parameters, by fold count": _choices(results.trained, scheme.name)},
+            folded={chosen: _choices(results.trained, scheme.name)},
         )
         parts += [first, *further.get(scheme.name, [])]
     if config.expected:
@@ -278,6 +279,11 @@ def document(results: Results) -> Document:
     )  # fmt: skip
 
 
+def _first_fit(config: StudyConfig) -> str:
+    """What the heading of facts about the first fit adds if there are more."""
+    return ", first fit" if config.repeats > 1 else ""
+
+
 def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
     """What each ranker's first fit says of itself, and whether its equal scores leave its value
     open: label and sentence."""
@@ -286,11 +292,12 @@ def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
         place = (scheme, ranker.label, 0)
         of_folds = [r for r in results.trained if (r["scheme"], r["ranker"], r["fit"]) == place]
         told = [(str(r["fold"]), remark) for r in of_folds for remark in r["remarks"]]
-        found += [(f"{ranker.label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
+        label = f"{ranker.label}{_first_fit(results.config)}"
+        found += [(f"{label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
         worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
         measure = results.config.compare_measures[0]
         order = "here they keep the order of the files"
-        found += [(ranker.label, tied) for tied in tie_remark(measure, worst, best, order)]
+        found += [(label, tied) for tied in tie_remark(measure, worst, best, order)]
     return found
 
 

@@ -7,19 +7,20 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError
 from letor.measures import measure_problems
 from letor.rankers.registry import get_ranker, ranker_names
-from ltr_base.names import nearest, repeated
+from ltr_base.names import listed, nearest, repeated
 from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import DATA_ADVICE, NAME_BYTES, no_such, read_config, slug
+from ltr_features.studies.config import DATA_ADVICE, folder_problems, no_such, read_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (
@@ -199,17 +200,13 @@ def _missing_files(
 def _folder_names(config: ExperimentConfig) -> Iterator[str]:
     """Names that cannot be those of folders."""
     for what, names in (
-        ("systems", [slug(system.name) for system in config.all_systems]),
+        ("systems", [system.name for system in config.all_systems]),
         ("splits", [split.name for split in config.splits]),
         ("rankers", [ranker.name for ranker in config.rankers]),
-        ("models", [slug(model.name) for model in config.models]),
+        ("models", [model.name for model in config.models]),
         ("column families", [part.family for part in config.columns]),
     ):
-        if twice := repeated(names):
-            yield f"two {what} share the name (as a folder) {', '.join(twice)}"
-        for name in names:
-            if (size := len(name.encode())) > NAME_BYTES:
-                yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"
+        yield from folder_problems(what, names)
 
 
 def _columns_of_families(config: ExperimentConfig, data: Path) -> dict[str, list[str]] | None:
@@ -227,6 +224,7 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         for name in (model.name for model in config.models if model.name in of_families):
             yield f"models, {name!r}: a family or its column is called so: rename the model"
         columns |= {model.name: [model.name] for model in config.models}
+        yield from _overlapping_groups(config, columns)
     rankers = [ranker.name for ranker in config.rankers]
     n_parts = min(split.train_parts for split in config.splits) + 1
     for system in config.systems:
@@ -243,6 +241,8 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
             yield f"{place}: name its ranker: {nearest('', rankers)}"
         if config.fits_of(system) == 0 and (system.repeats or 1) > 1:
             yield f"{place}: repeats: the system is not fitted, so there is nothing to repeat"
+        if system.score is not None and (system.seed or system.turn):
+            yield f"{place}: seed and turn are for rankers, and a score has none: leave them out"
         if system.turn >= n_parts:
             yield (
                 f"{place}: turn is {system.turn}, but folds train and validate on {n_parts} parts; "
@@ -253,6 +253,21 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
             yield (
                 f"split {split.name!r}: inner_parts is {split.inner_parts}, but a fold trains on "
                 f"{split.train_parts} parts"
+            )
+
+
+def _overlapping_groups(
+    config: ExperimentConfig, columns: Mapping[str, list[str]]
+) -> Iterator[str]:
+    """Column groups that cannot be valued, as what one is left without another one still has."""
+    valued = config.evaluation.column_value
+    groups = next((s.columns for s in config.all_systems if s.name == valued), ())
+    for one, other in combinations(groups, 2):
+        if shared := [c for c in columns.get(one, [one]) if c in columns.get(other, [other])]:
+            yield (
+                f"evaluation.column_value: {one} and {other} of system {valued!r} have columns in "
+                f"common ({listed(shared, 3)}), which stay when one of the two is left out: name "
+                "only one of them"
             )
 
 
@@ -285,7 +300,7 @@ def _evaluation_problems(config: ExperimentConfig) -> Iterator[str]:
         yield from no_such(f"expected.{i}", "measure", [expected.measure], computed)
     for problem in measure_problems(evaluation.measures, [evaluation.hard_measure]):
         yield f"evaluation: {problem}"
-    if len({*evaluation.learning_curve}) < len(evaluation.learning_curve):
+    if repeated(f"{share:g}" for share in evaluation.learning_curve):
         yield "evaluation.learning_curve: a share is named twice: leave one out"
     shown = {name for pair in config.headline_pairs for name in pair}
     if evaluation.learning_curve and not any(
@@ -322,10 +337,20 @@ def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
         return
     if not evaluation.hard_systems:
         yield "evaluation: hard_systems is empty: whose gain on hard queries is wanted?"
+    if evaluation.hard_baseline in evaluation.hard_systems:
+        yield (
+            f"evaluation: hard_systems must not have {evaluation.hard_baseline!r}, the baseline "
+            "itself, which would count in the correction"
+        )
     if evaluation.hard_control in {evaluation.hard_baseline, *evaluation.hard_selectors}:
         yield "evaluation: hard_control must be neither the baseline nor one of the selectors"
     for name in {evaluation.hard_baseline, *evaluation.hard_systems} & {*evaluation.hard_selectors}:
         yield f"evaluation: hard_selectors must not have {name!r}, which is judged on the queries"
-    for quantile in evaluation.hard_quantiles:
-        if not 0 < quantile <= 1:
-            yield f"evaluation: hard_quantiles must lie above 0 and not above 1, not {quantile}"
+    if not (evaluation.hard_thresholds or evaluation.hard_quantiles):
+        yield "evaluation: hard_thresholds and hard_quantiles are empty: when is a query hard?"
+    for key in ("hard_thresholds", "hard_quantiles"):
+        for limit in (limits := getattr(evaluation, key)):
+            if not 0 < limit <= 1:
+                yield f"evaluation: {key} must lie above 0 and not above 1, not {limit}"
+        if repeated(f"{limit:g}" for limit in limits):
+            yield f"evaluation.{key}: a value is named twice: leave one out"

@@ -133,7 +133,8 @@ def _rank(
     if not kind.same_in_files:
         train, validation = (replace(part, X=np.array(part.X)) for part in (train, validation))
     # Folds are trained side by side.
-    options = {"num_threads": 1, **described.params, "seed": system.seed}
+    seed = described.params.get("seed", 0) + system.seed
+    options = {"num_threads": 1, **described.params, "seed": seed}
     own = {*described.params, *inspect.signature(kind).parameters}
     ranker = kind(**{name: value for name, value in options.items() if name in own})
     # Said once for all folds and fits, beside the verdict.

@@ -155,7 +155,7 @@ def hard_query_table(
     rules: list[tuple[str, Callable[[pd.Series], NDArray[np.bool_]]]] = [
         (f"value < {t:g}", partial(hard_by_threshold, threshold=t)) for t in thresholds
     ]
-    rules += [(f"lowest {q:.0%}", partial(hard_by_quantile, quantile=q)) for q in quantiles]
+    rules += [(f"lowest {100 * q:g}%", partial(hard_by_quantile, quantile=q)) for q in quantiles]
     estimate = (rules[0][0], next(iter(others))) if rules and others else None
     relations = {
         (chooser, system): _relation(v, b, s, settings, group_labels(queries, groups))

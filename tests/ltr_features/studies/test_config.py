@@ -84,7 +84,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         (
             "measures = [",
-            "learning_curve = [0.3, 0.3]\nmeasures = [",
+            "learning_curve = [0.3, 0.30000001]\nmeasures = [",
             "evaluation.learning_curve: a share is named twice",
         ),
         (
@@ -138,10 +138,16 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ("turn = 2", "turn = 4", "turn is 4.*use 0 to 3"),
         ('hard_control = "words, refit 1"', 'hard_control = "words"', "hard_control must be"),
         ('["BM25", "words, refit 2"]', '["words"]', "hard_selectors must not have 'words'"),
+        ("hard_systems = [", 'hard_systems = ["words", ', "hard_systems must not have 'words'"),
         (
             'score = "vsm"',
             'score = "vsm"\nrepeats = 2',
             "'TF-IDF': repeats: the system is not fitted",
+        ),
+        (
+            'score = "vsm"',
+            'score = "vsm"\nturn = 1',
+            "'TF-IDF': seed and turn are for rankers, and a score has none",
         ),
         ("repeats = 3", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
         ("repeats = 3", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
@@ -326,20 +332,28 @@ def test_the_value_of_columns_trains_the_system_without_each_and_the_first_with_
     ]
     with pytest.raises(InputError, match="needs two column groups"):
         load(tmp_path, GRID.replace("[evaluation]", '[evaluation]\ncolumn_value = "words, a"'))
+    part = valued.replace('"letor46", "vsm"]', '"letor46", "vsm", "bm25_whole"]')
+    with pytest.raises(InputError, match="letor46 and bm25_whole of system 'more, a' have columns"):
+        load(tmp_path, part)
 
 
 def test_rules_for_hard_queries_have_the_papers_defaults_and_may_take_all(tmp_path):
     given = EvaluationConfig(measures=("MAP",), comparisons=(("a", "b"),))
     assert (given.hard_thresholds, given.hard_quantiles) == ((0.5,), (0.25,))
 
-    def quantile(value):
-        text = DEMO.replace("[evaluation]", f"[evaluation]\nhard_quantiles = [{value}]", 1)
-        return load(tmp_path, text).evaluation.hard_quantiles
+    def rules(text):
+        return load(tmp_path, DEMO.replace("[evaluation]", f"[evaluation]\n{text}", 1)).evaluation
 
-    assert quantile(1.0) == (1.0,)
-    for wrong in (0.0, 1.01):
-        with pytest.raises(InputError, match="hard_quantiles must lie above 0 and not above 1"):
-            quantile(wrong)
+    assert rules("hard_quantiles = [1.0]").hard_quantiles == (1.0,)
+    for key in ("hard_thresholds", "hard_quantiles"):
+        for wrong in (0.0, 1.01, 25):
+            with pytest.raises(InputError, match=f"{key} must lie above 0 and not above 1"):
+                rules(f"{key} = [{wrong}]")
+        # Twice the same estimate would double the family of the correction.
+        with pytest.raises(InputError, match=f"{key}: a value is named twice"):
+            rules(f"{key} = [0.5, 0.50]")
+    with pytest.raises(InputError, match="are empty: when is a query hard"):
+        rules("hard_thresholds = []\nhard_quantiles = []")
 
 
 RANKING = """

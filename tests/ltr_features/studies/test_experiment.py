@@ -48,7 +48,7 @@ def config(tmp_path_factory) -> ExperimentConfig:
     lsa["params"] |= {"rank": 8}
     ssi["params"] |= {"rank": 8, "max_epochs": 3, "batch_size": 64, "n_negatives": 64}
     ssi["params"] |= {"unit_documents": False}  # with which it learns something from so little
-    values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5}
+    values["rankers"][0]["params"] |= {"n_estimators": 10, "min_data_in_leaf": 5, "seed": 4}
     values["rankers"].append({"name": "xgb", "ranker": "xgboost", "params": {"n_estimators": 5}})
     values["systems"].append(
         {"name": "words, XGBoost", "columns": ["letor46"], "ranker": "xgb", "repeats": 1}
@@ -317,7 +317,11 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
     stages = [run.system_stage(split.refit(number), systems["words"]) for number in range(2)]
     assert [stage.inputs["seed"] for stage in stages] == [0, 1]
     rankers = [load_ranker(run.done(stage).path / "Fold1") for stage in stages]
-    assert [ranker.get_params()["seed"] for ranker in rankers] == [0, 1]
+    rankers.append(
+        load_ranker(run.done(run.system_stage(split, systems["words, refit 1"])).path / "Fold1")
+    )
+    # That of the ranker, 4, and of the fit and the system.
+    assert [ranker.get_params()["seed"] for ranker in rankers] == [4, 4 + 1, 4 + 1]
     more = [s.model_copy(update={"repeats": 3}) if s.name == "words" else s for s in config.systems]
     again = RankingStudy(config.model_copy(update={"systems": tuple(more)}), run.folder)
     assert to_do(again) == [

@@ -255,3 +255,15 @@ def test_the_whole_quantile_is_every_query() -> None:
     for wrong in (0, 1.01, 25):
         with pytest.raises(InputError, match="quantile must lie above 0 and not above 1"):
             hard_by_quantile(values, wrong)
+
+
+def test_rules_that_differ_have_different_names() -> None:
+    """Rows of both would otherwise be estimates, and be corrected for one another."""
+    values = pd.Series(np.linspace(0, 1, 40), index=[f"q{i}" for i in range(40)])
+    selectors = {"x": values[::-1].set_axis(values.index)}
+    table = hard_query_table(
+        values, {"s": values / 2}, selectors=selectors, thresholds=(), quantiles=(0.125, 0.12),
+        settings=QUICK,
+    )  # fmt: skip
+    assert table["rule"].unique().tolist() == ["lowest 12.5%", "lowest 12%"]
+    assert table["estimate"].sum() == 1

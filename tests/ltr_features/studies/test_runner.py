@@ -88,3 +88,16 @@ def test_what_is_replaced_is_said_before(tmp_path, capsys):
             runner.done(stages[0])
         assert capsys.readouterr().err.endswith(f" s  {outcome}\n")
         assert ("outdated and made again: a (changed: version)" in said) == (stages == [now])
+
+
+def test_many_stages_that_are_replaced_are_counted(tmp_path, capsys):
+    for version in (1, 2):
+        stages = [planned(f"s{i}", [], {"version": version}) for i in range(40)]
+        runner = StageRunner(tmp_path, Reporter(shown=True))
+        with runner.running(stages):
+            said = capsys.readouterr().err
+            for stage in stages:
+                runner.done(stage)
+        capsys.readouterr()
+    assert "s9 (changed: version), ... (40 in all)\n" in said
+    assert "s10" not in said

@@ -38,7 +38,10 @@ def test_reused_while_inputs_are_equal_and_said_why_not(tmp_path):
     changed = run(tmp_path, "a/b", {"x": 2, "y": 0}, writer("three", calls))
     assert changed.reason == "changed: x, y"
     assert changed.key != first.key
-    assert calls == ["one", "three"]
+    run(tmp_path, "b", {"x": 1}, writer("four", calls))
+    many = run(tmp_path, "b", {str(i): i for i in range(90)}, writer("five", calls))
+    assert many.reason == "changed: 0, 1, 2, 3, 4, 5, ... (90 in all)"
+    assert calls == ["one", "three", "four", "five"]
     assert (tmp_path / "a" / "b" / "x.txt").read_text() == "three"
 
 

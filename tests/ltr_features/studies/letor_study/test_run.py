@@ -104,11 +104,15 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
         ("n_rounds = 10", "n_rounds = 0", "n_rounds=0: must be a whole number from 1"),
         ("[2, 20]", "[20, 'few']", "n_thresholds='few': must be a whole number"),
+        ("[2, 20]", "[]", "grid.n_thresholds has no values"),
+        ("n_rounds = 10", "n_thresholds = 5", "n_thresholds is in params and in grid"),
         ('"letor4:map"', '"letor5:map"', "measure 'letor5:map' is unknown"),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
         ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline: no ranker 'BM25'"),
-        ('label = "AdaRank"', 'label = "Boosted steps"', "two have the label Boosted steps"),
+        ('label = "AdaRank"', 'label = "Boosted>steps"', "two rankers share the name .*Boosted_st"),
+        ('name = "three"', 'name = "official"', r"two schemes share the name \(as a folder\) offi"),
+        ('label = "AdaRank"', f'label = "{"a" * 201}"', "a name of 201 bytes; give 200 at most"),
         ("k = 3", "k = 2", "schemes.1.k"),
         ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
         ("MAP = 0.123", "MRR = 0.123", "references.0: no measure 'MRR'"),
@@ -316,6 +320,7 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
         assert row["difference"] == pytest.approx(d.mean())
     assert table.loc[("official", "AdaRank"), "n_fits"] == 1
     assert f"spread {row['spread']:.4f}" in (folder / "report.html").read_text()
+    assert "Chosen parameters, by fold count, first fit" in (folder / "tables.txt").read_text()
     every = values.query("scheme == 'three' and ranker == 'ListNet'")
     by_fit = every.pivot_table(index="qid", columns="fit", values="MAP")
     expected = np.hypot(sem(by_fit.mean(axis=1)), sem(by_fit.mean()))
