@@ -225,6 +225,8 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
             yield f"models, {name!r}: a family or its column is called so: rename the model"
         columns |= {model.name: [model.name] for model in config.models}
         yield from _overlapping_groups(config, columns)
+    if twice := repeated(system.label or system.name for system in config.all_systems):
+        yield f"two systems are called {', '.join(twice)} in the verdict: give them other labels"
     rankers = [ranker.name for ranker in config.rankers]
     n_parts = min(split.train_parts for split in config.splits) + 1
     for system in config.systems:

@@ -98,7 +98,7 @@ class SystemConfig(Section):
         score: the column. columns: names of families, models or single columns.
         ranker: by default the only one in the file.
         rankers: several rankers; each makes a system of its own, called "name, ranker".
-        seed: added to the seed of the ranker.
+        seed: added to the seeds of the ranker and of the file.
         turn: number of places by which the parts that a fold trains and validates on are rotated.
             The test part stays, so systems with different turns are trained on different queries
             and tested on the same ones.

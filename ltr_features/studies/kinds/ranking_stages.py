@@ -303,12 +303,12 @@ class RankingStages(Preparation):
 
     def system_stage(self, split: SplitConfig, system: SystemConfig) -> Planned:
         config = self.config
-        ranker = config.ranker_of(system)
+        ranker, seed = config.ranker_of(system), config.seed + split.fit
 
         def make(path: Path) -> None:
             write_system(
                 path,
-                system.model_copy(update={"seed": system.seed + split.fit}),
+                system.model_copy(update={"seed": system.seed + seed}),
                 self.folds(split),
                 lambda fold, part: self.part(split, fold, part),
                 ranker,
@@ -333,7 +333,7 @@ class RankingStages(Preparation):
             "system": described,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
             "measures": config.evaluation.all_measures,
-            "seed": config.seed + split.fit,
+            "seed": seed,
         }
         what = "no ranker" if ranker is None else f"{split.n_folds} {ranker.ranker} rankers"
         name = f"systems/{split.name}/{slug(system.name)}"

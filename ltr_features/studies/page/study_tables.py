@@ -179,7 +179,7 @@ def value_table(study: Study) -> Table | None:
         "added": "Added: the first group and this one against the first group alone.",
         "shuffled": "Shuffled: what the trained rankers"
         f"{' of the first fit' if study.n_fits > 1 else ''} lose when the group's values are "
-        "shuffled within each query.",
+        "shuffled within each query; with and without are theirs.",
     }
     kinds = {row["kind"] for row in found}
     caption = (

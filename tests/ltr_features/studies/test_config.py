@@ -121,6 +121,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             "systems: ж+… is a name of 202 bytes; give 200",
         ),
         ('name = "by-article"', 'name = "by-query"', "two splits share the name"),
+        ('name = "SSI"', 'name = "SSI"\nlabel = "BM25"', "two systems are called BM25 in the verd"),
         ('name = "by-article"', 'name = "../x"', "splits.1.name"),
         ('model = "ssi"', 'model = "ssi"\nterms = "letters"', "models.1.terms.*'letter-trigrams'"),
         (

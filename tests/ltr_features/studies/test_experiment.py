@@ -4,6 +4,7 @@ rows that say what they are."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -103,6 +104,24 @@ def test_another_run_gives_the_same_bytes(small_run, one_of_each, tmp_path, memo
     in_files = {memory is not None}
     assert {isinstance(study.part(*part).X, np.memmap) for part in some_parts(study)} == in_files
     assert different(small_run, tmp_path) == {TIMES}
+
+
+def test_shuffled_columns_are_those_of_the_first_fit(small_run, one_of_each, tmp_path):
+    """The other ways to value columns are of all fits."""
+    shutil.copytree(small_run, tmp_path / "out")
+    evaluation = one_of_each.evaluation.model_copy(update={"column_value": "words+SSI"})
+    valued = one_of_each.model_copy(update={"evaluation": evaluation})
+    report = RankingStudy(valued, tmp_path / "out", threads=1).run()
+    systems, measure = tmp_path / "out" / "systems", evaluation.measures[0]
+    of_fits = [
+        pd.read_csv(systems / split / "words_SSI" / "per_query.csv")[measure].mean()
+        for split in ("by-query", "by-query.refit-1")
+    ]
+    table = pd.read_csv(next(report.rglob("*column_value.csv"))).set_index("kind")
+    shuffled, others = table.loc[["shuffled"]], table.loc[["left out"]]
+    assert shuffled["with"].to_numpy() == pytest.approx(of_fits[0])
+    assert others["with"].to_numpy() == pytest.approx(np.mean(of_fits)) != of_fits[0]
+    np.testing.assert_allclose(shuffled["with"] - shuffled["without"], shuffled["value"])
 
 
 def to_do(study: RankingStudy) -> list[str]:
@@ -329,6 +348,19 @@ def test_refits_have_other_seeds_and_are_cached_one_by_one(run, config):
         for split in ("by-query.refit-2", "by-article.refit-2")
         for name in (f"letor/{split}", f"systems/{split}/words", f"systems/{split}.share-0.5/words")
     ]
+
+
+def test_the_seeds_of_file_system_and_fit_add_up(run, tmp_path, monkeypatch):
+    seeds = []
+    monkeypatch.setattr(
+        "ltr_features.studies.kinds.ranking_stages.write_system",
+        lambda path, system, *args, **options: seeds.append(system.seed),
+    )
+    other = RankingStudy(run.config.model_copy(update={"seed": 7}), run.folder)
+    split, systems = other.config.splits[0], {s.name: s for s in other.config.all_systems}
+    for fit, name in ((0, "words"), (1, "words"), (1, "words, refit 1")):
+        other.system_stage(split.refit(fit), systems[name]).make(tmp_path)
+    assert seeds == [7, 7 + 1, 7 + 1 + 1]
 
 
 def test_the_report_has_means_over_refits_their_spread_and_the_groups(run):
