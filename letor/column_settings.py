@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from letor.dataset import SETTINGS, RankingData
-from letor.errors import LetorWarning
+from letor.errors import RankerWarning
 from ltr_base.names import counted, listed
 from ltr_base.slices import slices
 from ltr_base.user_warning import warn_user
@@ -86,4 +86,4 @@ def warn_of_changed_settings(
 ) -> None:
     """Warn of columns made with other settings than those of the training rows."""
     if (remark := changed_settings(trained, settings_of(data))) is not None:
-        warn_user(f"{what}: {remark}", LetorWarning)
+        warn_user(f"{what}: {remark}", RankerWarning)

@@ -21,8 +21,11 @@ class NotFittedError(InputError):
 
 
 class LetorWarning(UserWarning):
-    """Something was left out, filled in or rounded while reading, or a ranker learned nothing, or
-    the label itself."""
+    """Something was left out, filled in or rounded while reading, or see the classes below."""
+
+
+class RankerWarning(LetorWarning):
+    """A ranker learned nothing, or the label itself, or rows differ from its training rows."""
 
 
 @contextmanager

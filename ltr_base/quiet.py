@@ -13,19 +13,16 @@ _lock = Lock()
 
 
 @contextmanager
-def ignored(
-    message: str = "", *, category: type[Warning] = Warning, module: str | None = None
-) -> Iterator[None]:
+def ignored(message: str = "", *, category: type[Warning] = Warning) -> Iterator[None]:
     """Ignore warnings of a category whose text begins with ``message``, a regular expression, while
-    the block runs, in all threads; with ``module``, a regular expression for whole names, those of
-    these modules only.
+    the block runs, in all threads.
 
     Blocks in several threads may overlap: each removes only what it has added. Blocks of
     ``warnings.catch_warnings`` put back the filters of their beginning, those that another thread
     has removed since included.
     """
     text = re.compile(message, re.IGNORECASE)
-    entry = ("ignore", text, category, re.compile(rf"{module}\Z") if module else None, 0)
+    entry = ("ignore", text, category, None, 0)
     with _lock:
         began: Any = warnings.filters
         began.insert(0, entry)

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from letor.column_settings import training_settings, warn_of_changed_settings
 from letor.dataset import RankingData
 from letor.digests import check_files, write_digests
-from letor.errors import InputError, LetorWarning, NotFittedError, naming, reading
+from letor.errors import InputError, NotFittedError, RankerWarning, naming, reading
 from letor.evaluation import Evaluator
 from letor.files import atomic_path, check_replaced, write_json
 from letor.measures import choosing_measure, parse_measure
@@ -127,8 +127,8 @@ class Ranker(BaseEstimator, ABC):
         stopping must have the same columns, in any order.
 
         Warns:
-            LetorWarning: the ranker learned nothing, see ``remarks``; a column equals the label; or
-                columns of the rows for early stopping were made with other settings.
+            RankerWarning: the ranker learned nothing, see ``remarks``; a column equals the label;
+                or columns of the rows for early stopping were made with other settings.
 
         Raises:
             InputError: labels, columns or parameters cannot be used, or a frame has columns named
@@ -152,7 +152,7 @@ class Ranker(BaseEstimator, ABC):
         self.feature_names_, self.normaliser_ = list(train.column_names), normaliser
         self.column_settings_ = settings
         for remark in self.remarks:
-            warn_user(f"{self.name}: {remark}", LetorWarning)
+            warn_user(f"{self.name}: {remark}", RankerWarning)
         return self
 
     @property
@@ -180,7 +180,7 @@ class Ranker(BaseEstimator, ABC):
                 all rows of a query.
 
         Warns:
-            LetorWarning: columns were made with other settings than those of the training rows.
+            RankerWarning: columns were made with other settings than those of the training rows.
 
         Raises:
             NotFittedError: the ranker is not fitted.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.dataset import RankingData
-from letor.errors import InputError, LetorWarning
+from letor.errors import InputError, RankerWarning
 from letor.evaluation import Evaluator
 from letor.folds import has_pairs
 from letor.frames import check_same_index
@@ -110,7 +110,7 @@ def filled(data: RankingData, names: Sequence[str], what: str) -> tuple[RankingD
 def _filled_with_warning(data: RankingData, names: Sequence[str], what: str) -> RankingData:
     data, remark = filled(data, names, what)
     if remark is not None:
-        warn_user(remark, LetorWarning)
+        warn_user(remark, RankerWarning)
     return data
 
 
@@ -212,7 +212,7 @@ def _warn_of_labels_among_columns(data: RankingData) -> None:
         warn_user(
             f"training rows: columns that equal the label in all rows ({listed(equal, 5)}): if "
             "made from it, leave them out, because rows to score have no labels",
-            LetorWarning,
+            RankerWarning,
         )
 
 

@@ -12,6 +12,7 @@ from learnable import rows
 from letor import RankingData, read_parquet
 from letor.errors import LetorWarning
 from letor.rankers import LambdaMART
+from ltr_base.user_warning import warn_user
 
 
 def table_of_other_programs(folder):
@@ -51,7 +52,14 @@ def test_the_line_is_that_of_the_user(tmp_path, prepared):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         use()
-    told = [warning for warning in caught if warning.category is LetorWarning]
+    told = [warning for warning in caught if issubclass(warning.category, LetorWarning)]
     assert told
     places = {(warning.filename, warning.lineno) for warning in told}
     assert places == {(__file__, use.__code__.co_firstlineno)}
+
+
+def test_users_may_filter_by_their_module():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", module=__name__)
+        warn_user("not shown", UserWarning)

@@ -22,7 +22,7 @@ import pandas as pd
 
 from letor.column_names import read_rows
 from letor.dataset import RankingData
-from letor.errors import InputError, LetorWarning
+from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
 from letor.files import write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
@@ -223,7 +223,7 @@ class LetorStudy(Study):
 
     def _done_together(self, stages: Sequence[Planned]) -> Iterator[Planned]:
         # The report tells the warnings of the chosen rankers; those on files are shown.
-        with ignored(category=LetorWarning, module=r"letor\.tuning"):
+        with ignored(category=RankerWarning):
             yield from super()._done_together(stages)
 
     def _read_parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:

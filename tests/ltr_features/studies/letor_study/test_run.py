@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from scipy.stats import sem, ttest_1samp
 from small_studies import LETOR, write_letor
 
 from letor.column_names import write_rows
-from letor.errors import InputError
+from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
 from letor.measures import parse_measure
@@ -254,7 +255,12 @@ def test_runs_of_the_test_queries_are_kept(joined, tmp_path):
 
 
 def test_equal_scores_are_told(joined, tmp_path):
-    folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
+    assert not [
+        told for told in caught if issubclass(told.category, RankerWarning)
+    ]  # in the report
     text = unwrapped(folder / "tables.txt")
     assert "ties: gives equal scores to documents of different grades" in text
     assert "given: gives equal" not in text
@@ -289,7 +295,9 @@ def test_values_that_are_not_finite_may_be_missing(joined, tmp_path):
     with pytest.raises(InputError, match=r"S1\.txt, line 1: '3:nan' is not a number"):
         run_file(joined, data=tmp_path, out=tmp_path / "out")
     joined.write_text(text.replace('folder = "toy"', 'folder = "toy"\nnon_finite = "nan"'))
-    run_file(joined, data=tmp_path, out=tmp_path / "out")
+    with pytest.warns(LetorWarning, match="count as missing: 1, in columns 3") as caught:
+        run_file(joined, data=tmp_path, out=tmp_path / "out")
+    assert {told.filename for told in caught} == {__file__}  # though a cached property warns
 
 
 def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_path):
