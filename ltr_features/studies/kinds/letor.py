@@ -262,7 +262,7 @@ class LetorStudy(Study):
             kinds_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
-            groups, self._texts, remarks,
+            groups, self._texts, remarks, rows.coverage,
         )  # fmt: skip
         return Contents(document(results), results.frames, {"results.json": summary(results)})
 

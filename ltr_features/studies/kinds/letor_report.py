@@ -48,7 +48,7 @@ class Results:
         importance: a row per scheme, fit, fold, ranker and column, with its ``gain``.
         family: of each column, where it is known.
         groups: group of each query, if they are known. texts: of the queries, as far as known.
-        remarks: on columns.
+        remarks: on columns. coverage: documents and queries without a row, if known.
     """
 
     config: StudyConfig
@@ -60,6 +60,7 @@ class Results:
     groups: dict[str, str] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    coverage: str = ""
 
     @cached_property
     def folds(self) -> pd.DataFrame:
@@ -259,6 +260,7 @@ def document(results: Results) -> Document:
         checks = [("✓" if held else "✗", text) for held, text in results.checks]
         parts.append(Section("expected", "Expectations", checks=checks))
     definitions = {n: parse_measure(text).definition for n, text in config.measures.items()}
+    definitions["Documents and queries without a row"] = results.coverage
     definitions["Tests"] = results.test.description
     if config.hard_by is not None:
         definitions |= {f"Hard queries: {name}": text for name, text in HARD_DEFINITIONS.items()}

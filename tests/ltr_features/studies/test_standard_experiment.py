@@ -370,6 +370,8 @@ def test_folds_of_a_workspace_are_reported_with_its_texts_and_groups(collection,
         done("run", folds, "--out", out)
         compared = pd.read_csv(out / "report" / "comparisons.csv")
         assert (compared["n_groups"] == n_groups).all()
+        page = (out / "report" / "report.html").read_text(encoding="utf-8")
+        assert re.search("without a row: [0-9]+ of 192 relevant documents; measures count", page)
         kinds = pd.read_csv(out / "report" / "query_classes.csv")["property"]
         assert set(kinds) == {"words", "relevant documents"}
         (tmp_path / name / "workspace").rename(tmp_path / name / "moved")

@@ -86,6 +86,7 @@ def test_page_has_means_references_and_what_was_expected(folder):
         assert f"{value:.4f}" in page
     assert "Elsewhere &amp; else (published)" in page
     assert "✗ AdaRank, MAP, official" in page
+    assert "not known: whether relevant documents or queries lack a row" in page
     assert "://" not in page
 
 
