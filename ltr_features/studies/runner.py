@@ -53,6 +53,11 @@ class StageRunner:
             ]
             if replaced:
                 self.reporter.message(f"outdated and made again: {listed(replaced, 10)}")
+            if others := self.stages.others(names):
+                self.reporter.message(
+                    f"of an earlier run, not of this experiment: {listed(others, 10)}; remove what "
+                    "you do not need"
+                )
             missing = [stage for stage in planned if not found[stage.name].reused]
             if told := self._time_text(missing):
                 self.reporter.message(f"{counted(len(missing), 'stage')} to do.{told}")

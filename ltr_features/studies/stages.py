@@ -194,6 +194,12 @@ class Stages:
                     "or name another output folder"
                 )
 
+    def others(self, names: Iterable[str]) -> list[str]:
+        """Outputs of stages with other names: of systems, folds or fits that an earlier run had."""
+        notes = self.folder.rglob(NOTE)
+        found = {path.parent.relative_to(self.folder).as_posix() for path in notes}
+        return sorted(found.difference(names))
+
     def look(self, stage: Planned) -> StageResult:
         """Whether ``run`` would reuse the output, or else why it would make it."""
         target = self.folder / stage.name

@@ -24,7 +24,7 @@ from small_studies import WRITERS
 from letor.errors import InputError
 from letor.files import LOCKED
 from ltr_features.studies.identity import files_within
-from ltr_features.studies.progress import TIMES
+from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.run import run_file, study_kinds
 from ltr_features.studies.stages import NOTE
 
@@ -64,10 +64,11 @@ def with_times(report: Path) -> set[str]:
     return {"times.json", TIMES, NOTE, *manifest_of(report).get("files with clock times", [])}
 
 
-def test_a_second_run_makes_nothing(small):
+def test_a_second_run_makes_nothing(small, capsys):
     before = made(small.out)
-    assert small.run(small.out, threads=1) == small.report
+    assert small.run(small.out, threads=1, reporter=Reporter(shown=True)) == small.report
     assert made(small.out) == before
+    assert "of an earlier run, not of this experiment" not in capsys.readouterr().err
 
 
 def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):

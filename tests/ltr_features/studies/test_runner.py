@@ -90,6 +90,20 @@ def test_what_is_replaced_is_said_before(tmp_path, capsys):
         assert ("outdated and made again: a (changed: version)" in said) == (stages == [now])
 
 
+def test_outputs_that_are_no_longer_of_the_experiment_are_named(tmp_path, capsys):
+    (tmp_path / "systems" / "mine").mkdir(parents=True)
+    for names, told in ((("systems/x", "systems/y"), False), (("systems/y",), True)):
+        stages = [planned(name, []) for name in names]
+        runner = StageRunner(tmp_path, Reporter(shown=True))
+        with runner.running(stages, "report"):
+            said = capsys.readouterr().err
+            for stage in stages:
+                runner.done(stage)
+        capsys.readouterr()
+        assert ("of an earlier run, not of this experiment: systems/x; remove" in said) == told
+    assert (tmp_path / "systems" / "x").is_dir()
+
+
 def test_many_stages_that_are_replaced_are_counted(tmp_path, capsys):
     for version in (1, 2):
         stages = [planned(f"s{i}", [], {"version": version}) for i in range(40)]
