@@ -31,8 +31,9 @@ _BM25 = (
     "word twice in the query counts twice"
 )
 _OUTSIDE = (
-    "only the toolkit computes it, unless it is the engine's own value, given as scores or logged: "
-    "then the query that gave it is the feature"
+    "only the toolkit computes it, unless it is a number of the document, such as a price (name "
+    "its field, --field price=price), or the engine's own value, given as scores or logged: then "
+    "the query that gave it is the feature"
 )
 _NO_MODEL = "the engine has no query for this language model"
 _LACKING = (
@@ -147,8 +148,9 @@ def featureset(
             request parameter is ``keywords``), or "solr" (whose request parameter is
             ``efi.text``). Elasticsearch's built-in learning to rank does not read such a file.
         fields: names of fields in the engine, by the toolkit's names: text fields
-            (``{"body": "description"}``) and numeric fields (``pagerank``, ``dl_whole``, ...). By
-            default the names are the same; the length of a text is its sub-field ``length``.
+            (``{"body": "description"}``) and numeric fields (``pagerank``, ``dl_whole``, ...; and
+            others of the columns that are numbers of documents, such as ``price``). By default the
+            names are the same; the length of a text is its sub-field ``length``.
         index: an index on which the plug-in tests each feature before it stores them.
 
     Raises:
@@ -161,7 +163,7 @@ def featureset(
         raise InputError("index: Solr tests features at the first query only; leave it out")
     if twice := repeated(columns):
         raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
-    named = _checked_fields(fields or {})
+    named = _checked_fields(fields or {}, columns)
     features = tuple(_feature(name, target, named) for name in columns)
     if all(f.definition is None for f in features):
         raise InputError(
@@ -185,11 +187,15 @@ def _feature(name: str, target: str, fields: Mapping[str, str]) -> EngineFeature
     return (_solr_feature if target == "solr" else _plugin_feature)(name, fields)
 
 
-def _checked_fields(given: Mapping[str, str]) -> dict[str, str]:
-    known = (*LETOR_FIELDS, *_OF_DOCUMENTS, *_LENGTHS)
+def _checked_fields(given: Mapping[str, str], columns: Sequence[str]) -> dict[str, str]:
+    others = (name for name in columns if name not in _OF_TERMS)
+    known = dict.fromkeys([*LETOR_FIELDS, *_OF_DOCUMENTS, *_LENGTHS, *others])
     for name, field in given.items():
         if name not in known:
-            raise InputError(f"field {name!r} is none of the toolkit's; {nearest(name, known)}")
+            raise InputError(
+                f"field {name!r} is none of the toolkit's, nor a column that is a number of "
+                f"documents; {nearest(name, known)}"
+            )
         if not re.fullmatch(r"[\w.-]+", field):
             raise InputError(f"field {name}={field!r}: use letters, digits, '_', '.' and '-'")
     return dict(given)
@@ -217,9 +223,9 @@ def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
         query = {"query": {"match_all": {}}, "functions": [value], "boost_mode": "replace"}
         return feature(SAME, note, {"function_score": query})
 
-    if name in _OF_DOCUMENTS:
-        return number(fields.get(name, name), _sent(name, fields))
     if name not in _OF_TERMS:
+        if name in _OF_DOCUMENTS or name in fields:
+            return number(fields.get(name, name), _sent(name, fields))
         return EngineFeature(name, CANNOT, _OUTSIDE)
     kind, part = _OF_TERMS[name]
     field = fields.get(part, part)

@@ -29,7 +29,8 @@ def columns_export(
         list[str] | None,
         typer.Option(
             help="OURS=THEIRS: the engine's name of a text field (body=description) or of a "
-            "numeric field (pagerank=rank)."
+            "numeric field (pagerank=rank), also of a column of yours that is a number of each "
+            "document (price=list_price)."
         ),
     ] = None,
     index: Annotated[

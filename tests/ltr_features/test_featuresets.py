@@ -192,6 +192,17 @@ def test_fields_are_called_as_the_engine_calls_them():
     assert solr[1:4] == [{"field": "text_en"}, {"field": "rank"}, {"field": "words"}]
 
 
+def test_numbers_of_documents_are_fields_if_these_are_named():
+    for target in TARGETS:
+        price, ssi, _ = featureset(
+            ["price", "ssi", "dl_body"], target, fields={"price": "cost"}
+        ).features
+        assert "a number that you send with each document, as the field 'cost'" in price.note
+        assert '"field": "cost"' in json.dumps(price.definition)
+        assert ssi.definition is None
+        assert "name its field, --field price=price" in ssi.note
+
+
 def test_notes_name_every_column_once_and_say_what_follows():
     columns = [*LETOR46, "ssi", "w2v_word_avg_body"]
     for target in TARGETS:
@@ -199,7 +210,9 @@ def test_notes_name_every_column_once_and_say_what_follows():
         notes = made.notes()
         words = notes.replace(",", " ").replace(":", " ").split()
         assert all(words.count(name) == 1 for name in columns if name != "dl_whole")
-        assert "ssi, w2v_word_avg_body: only the toolkit computes it, unless it is the eng" in notes
+        assert (
+            "ssi, w2v_word_avg_body: only the toolkit computes it, unless it is a number" in notes
+        )
         assert "wrong for those of another formula" in notes
         assert "stemmer and least length of words as the index has them" in notes
         assert "score the engine's candidates outside, by ScoringPipeline" in notes
