@@ -21,9 +21,11 @@ from letor.digests import (
     write_digests,
     written_digests,
 )
-from letor.errors import InputError, naming
+from letor.errors import InputError, LetorWarning, naming
 from letor.files import atomic_path, check_replaced, parse_json, read_json, write_json
 from ltr_base.names import repeated
+from ltr_base.source_code import code_of_others
+from ltr_base.user_warning import warn_user
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
@@ -37,6 +39,8 @@ BUILT = "build.json"
 _VERSION = 2
 #: The folder of what families trained on the documents' texts.
 _LEARNED = "learned"
+#: Key of the digest of the code of a family that another package registers.
+_CODE = "code"
 #: Why a column is to be given, by the option that takes it.
 _NOT_NAMED = {
     "families": "family {} cannot be restored by name; install the package that registers it, or "
@@ -237,14 +241,12 @@ def columns_from_json(
     Raises:
         InputError: a family or model that must be given is not.
         KeyError, TypeError: it describes no columns.
+
+    Warns:
+        LetorWarning: the package that registers a family has changed since.
     """
     return (
-        [
-            get_family(notes["name"], **notes["params"])
-            if "params" in notes and notes["name"] in family_names()
-            else _given(notes["name"], families, where, "families")
-            for notes in description["families"]
-        ],
+        [_family(notes, families, where) for notes in description["families"]],
         [
             LearnedColumn.from_json(notes)
             if "model" in notes
@@ -252,6 +254,20 @@ def columns_from_json(
             for notes in description["models"]
         ],
     )
+
+
+def _family(notes: Mapping[str, Any], given: Sequence[ColumnFamily], where: Path) -> ColumnFamily:
+    name = notes["name"]
+    if "params" not in notes or name not in family_names():
+        return _given(name, given, where, "families")
+    family = get_family(name, **notes["params"])
+    if _CODE in notes and notes[_CODE] != code_of_others(type(family)):
+        warn_user(
+            f"{where}: the package of column family {name!r} has changed since, so its values may "
+            "not be those that rankers were trained on: build the columns and train again",
+            LetorWarning,
+        )
+    return family
 
 
 def _fitted(recipe: LearnedColumn, path: Path, fold: str | None) -> FittedColumn:
@@ -263,14 +279,17 @@ def _fitted(recipe: LearnedColumn, path: Path, fold: str | None) -> FittedColumn
 
 def _family_notes(family: ColumnFamily) -> dict[str, Any]:
     """A family's name, and its parameters if it can be restored from them: if it is registered and
-    its parameters are JSON-compatible."""
+    its parameters are JSON-compatible; with a digest of the code if that is not ours."""
     notes: dict[str, Any] = {"name": family.name}
     if not is_registered(type(family)):
         return notes
     try:
-        return notes | {"params": json.loads(json.dumps(family.get_params(), default=_plain))}
+        notes["params"] = json.loads(json.dumps(family.get_params(), default=_plain))
     except TypeError:
         return notes
+    if code := code_of_others(type(family)):
+        notes[_CODE] = code
+    return notes
 
 
 def _digests_of(notes: Mapping[str, Any]) -> dict[str, str]:

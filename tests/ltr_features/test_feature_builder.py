@@ -330,6 +330,18 @@ def test_an_excluded_document_is_no_candidate(collection, pipeline):
     assert set(among["docno"]) == {*best[:2], *best[3:5]}
 
 
+def test_a_family_whose_package_has_changed_is_told(pipeline, tmp_path, monkeypatch):
+    codes = {VectorSpace: "as it was"}  # as if another package had it
+    monkeypatch.setattr("ltr_features.feature_files.code_of_others", lambda kind: codes.get(kind))
+    pipeline.save(tmp_path / "p")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ScoringPipeline.load(tmp_path / "p")
+    codes[VectorSpace] = "is"
+    with pytest.warns(LetorWarning, match="p/features: the package of column family 'vsm' has"):
+        ScoringPipeline.load(tmp_path / "p")
+
+
 def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
     pipeline.save(tmp_path / "p")
     again = ScoringPipeline.load(tmp_path / "p")
