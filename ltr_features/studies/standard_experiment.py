@@ -39,6 +39,8 @@ FILE = "experiment.toml"
 
 #: Parts into which the experiment splits queries, their groups and their times.
 _N_PARTS = 5
+#: Measures where most lists are long, with documents that are not relevant.
+_USUAL_MEASURES = ["NDCG@10", "MAP"]
 #: NDCG@10 cuts nothing where most queries have no more documents than this.
 _SHORT_LIST = 10
 #: A line of the experiment that names a file or folder.
@@ -107,7 +109,11 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
             name: with_paths(source_kind(name, options), options, Path.cwd())
             for name, options in candidates.items()
         },
-        short_lists=[*candidates] == ["judged"] and np.median(n_judged) <= _SHORT_LIST,
+        measures=(
+            _measures(n_judged, collection.judgements.grade)
+            if [*candidates] == ["judged"]
+            else _USUAL_MEASURES
+        ),
         text={
             key: value
             for key, value in asdict(context.index.analyzer).items()
@@ -178,11 +184,24 @@ def on_folds(folder: Path) -> str:
         folder=str(folder.absolute()),
         is_text=is_text,
         k=_N_PARTS if folder.is_file() else 0,
-        short_lists=np.median(rows.group_sizes) <= _SHORT_LIST,
+        measures=_measures(rows.group_sizes, rows.y),
         rankers=rankers,
         apart=rankers[0][2],
         **_queries_of(folder),
     )
+
+
+def _measures(
+    sizes: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any] | np.floating[Any]]
+) -> list[str]:
+    """Measures that can tell rankings of given documents apart.
+
+    Args:
+        sizes: number of documents of each query. labels: of all documents.
+    """
+    first = [*_USUAL_MEASURES[:1], *(["NDCG@1"] if np.median(sizes) <= _SHORT_LIST else [])]
+    # MAP is 1 for every ranking of relevant documents alone.
+    return first if (labels >= 1).all() else [*first, *_USUAL_MEASURES[1:]]
 
 
 def _queries_of(folder: Path) -> dict[str, str | bool]:

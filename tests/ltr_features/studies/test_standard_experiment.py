@@ -119,8 +119,9 @@ def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):
 def test_the_first_place_is_measured_where_ndcg_at_10_counts_whole_lists(workspace, tmp_path):
     """As in product search: eight judged documents for each query."""
     usual, short = ["NDCG@10", "MAP"], ["NDCG@10", "NDCG@1", "MAP"]
+    all_relevant = ["NDCG@10", "NDCG@1"]
     for i, (given, expected) in enumerate(
-        [({"judged": {}}, short), ({"judged": {}, "bm25": {}}, usual), ({}, usual)]
+        [({"judged": {}}, all_relevant), ({"judged": {}, "bm25": {}}, usual), ({}, usual)]
     ):
         config = load_config(keep(standard_experiment(workspace, given), tmp_path / f"{i}"))
         assert list(config.evaluation.measures) == expected
