@@ -39,8 +39,6 @@ FILE = "experiment.toml"
 
 #: Parts into which the experiment splits queries, their groups and their times.
 _N_PARTS = 5
-#: Measures where most lists are long, with documents that are not relevant.
-_USUAL_MEASURES = ["NDCG@10", "MAP"]
 #: NDCG@10 cuts nothing where most queries have no more documents than this.
 _SHORT_LIST = 10
 #: A line of the experiment that names a file or folder.
@@ -112,7 +110,7 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
         measures=(
             _measures(n_judged, collection.judgements.grade)
             if [*candidates] == ["judged"]
-            else _USUAL_MEASURES
+            else ["NDCG@10", "MAP"]
         ),
         text={
             key: value
@@ -199,9 +197,12 @@ def _measures(
     Args:
         sizes: number of documents of each query. labels: of all documents.
     """
-    first = [*_USUAL_MEASURES[:1], *(["NDCG@1"] if np.median(sizes) <= _SHORT_LIST else [])]
-    # MAP is 1 for every ranking of relevant documents alone.
-    return first if (labels >= 1).all() else [*first, *_USUAL_MEASURES[1:]]
+    measures = ["NDCG@10"]
+    if np.median(sizes) <= _SHORT_LIST:
+        measures.append("NDCG@1")
+    if (labels < 1).any():  # else it is 1 for every ranking
+        measures.append("MAP")
+    return measures
 
 
 def _queries_of(folder: Path) -> dict[str, str | bool]:
