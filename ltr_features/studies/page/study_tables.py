@@ -72,12 +72,10 @@ def marks_note(study: Study) -> str:
     refits = ""
     if table["n_fits"].max() > 1:
         refits = "for systems fitted several times also a t-test that includes training noise; "
-    pairs, measures = len(study.pairs), len(study.measures)
-    family = (
-        "one comparison ("
-        if len(table) == 1
-        else (f"{pairs} x {measures} = {len(table)} comparisons (pairs x measures; ")
-    )
+    family = "one comparison ("
+    if len(table) > 1:
+        sizes = f"{len(study.pairs)} x {len(study.measures)} = {len(table)}"
+        family = f"{sizes} comparisons (pairs x measures; "
     return (
         f"▲/▼ significantly better/worse than {against}: Fisher's randomisation test{by}, "
         f"two-sided, {test.patterns(groups)}; {refits}p < {test.alpha:g} after correction "
