@@ -30,7 +30,7 @@ from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
 from ltr_features.studies.kinds.systems import turned
-from ltr_features.studies.progress import TIMES
+from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.workers import done_by_workers
 from ssi_models.ssi.low_rank import LowRankSSI
 
@@ -156,10 +156,11 @@ def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_pat
     assert not (tmp_path / "out" / "collection").exists()
 
 
-def test_a_second_run_makes_nothing_again(run, config):
+def test_a_second_run_makes_nothing_again(run, config, capsys):
     root = run.folder
     before = written(root)
-    RankingStudy(config, root).run()
+    RankingStudy(config, root, reporter=Reporter(shown=True)).run()
+    assert "not of this experiment" not in capsys.readouterr().err
     assert written(root) == before
 
 
