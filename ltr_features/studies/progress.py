@@ -103,8 +103,9 @@ def _read(path: Path) -> dict[str, Work]:
 #: The time left is shown once at most this share of it is a guess. The figure shown grows by at
 #: most this share when a stage is done, and not at all while a stage runs.
 _UNSURE = 0.25
-#: Approximate share of a run's time that its report takes, if no earlier run has measured it.
-_REPORT_SHARE = 0.1
+#: Approximate share of a run's time that its report takes, if no earlier run has measured it, and
+#: the most seconds: it draws about the same of a run of minutes and of hours.
+_REPORT_SHARE, _REPORT_SECONDS = 0.1, 60.0
 #: Seconds after which a log gets another line about a stage that is still running.
 _HEARTBEAT = 60.0
 #: Width in characters up to which the lines of stages are aligned by the longest name.
@@ -258,7 +259,7 @@ class Reporter:
         if guessed > _UNSURE * (known + guessed):
             return None
         whole = self._clock() - self._start + known + guessed
-        return known + guessed + (whole * _REPORT_SHARE if None in report else 0.0)
+        return known + guessed + (_report_seconds(whole) if None in report else 0.0)
 
     def line(self) -> str:
         """The running stage, the times and the rate, in one line."""
@@ -283,7 +284,7 @@ class Reporter:
             return elapsed * (stage.total - stage.done) / stage.done
         expected = self._times.expected(stage.work)
         if expected is None and stage.work.kind == REPORT:
-            expected = _REPORT_SHARE * (stage.start - self._start)
+            expected = _report_seconds(stage.start - self._start)
         return None if expected is None else max(expected - elapsed, 0.0)
 
     def _time_left(self) -> str:
@@ -320,6 +321,11 @@ class Reporter:
     def _print(self, text: str) -> None:
         self._printed = self._clock()
         self.console.print(text, markup=False, soft_wrap=True)
+
+
+def _report_seconds(run: float) -> float:
+    """What the report of a run of so many seconds may take."""
+    return min(_REPORT_SHARE * run, _REPORT_SECONDS)
 
 
 def _rate(stage: _Stage) -> str:

@@ -87,6 +87,14 @@ def test_a_quarter_of_the_time_left_may_be_a_guess(clock):
     assert seen == [90, 80, *[None] * 6]  # b and c, the unknown, are as long as an average stage
 
 
+def test_the_report_of_a_long_run_takes_no_tenth_of_it(clock):
+    shown = reporter(clock)
+    with shown.running(["models/a", "report"], [WORKS[0], WORKS[2]]):
+        with shown.stage("models/a"):
+            clock.now += 8000
+        assert shown.left() == 60
+
+
 # The stages of a run as the demo has them: many of one kind, long ones of others, a report.
 RUN = [
     *(Work(name, name) for name in ("collection", "index", "columns")), Work("model", "model", 20),
