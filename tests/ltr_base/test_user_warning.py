@@ -59,7 +59,9 @@ def test_the_line_is_that_of_the_user(tmp_path, prepared):
 
 
 def test_users_may_filter_by_their_module():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", module=__name__)
-        warn_user("not shown", UserWarning)
+    for module, n_shown in ((__name__, 0), ("another", 1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", module=module)
+            warn_user("not shown if it is this one", UserWarning)
+        assert len(caught) == n_shown

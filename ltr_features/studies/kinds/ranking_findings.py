@@ -139,8 +139,7 @@ class Findings:
             self.per_query, pairs, groups, kinds, measure, self.test,
             query_groups=self.experiment.groups, fits=self.fits,
         )  # fmt: skip
-        first = self.fits[whole.name][0] if whole.name in self.fits else self.per_query[whole.name]
-        mean = first[measure].mean()
+        mean = self.fits[whole.name][0][measure].mean()  # rankers of the first fit are shuffled
         lost = pd.Series(self._lost_by_shuffling(whole), name="value").rename_axis("group")
         shuffled = lost.reset_index().assign(kind="shuffled", significant=False)
         shuffled = shuffled.assign(**{"with": mean, "without": mean - shuffled["value"]})
