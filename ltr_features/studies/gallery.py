@@ -29,6 +29,8 @@ SUMMARIES = ("summary.txt", "tables.txt")
 TABLES = (
     "means", "comparisons", "hard_queries", "query_classes", "column_value", "rows", "errors",
 )  # fmt: skip
+#: Commands that are not ``run``, by the names of their folders.
+DEMOS = {"demo": "demo", "demo_full": "demo --full"}
 #: A link from the index to an exhibit.
 _LINK = re.compile(rf"\]\(([^()/]+)/{re.escape(INDEX)}\)$", re.M)
 _HEAD = """# What the columns are worth
@@ -76,8 +78,8 @@ class Exhibit:
     @property
     def command(self) -> str:
         """The command that runs the experiment."""
-        if self.name == "demo":
-            return "ltr-features demo --out demo"
+        if self.name in DEMOS:
+            return f"ltr-features {DEMOS[self.name]} --out {self.name}"
         experiment = self.name if self.name in experiment_names() else f"{self.name}.toml"
         return f"ltr-features run {experiment} --data FOLDER --out {self.name}"
 

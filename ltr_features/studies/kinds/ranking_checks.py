@@ -50,10 +50,14 @@ def load_config(
     return read_config(path, ExperimentConfig, lambda config: _problems(config, Path(data)))
 
 
-def demo_config(dump: Path | None = None, seed: int | None = None) -> ExperimentConfig:
-    """The experiment that ``ltr-features demo`` runs, optionally with another dump or seed."""
+def demo_config(
+    dump: Path | None = None, seed: int | None = None, repeats: int = 1
+) -> ExperimentConfig:
+    """The experiment that ``ltr-features demo`` runs, optionally with another dump or seed, or with
+    more fits of each system."""
     experiments = resources.files("ltr_features.studies") / "experiments"
     config = load_config(Path(str(experiments / "demo.toml")))
+    config = config.model_copy(update={"repeats": repeats})
     if seed is not None:
         config = config.model_copy(update={"seed": seed})
     if dump is None:

@@ -35,6 +35,9 @@ def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
     named = [part.options["dump"] for part in other.columns if "dump" in part.options]
     assert {other.collection.dump, *named} == {str(tmp_path / "dump.xml")}
     assert other.seed == 7
+    assert config.repeats == 1
+    full = demo_config(repeats=3)
+    assert [full.fits_of(system) for system in full.systems if system.name == "words+SSI"] == [3]
 
 
 def test_all_mistakes_are_listed_at_once(tmp_path):
@@ -150,8 +153,8 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             'score = "vsm"\nturn = 1',
             "'TF-IDF': seed and turn are for rankers, and a score has none",
         ),
-        ("repeats = 3", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
-        ("repeats = 3", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
+        ("seed = 0", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
+        ("seed = 0", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
         ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
         ('family = "vsm"', 'family = "vms"', "no column family 'vms'; did you mean 'vsm'"),
@@ -194,6 +197,7 @@ def test_models_are_told_their_terms(tmp_path):
 )
 def test_a_score_is_fitted_again_where_it_looks_at_labels(tmp_path, of, fits):
     text = DEMO.replace("[[rankers]]", f'[[models]]\nname = "own"\n{of}\n\n[[rankers]]', 1)
+    text = text.replace("seed = 0", "repeats = 3", 1)
     config = load(tmp_path, text.replace('score = "ssi"', 'score = "own"'))
     (system,) = (system for system in config.systems if system.score == "own")
     assert config.fits_of(system) == fits

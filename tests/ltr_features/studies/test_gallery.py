@@ -6,7 +6,7 @@ from small_studies import WRITERS
 from toys import run
 
 from letor.errors import InputError
-from ltr_features.studies.gallery import write_gallery
+from ltr_features.studies.gallery import Exhibit, write_gallery
 from ltr_features.studies.run import run_file
 
 
@@ -35,6 +35,14 @@ def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     assert len(list((out / "compare").glob("*.svg"))) == 2
     verdict = next(line for line in summary.splitlines() if "significant" in line).split(": ", 1)
     assert f"**{verdict[-1]}**" in index
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("demo", "demo --out demo"), ("demo_full", "demo --full --out demo_full")],
+)
+def test_the_demo_is_made_by_its_own_command(tmp_path, name, command):
+    assert Exhibit(name, tmp_path, {}, None).command == f"ltr-features {command}"
 
 
 def test_nothing_is_by_query_or_document(outs, tmp_path):
