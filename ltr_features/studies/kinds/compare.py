@@ -25,7 +25,6 @@ from ltr_features.sources.files import (
 )
 from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.config import Section, no_such
-from ltr_features.studies.kinds.drill_down import query_rankings
 from ltr_features.studies.kinds.given_files import not_found
 from ltr_features.studies.kinds.given_rankings import (
     Given,
@@ -34,6 +33,7 @@ from ltr_features.studies.kinds.given_rankings import (
     same_values,
 )
 from ltr_features.studies.page import report as page
+from ltr_features.studies.page.query_rankings import query_rankings
 from ltr_features.studies.page.report import Report, SystemResult
 from ltr_features.studies.stages import Planned, versions
 from ltr_features.studies.statistics.precision_recall import (

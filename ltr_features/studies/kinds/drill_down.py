@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +12,16 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.folds import Fold
-from letor.judged_runs import best_first
 from letor.rankers.registry import load_ranker
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.page.query_rankings import RankedDocument
+from ltr_features.studies.page.query_rankings import RankedDocument, query_rankings
 from ltr_features.studies.statistics.contributions import column_contributions, is_exact
 
-QUERIES = 2000
 EXPLAINED = 100
 """Number of queries explained by columns if contributions must be sampled, which is slow."""
 COLUMNS = 3
-TOP = 10
 
 
 def drill_down(
@@ -59,57 +56,6 @@ def drill_down(
     for rankings in map_blocks(explained, output.folds, experiment.threads):
         by_query |= rankings
     return by_query
-
-
-def query_rankings(
-    differences: pd.Series,
-    runs: Sequence[pd.DataFrame],
-    qrels: pd.DataFrame,
-    title: Callable[[str], str],
-) -> dict[str, list[RankedDocument]]:
-    """For each query the documents among the first ``TOP`` of either ranking; the queries with the
-    largest differences first, at most ``QUERIES``.
-
-    Args:
-        differences: per-query differences of a measure, index = query ids.
-        runs: of system and baseline, columns ``qid``, ``docno``, ``score``.
-        qrels: judgements, columns ``qid``, ``docno``, ``label``.
-        title: returns the title of a document, or "".
-    """
-    largest = differences.abs().sort_values(ascending=False, kind="stable")
-    chosen = [str(query) for query in largest.index[:QUERIES]]
-    after, before = (_ranks(run, chosen) for run in runs)
-    grades = {
-        str(query): dict(zip(rows["docno"], rows["label"], strict=True))
-        for query, rows in qrels[qrels["qid"].isin(set(chosen))].groupby("qid")
-    }
-    return {
-        q: _first(after.get(q, {}), before.get(q, {}), grades.get(q, {}), title) for q in chosen
-    }
-
-
-def _ranks(run: pd.DataFrame, queries: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Rank of each document, from 1, by query."""
-    run = best_first(run[run["qid"].isin(set(queries))])
-    return {
-        str(query): {str(docno): rank for rank, docno in enumerate(rows, start=1)}
-        for query, rows in run.groupby("qid", sort=False)["docno"]
-    }
-
-
-def _first(
-    after: Mapping[str, int],
-    before: Mapping[str, int],
-    labels: Mapping[str, int],
-    title: Callable[[str], str],
-) -> list[RankedDocument]:
-    """The documents among the first of either ranking, in the system's order."""
-    seen = {d: None for ranks in (after, before) for d, rank in ranks.items() if rank <= TOP}
-    grades = {d: int(labels[d]) for d in seen if d in labels}
-    return [
-        RankedDocument(d, title(d), grades.get(d), before.get(d), after.get(d))
-        for d in sorted(seen, key=lambda d: (after.get(d, np.inf), before.get(d, np.inf)))
-    ]
 
 
 class _Side:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_features.studies.kinds.drill_down import TOP, _in_spreads, _movers, query_rankings
-from ltr_features.studies.page.query_rankings import RankedDocument, moved
+from ltr_features.studies.kinds.drill_down import _in_spreads, _movers
+from ltr_features.studies.page.query_rankings import TOP, RankedDocument, moved, query_rankings
 
 
 def run_of(**queries: str) -> pd.DataFrame:
