@@ -24,8 +24,10 @@ from letor.files import atomic_path
 from letor.folds import Fold, k_fold
 from letor.trec import write_qrels, write_run
 from ltr_base.blas import one_blas_thread
+from ltr_base.quiet import ignored
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_builder import FeatureBuilder
+from ltr_features.remarks import ColumnWarning
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.sources.wikipedia_sections import section_collection
 from ltr_features.text.analyzer import Analyzer
@@ -242,7 +244,8 @@ def _unit(X: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _write_letor(context: ColumnContext, folds: Sequence[Fold], folder: Path) -> None:
     """Write the first fold, with the 46 columns."""
-    parts = FeatureBuilder(["letor46"], depth=DEPTH).folds(context, folds)[0]
+    with ignored("candidates:", category=ColumnWarning):  # so few of them, to keep the file small
+        parts = FeatureBuilder(["letor46"], depth=DEPTH).folds(context, folds)[0]
     for name, part in zip(("train", "vali", "test"), parts, strict=True):
         write_rows(part, folder / folds[0].name / f"{name}.txt")
 
