@@ -170,7 +170,10 @@ def test_texts_of_any_type_of_arrow_are_texts(kind, tmp_path):
     """polars writes large strings and views."""
     columns = {"qid": ["q", "q"], "docno": ["a", "b"], "label": ["1", "0"], "f": ["0.5", "NA"]}
     table = pa.table({name: pa.array(values, kind) for name, values in columns.items()})
-    pq.write_table(table, tmp_path / "t.parquet")
+    try:
+        pq.write_table(table, tmp_path / "t.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("older versions of pyarrow write no views")
     rows = read_table_rows(tmp_path / "t.parquet")
     assert (rows.column_names, list(rows.y), rows.X[0].tolist()) == (["f"], [1, 0], [0.5])
 
