@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -94,6 +95,12 @@ class GivenVectors(ColumnFamily):
             )
             for name in self.measures
         ]
+
+    @classmethod
+    def file_beside(cls, path: Path) -> Path | None:
+        from ltr_features.embeddings.id_vectors import ids_beside
+
+        return ids_beside(path)
 
     def check(self, context: ColumnContext) -> None:
         """Raise InputError if a file is not named, or has no vector for the collection."""
