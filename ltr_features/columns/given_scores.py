@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -84,7 +85,7 @@ class GivenScores(ColumnFamily):
     def columns(self) -> Sequence[ColumnSpec]:
         return [
             ColumnSpec(
-                column, f"{score} in {os.fspath(self.files[name])}", "as given", "any", "given"
+                column, f"{score} in {Path(self.files[name]).name}", "as given", "any", "given"
             )
             for column, (name, score) in self._origins.items()
         ]

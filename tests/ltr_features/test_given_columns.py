@@ -271,6 +271,20 @@ def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
     assert [r.docno for r in served.rank("two three", 3).itertuples()] == ["d1", "d2", "d0"]
 
 
+def test_columns_are_described_alike_however_a_path_is_spelled(context, tmp_path, monkeypatch):
+    """Reports are the same bytes wherever their files are."""
+    monkeypatch.chdir(tmp_path)
+    write(Path("scores.run"), "run")
+    Path("prices.csv").write_text("id,price\nd0,1\n")
+    for folder in (Path(), tmp_path):
+        scores = GivenScores(files={"engine": folder / "scores.run"})
+        numbers = DocumentNumbers(file=folder / "prices.csv")
+        assert [spec.description for spec in (*scores.columns, *numbers.columns)] == [
+            "score in scores.run",
+            "price of the document in prices.csv",
+        ]
+
+
 def test_zeros_that_would_fill_the_memory_are_refused(tmp_path):
     path = tmp_path / "v.npz"
     (tmp_path / "v.txt").write_text("a\n")
