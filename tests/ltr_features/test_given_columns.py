@@ -1,6 +1,7 @@
 """Columns of scores and vectors from elsewhere."""
 
 import gzip
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -405,6 +406,21 @@ def test_the_same_vectors_under_other_ids_are_other_columns(context, tmp_path):
     )  # fmt: skip
     assert first.compute(context, PAIRS).ravel().tolist() == [1, 3, 5, 13, 23]
     assert second.compute(context, PAIRS).ravel().tolist() == [3, 13, 23, 3, 5]
+
+
+def test_vectors_are_not_sent_to_workers(context, tmp_path):
+    """They may be gigabytes, and every block of rows sends its families."""
+    ids = [*context.collection.document_ids, *(f"other{i}" for i in range(1000))]
+    family = GivenVectors(
+        queries=save(tmp_path / "q.npy", np.ones((2, 3), np.float32), ["a", "b"]),
+        documents=save(tmp_path / "d.npy", np.eye(len(ids), 3, dtype=np.float32), ids),
+        measures=("dot", "distance"),
+    )
+    sent = pickle.dumps(family)
+    assert len(sent) < 1000
+    received = pickle.loads(sent)
+    received.check(context)
+    assert (received.compute(context, PAIRS) == family.compute(context, PAIRS)).all()
 
 
 def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):
