@@ -90,6 +90,13 @@ class GivenScores(ColumnFamily):
             for column, (name, score) in self._origins.items()
         ]
 
+    @classmethod
+    def file_beside(cls, path: Path) -> Path:
+        """The names of the columns, if the file is LETOR text."""
+        from letor.column_names import names_path
+
+        return names_path(path)
+
     def check(self, context: ColumnContext) -> None:
         """Raise InputError if no file is named, or a file has no row about the collection."""
         if not self.files:
