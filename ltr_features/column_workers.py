@@ -95,9 +95,12 @@ def _write_block(seen: _Inputs, work: BlockWork, block: Block, parts: PartStore,
 
 def _seen(workspace: Path, work: BlockWork | None = None) -> _Inputs:
     """The inputs as this process sees them."""
-    families = [] if work is None else work.families
-    paths = [str(workspace), *sorted(named_files([vars(family) for family in families]))]
-    return tuple((path, folder_digest(path)) for path in paths)
+    named = set()
+    for family in () if work is None else work.families:
+        files = named_files({k: v for k, v in vars(family).items() if not k.startswith("_")})
+        beside = (family.file_beside(Path(file)) for file in files)
+        named |= files | {str(file) for file in beside if file is not None and file.is_file()}
+    return tuple((path, folder_digest(path)) for path in (str(workspace), *sorted(named)))
 
 
 @lru_cache(maxsize=1)

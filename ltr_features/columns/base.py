@@ -77,6 +77,12 @@ class ColumnFamily(ABC):
     description: ClassVar[str]
     reference: ClassVar[str]
 
+    @classmethod
+    def file_beside(cls, path: Path) -> Path | None:
+        """The file that the family reads with one that an option names, though no option names it.
+        By default none."""
+        return None
+
     @property
     def trained_on(self) -> str:
         """What the columns were learned from, for their provenance; never the rows' own labels.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -64,7 +65,7 @@ class DocumentNumbers(ColumnFamily):
         return [
             ColumnSpec(
                 column.lower().replace(" ", "_"),
-                f"{column} of the document in {os.fspath(self.file or '')}",
+                f"{column} of the document in {Path(self.file or '').name}",
                 "as given", "any", "given",
             )
             for column in self._found.columns

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -84,10 +85,17 @@ class GivenScores(ColumnFamily):
     def columns(self) -> Sequence[ColumnSpec]:
         return [
             ColumnSpec(
-                column, f"{score} in {os.fspath(self.files[name])}", "as given", "any", "given"
+                column, f"{score} in {Path(self.files[name]).name}", "as given", "any", "given"
             )
             for column, (name, score) in self._origins.items()
         ]
+
+    @classmethod
+    def file_beside(cls, path: Path) -> Path:
+        """The names of the columns, if the file is LETOR text."""
+        from letor.column_names import names_path
+
+        return names_path(path)
 
     def check(self, context: ColumnContext) -> None:
         """Raise InputError if no file is named, or a file has no row about the collection."""

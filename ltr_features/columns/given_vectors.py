@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -75,16 +76,11 @@ class GivenVectors(ColumnFamily):
             raise InputError(f"vectors: missing must be finite, got {self.missing}")
         if self.queries is None or self.documents is None:
             return  # enough for listings; ``check`` reports the missing file
-        from ltr_features.embeddings.id_vectors import read_id_vectors
+        self._read.update(self._from_files())
 
-        self._read["query"] = read_id_vectors(self.queries, self.query_ids)
-        self._read["document"] = read_id_vectors(self.documents, self.document_ids)
-        widths = self._read["query"].width, self._read["document"].width
-        if widths[0] != widths[1]:
-            raise InputError(
-                f"vectors: {self.queries} has {widths[0]} numbers a row, {self.documents} "
-                f"{widths[1]}; they must come from one model"
-            )
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the vectors, which may be larger than memory: another process reads the files."""
+        return {**self.__dict__, "_read": {}}
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:
@@ -95,9 +91,15 @@ class GivenVectors(ColumnFamily):
             for name in self.measures
         ]
 
+    @classmethod
+    def file_beside(cls, path: Path) -> Path | None:
+        from ltr_features.embeddings.id_vectors import ids_beside
+
+        return ids_beside(path)
+
     def check(self, context: ColumnContext) -> None:
         """Raise InputError if a file is not named, or has no vector for the collection."""
-        if not self._read:
+        if self.queries is None or self.documents is None:
             raise InputError(
                 "vectors: name both files, queries = 'queries.npy' and documents = 'documents.npy' "
                 "in TOML, --option vectors.queries=queries.npy on the command line"
@@ -112,19 +114,19 @@ class GivenVectors(ColumnFamily):
         result = np.full((len(pairs), len(self.measures)), self.missing or 0, dtype=np.float32)
         for rows in slices(len(known), _BLOCK):
             block = known[rows]
-            q = self._vectors("query", query[block])
-            d = self._vectors("document", document[block])
+            q = self._vectors(context, "query", query[block])
+            d = self._vectors(context, "document", document[block])
             for j, name in enumerate(self.measures):
                 result[block, j] = _similarity(name, q, d)
         if self.missing is None and "distance" in self.measures:
             j, alone = self.measures.index("distance"), (query >= 0) & (document < 0)
-            result[alone, j] = np.sqrt(2) * self._lengths(query[alone])
+            result[alone, j] = np.sqrt(2) * self._lengths(context, query[alone])
         return result
 
-    def _lengths(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _lengths(self, context: ColumnContext, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """float64 [n]: the length of the query vector in each row, each row read once."""
         distinct, at = np.unique(rows, return_inverse=True)
-        vectors = self._vectors("query", distinct)
+        vectors = self._vectors(context, "query", distinct)
         return np.sqrt(_products(vectors, vectors))[at]
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
@@ -146,7 +148,7 @@ class GivenVectors(ColumnFamily):
 
     def _rows(self, context: ColumnContext, side: str) -> NDArray[np.int64]:
         """int64: the row of each query's or document's vector in its file, -1 if it has none."""
-        vectors, collection = self._read[side], context.collection
+        vectors, collection = self._files(context)[side], context.collection
         cached = context.cached_for_queries if side == "query" else context.cached
         wanted = collection.query_ids if side == "query" else collection.document_ids
 
@@ -159,11 +161,33 @@ class GivenVectors(ColumnFamily):
         rows: NDArray[np.int64] = cached((self, side), find)
         return rows
 
-    def _vectors(self, side: str, rows: NDArray[np.int64]) -> NDArray[np.float64] | sp.csr_matrix:
+    def _files(self, context: ColumnContext) -> dict[str, IdVectors]:
+        """The vectors of queries and documents. A process that was sent the family reads them once
+        for all its blocks."""
+        return self._read or context.cached((self, "files"), self._from_files)
+
+    def _from_files(self) -> dict[str, IdVectors]:
+        from ltr_features.embeddings.id_vectors import read_id_vectors
+
+        assert self.queries is not None
+        assert self.documents is not None
+        query = read_id_vectors(self.queries, self.query_ids)
+        document = read_id_vectors(self.documents, self.document_ids)
+        if query.width != document.width:
+            raise InputError(
+                f"vectors: {self.queries} has {query.width} numbers a row, {self.documents} "
+                f"{document.width}; they must come from one model"
+            )
+        return {"query": query, "document": document}
+
+    def _vectors(
+        self, context: ColumnContext, side: str, rows: NDArray[np.int64]
+    ) -> NDArray[np.float64] | sp.csr_matrix:
         """float64 [n, width], finite; CSR if either file is sparse."""
-        vectors = self._read[side]
+        files = self._files(context)
+        vectors = files[side]
         chosen = vectors.rows[rows].astype(np.float64)
-        if any(sp.issparse(other.rows) for other in self._read.values()):
+        if any(sp.issparse(other.rows) for other in files.values()):
             chosen = sp.csr_matrix(chosen)
         finite = np.isfinite(np.asarray(chosen.sum(axis=1)).ravel())
         if not finite.all():

@@ -42,6 +42,13 @@ class IdVectors(NamedTuple):
         return int(self.rows.shape[1])
 
 
+def ids_beside(path: str | os.PathLike[str]) -> Path | None:
+    """The text file with the ids of an array file's rows, unless another one is named; None for
+    files of other kinds, which have ids themselves."""
+    path = Path(path)
+    return path.with_suffix(".txt") if path.suffix in ARRAYS else None
+
+
 def read_id_vectors(
     path: str | os.PathLike[str], ids: str | os.PathLike[str] | None = None
 ) -> IdVectors:
@@ -65,12 +72,10 @@ def read_id_vectors(
     if path.suffix == ".parquet":
         with reading(path, "it cannot be read as Parquet"):
             names, rows = _from_parquet(path)
-    elif path.suffix in ARRAYS:
+    elif (beside := ids_beside(path)) is not None:
         with reading(path, f"it cannot be read as {path.suffix}"):
             rows = _array(path)
-        names = _ids(
-            Path(ids) if ids is not None else path.with_suffix(".txt"), path, rows.shape[0]
-        )
+        names = _ids(Path(ids) if ids is not None else beside, path, rows.shape[0])
     else:
         names, rows = read_vectors(path)
     if len(set(names)) < len(names):

@@ -312,6 +312,12 @@ def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
     assert before == base(BlockWork(BM25, given))
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\nq2\td1\t3\n")
     assert before != base(BlockWork(BM25, given))
+    for name in ("queries", "documents"):
+        np.save(tmp_path / f"{name}.npy", np.ones((2, 3), np.float32))
+        (tmp_path / f"{name}.txt").write_text("a\nb\n")
+    files = {name: str(tmp_path / f"{name}.npy") for name in ("queries", "documents")}
+    vectors = BlockWork(BM25, [get_family("vectors", **files)])
+    assert str(tmp_path / "documents.txt") in dict(column_workers._seen(workspace, vectors))
 
 
 def test_dask_is_asked_for_by_name(monkeypatch, workspace, tmp_path):

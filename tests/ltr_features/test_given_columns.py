@@ -1,6 +1,7 @@
 """Columns of scores and vectors from elsewhere."""
 
 import gzip
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -271,6 +272,20 @@ def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
     assert [r.docno for r in served.rank("two three", 3).itertuples()] == ["d1", "d2", "d0"]
 
 
+def test_columns_are_described_alike_however_a_path_is_spelled(context, tmp_path, monkeypatch):
+    """Reports are the same bytes wherever their files are."""
+    monkeypatch.chdir(tmp_path)
+    write(Path("scores.run"), "run")
+    Path("prices.csv").write_text("id,price\nd0,1\n")
+    for folder in (Path(), tmp_path):
+        scores = GivenScores(files={"engine": folder / "scores.run"})
+        numbers = DocumentNumbers(file=folder / "prices.csv")
+        assert [spec.description for spec in (*scores.columns, *numbers.columns)] == [
+            "score in scores.run",
+            "price of the document in prices.csv",
+        ]
+
+
 def test_zeros_that_would_fill_the_memory_are_refused(tmp_path):
     path = tmp_path / "v.npz"
     (tmp_path / "v.txt").write_text("a\n")
@@ -391,6 +406,21 @@ def test_the_same_vectors_under_other_ids_are_other_columns(context, tmp_path):
     )  # fmt: skip
     assert first.compute(context, PAIRS).ravel().tolist() == [1, 3, 5, 13, 23]
     assert second.compute(context, PAIRS).ravel().tolist() == [3, 13, 23, 3, 5]
+
+
+def test_vectors_are_not_sent_to_workers(context, tmp_path):
+    """They may be gigabytes, and every block of rows sends its families."""
+    ids = [*context.collection.document_ids, *(f"other{i}" for i in range(1000))]
+    family = GivenVectors(
+        queries=save(tmp_path / "q.npy", np.ones((2, 3), np.float32), ["a", "b"]),
+        documents=save(tmp_path / "d.npy", np.eye(len(ids), 3, dtype=np.float32), ids),
+        measures=("dot", "distance"),
+    )
+    sent = pickle.dumps(family)
+    assert len(sent) < 1000
+    received = pickle.loads(sent)
+    received.check(context)
+    assert (received.compute(context, PAIRS) == family.compute(context, PAIRS)).all()
 
 
 def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from letor.column_names import read_rows
+from letor.column_names import names_path, read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
@@ -134,7 +134,11 @@ class CompareStudy(Study):
 
     @property
     def files(self) -> dict[str, Any]:
-        return {"files": [self.identity(self.data / path) for path in self.config.files]}
+        paths = [self.data / path for path in self.config.files]
+        if self.config.data is not None:  # what is missing of the rows counts in measures
+            beside = names_path(self.data / self.config.data)
+            paths += [beside] if beside.is_file() else []
+        return {"files": [self.identity(path) for path in paths]}
 
     @property
     def seeds(self) -> dict[str, int]:

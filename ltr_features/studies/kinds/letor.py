@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from letor.column_names import read_rows
+from letor.column_names import names_path, read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
@@ -141,6 +141,8 @@ class LetorStudy(Study):
     @cached_property
     def files(self) -> dict[str, Any]:
         found = self.identity(self.data / self.config.folder)
+        if (beside := names_path(self.data / self.config.folder)).is_file():
+            found["names"] = self.identity(beside)
         columns = [column.content(self.data, self.digests) for column in self.config.columns]
         found |= {"columns": columns} if columns else {}
         for name in ("groups", "queries"):

@@ -91,7 +91,8 @@ class FamilyConfig(Section):
     def content(self, data: Path, digests: Digests) -> dict[str, Any]:
         """The options by name of the family, see :func:`with_content`."""
         kind = family_class(self.family)
-        return {self.family: with_content(kind, self.options, data, digests)}
+        content = with_content(kind, self.options, data, digests, kind.file_beside)
+        return {self.family: content}
 
 
 class ModelConfig(Section):
@@ -158,11 +159,26 @@ def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path)
 
 
 def with_content(
-    made: Callable[..., Any], options: Mapping[str, Any], data: Path, digests: Digests
+    made: Callable[..., Any],
+    options: Mapping[str, Any],
+    data: Path,
+    digests: Digests,
+    file_beside: Callable[[Path], Path | None] = lambda path: None,
 ) -> dict[str, Any]:
     """The options with the identity of each file or folder in place of its path, as inputs of a
-    stage, which do not depend on the spelling of paths."""
-    return _with_files(made, options, data, digests.identity)
+    stage, which do not depend on the spelling of paths.
+
+    Args:
+        file_beside: the file that is read with another one; both are identified then.
+    """
+
+    def identity(path: Path) -> Any:
+        beside = file_beside(path)
+        if beside is None or not beside.is_file():
+            return digests.identity(path)
+        return [digests.identity(path), digests.identity(beside)]
+
+    return _with_files(made, options, data, identity)
 
 
 def _with_files(

@@ -94,6 +94,18 @@ def told(report: Path) -> str:
     return unwrapped(report / "summary.txt")
 
 
+def test_what_is_missing_of_the_rows_counts_whenever_it_changes(files, tmp_path):
+    """It is in the file beside the rows, which themselves stay the same."""
+    folder, rows, scores = files
+    runs, data = [folder / f"{name}.run" for name in scores], tmp_path / "rows.txt"
+    found = []
+    for relevant in ({}, {"q0": {1: 9}}):
+        write_rows(replace(rows, missing=Missing(relevant)), data)
+        report = compare_files(runs, tmp_path / "out", test=TEST, data=data)
+        found.append(summary(report)["system_mean"][0])
+    assert found[1] < found[0]
+
+
 @pytest.mark.parametrize("suffix", ["run", "scores", "ranklib"])
 def test_every_format_gives_the_same_comparison(files, tmp_path, suffix):
     folder, rows, scores = files

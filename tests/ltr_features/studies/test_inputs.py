@@ -176,6 +176,21 @@ def test_every_file_of_a_column_counts_for_the_columns(here, family, option, fil
     assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
 
 
+def test_what_is_read_beside_a_file_counts_too(here):
+    (here / "set").mkdir()
+    collection, _ = write_beir(here / "set")
+    (here / "some.npy").write_bytes(b"some content")
+    for family, options, beside in (
+        ("vectors", {"documents": "some.npy"}, "some.txt"),
+        ("scores", {"files": {"x": "some.npy"}}, "some.npy.columns.json"),
+    ):
+        (here / beside).write_bytes(b"some content")
+        columns = ({"family": family, "options": options},)
+        known = keys(config := config_of(collection | {"folder": "set"}, columns))
+        spoil(here / beside)
+        assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
+
+
 def test_a_file_of_the_working_directory_counts_by_its_content_too(here):
     (here / "set").mkdir()
     collection, _ = write_beir(here / "set")

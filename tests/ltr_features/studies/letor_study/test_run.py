@@ -3,6 +3,7 @@
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from scipy.stats import sem, ttest_1samp
 from small_studies import LETOR, write_letor
 
 from letor.column_names import write_rows
+from letor.dataset import GIVEN
 from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
@@ -402,6 +404,24 @@ grid = {}
     values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
     assert sorted(values["qid"]) == sorted(rows.query_ids)
     assert values["fold"].nunique() == 3
+
+
+def test_what_becomes_known_of_the_columns_is_told(tmp_path):
+    """It is in the file beside the rows, which themselves stay the same."""
+    write_letor(tmp_path)
+    rows, _ = read_folds(tmp_path / "toy")
+    write_rows(rows, tmp_path / "rows.txt")
+    ranker = "[[rankers]]\nlabel = 'all'\nranker = 'coordinate-ascent'\ngrid = {}\n"
+    scheme = "[[schemes]]\nname = 'new'\nk = 3\n"
+    study = tmp_path / "one.toml"
+    study.write_text(f"kind = 'letor'\ntitle = 'T'\nfolder = 'rows.txt'\n{ranker}{scheme}")
+    found = []
+    for provenance in ({}, {"trained on": GIVEN}):
+        known = dict.fromkeys(rows.column_names, provenance)
+        write_rows(replace(rows, provenance=known), tmp_path / "rows.txt")
+        report = run_file(study, data=tmp_path, out=tmp_path / "out")
+        found.append("given columns" in unwrapped(report / "tables.txt"))
+    assert found == [False, True]
 
 
 def one_fold(folder, rows, measures="", **parts):
