@@ -273,7 +273,7 @@ class RankingStages(Preparation):
             "seed": self.config.seed + split.fit,
         }
         name = f"scores/{split.name}/{slug(model.name)}"
-        size, kind = f"{split.n_folds} folds", f"scores {model.name}"
+        size, kind = counted(split.n_folds, "fold"), f"scores {model.name}"
         return Planned(
             name, inputs, make, size, kind, split.n_folds, code=_TRAINING,
             seconds=self.usual.scores(split),
@@ -335,7 +335,7 @@ class RankingStages(Preparation):
             "measures": config.evaluation.all_measures,
             "seed": seed,
         }
-        what = "no ranker" if ranker is None else f"{split.n_folds} {ranker.ranker} rankers"
+        what = "no ranker" if ranker is None else counted(split.n_folds, f"{ranker.ranker} ranker")
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
         code: tuple[str, ...] = _RANKING
