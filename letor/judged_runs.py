@@ -14,7 +14,7 @@ from letor.errors import InputError, LetorWarning
 from letor.frames import pandas_frame
 from letor.ids import id_texts
 from letor.missing import Missing
-from ltr_base.names import counted, folded
+from ltr_base.names import counted, folded, is_unicode
 from ltr_base.user_warning import warn_user
 
 #: Whole numbers below are exact in float64.
@@ -36,13 +36,14 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
         LetorWarning: no document of the run is judged for its query.
 
     Raises:
-        InputError: missing column, duplicate pair, label that is not a whole number, NaN score, or
-            a run that shares no query with the judgements.
+        InputError: missing column, duplicate pair, label that is not a whole number, NaN score, id
+            that is not UTF-8, or a run that shares no query with the judgements.
     """
     qrels, run = checked_frame(qrels, "label", "qrels"), checked_frame(run, "score", "run")
     for table, what in ((qrels, "qrels"), (run, "run")):
         if table.empty:
             raise InputError(f"{what} has no rows")
+        _check_unicode(table, what)
     queries = pd.Index(qrels["qid"].unique(), name="qid")
     run = run[run["qid"].isin(queries)]
     if run.empty:
@@ -73,6 +74,14 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
         missing=_missing(qrels[~np.isin(judged, ranked)], set(queries) - set(ids)),
     )
     return data, run["score"].to_numpy(), queries
+
+
+def _check_unicode(table: pd.DataFrame, what: str) -> None:
+    """pandas groups and sorts ids as strings of Arrow."""
+    for name in ("qid", "docno"):
+        if not is_unicode("".join(table[name])):
+            odd = next(text for text in table[name] if not is_unicode(text))
+            raise InputError(f"{what}, {name}: {odd!r} is not UTF-8; convert its file to UTF-8")
 
 
 def best_first(run: pd.DataFrame) -> pd.DataFrame:

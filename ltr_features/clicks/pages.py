@@ -107,7 +107,10 @@ class RowReader:
         if self.rules.max_pages is not None and not self.columns.names["session"]:
             raise InputError("max_pages needs sessions: name their column")
         if self._times.matter and not self.columns.names["time"]:
-            raise InputError("since and until need times: name their column (columns.time)")
+            raise InputError(
+                "since and until need times: name their column (clicks commands: --column "
+                "time=..., elsewhere columns.time)"
+            )
 
     def _look_ahead(self, first: FirstPosition) -> NDArray[np.uint64]:
         """Determine the first position, and return the sessions with too many pages."""

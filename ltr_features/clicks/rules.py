@@ -103,6 +103,11 @@ class LogRules:
             value = getattr(self, name)
             if value is not None and math.isnan(time_of(str(value)).number):
                 raise InputError(f"{name} is neither a number nor a time (ISO 8601): {value!r}")
+        ends = [time_of(str(v)).seconds for v in (self.since, self.until) if v is not None]
+        if len(ends) == 2 and ends[0] >= ends[1]:
+            raise InputError(
+                f"since={self.since} is not before until={self.until}: no page is left"
+            )
 
 
 def path_list(paths: Paths) -> list[Path]:

@@ -64,7 +64,9 @@ def read_log(
     }
     check_call(LogRules, given, "rules", "rule")
     log_rules = LogRules(**given)
-    if (layout == "ubi") != (events is not None):
+    if layout == "ubi" and events is None:
+        raise InputError("layout 'ubi' needs the file of UBI events, too: name it (events)")
+    if layout != "ubi" and events is not None:
         raise InputError("events is the file of UBI events: give it with layout 'ubi' only")
     if events is not None:
         files = path_list(log)

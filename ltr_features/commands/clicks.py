@@ -154,6 +154,7 @@ def clicks_judge(
     check_ids(found)
     fitted = unfitted.fit(found)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
+    compared = None if known is None else by_label(judgements, known)
     digests = Digests()
     provenance = {
         "files": [digests.identity(path) for path in (*log, *filter(None, [events]))],
@@ -165,8 +166,8 @@ def clicks_judge(
     remarks = write_judgements(judgements, out, provenance)
     print_facts(describe(judgements))
     typer.echo(curve(fitted).round(4).to_string(index=False))
-    if known is not None:
-        typer.echo(by_label(judgements, known).round(4).to_string(index=False))
+    if compared is not None:
+        typer.echo(compared.round(4).to_string(index=False))
     for remark in remarks:
         typer.echo(f"note: {remark}", err=True)
     tell_replaced(replaced)
@@ -205,11 +206,13 @@ def clicks_models(
     rules = settings(rule or [], "rule")
     if split is not None and (test or {"since", "until"} & set(rules)):
         raise InputError("--split makes its own test log; leave out --test, since and until")
+    if split is not None and layout == "counts":
+        raise InputError("--split needs pages with times, and counts have none; give --test")
+    if test and layout == "ubi":
+        raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
     kinds = {name: get_click_model(name) for name in model or click_models()}
     earlier = rules if split is None else {**rules, "until": split}
     train = _read(log, layout, events, column, earlier, on_unknown, on_bad_row)
-    if test and layout == "ubi":
-        raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
     held_out = train
     if split is not None:
         later = {**rules, "since": split}

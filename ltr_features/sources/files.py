@@ -37,6 +37,7 @@ from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
     QUERY_NAMES,
     ScoreTable,
+    check_unicode,
     is_pair_table,
     read_scores,
 )
@@ -136,7 +137,7 @@ def read_judgements(path: str | os.PathLike[str]) -> pd.DataFrame:
         if labels.setdefault(pair, label) != label:
             raise InputError(other_grade(where, repr(pair[0]), repr(pair[1]), labels[pair], label))
     ids = pd.DataFrame(list(labels), columns=["qid", "docno"], dtype=object)
-    return ids.assign(label=np.array(list(labels.values()), dtype=np.int64))
+    return check_unicode(path, ids).assign(label=np.array(list(labels.values()), dtype=np.int64))
 
 
 def judgements_of(data: RankingData) -> pd.DataFrame:
@@ -247,7 +248,7 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
         named = ["score"] if "score" in table_columns(path) else []
         return _table_ranking(read_scores(path, scores=named))
     if is_run(path):
-        return read_run(path)
+        return check_unicode(path, read_run(path))
     if data is None:
         if not (fields := first_fields(path)):
             raise InputError(f"{path} is empty")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from letor.dataset import distinct
 from letor.document_ids import needed_ids
 from letor.errors import InputError
 from letor.trec import is_run, read_run
-from ltr_base.names import nearest
+from ltr_base.names import is_unicode, nearest
 from ltr_features.sources.arrow_tables import is_number, present
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
@@ -116,6 +117,17 @@ def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:
     )
 
 
+def check_unicode(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """The table of a TREC file, if its ids, ``qid`` and ``docno``, are UTF-8.
+
+    Raises:
+        InputError: they are not; the message names the line.
+    """
+    if not all(is_unicode("".join(table[name])) for name in ("qid", "docno")):
+        deque(text_lines(path), maxlen=0)  # raises the error
+    return table
+
+
 def read_scores(
     path: str | os.PathLike[str],
     *,
@@ -148,13 +160,9 @@ def read_scores(
         query_column, document_column, names = _chosen(path, query, document, scores)
         found = blocks(path, [query_column, document_column, *names])
     else:
-        run = read_run(path)
+        run = check_unicode(path, read_run(path))
         query_column, document_column, names = "qid", "docno", ["score"]
-        try:
-            columns = {name: pa.array(run[name]) for name in ("qid", "docno", "score")}
-        except UnicodeEncodeError:
-            deque(text_lines(path), maxlen=0)  # raises an error that names the line
-            raise
+        columns = {name: pa.array(run[name]) for name in ("qid", "docno", "score")}
         found = iter([Block(path, np.arange(1, len(run) + 1), columns)])
     queries, documents = Codes(), Codes()
     parts = [

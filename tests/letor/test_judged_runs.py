@@ -242,6 +242,11 @@ def test_bad_tables() -> None:
         evaluate(qrels.assign(label=0.5), run, ["MAP"])
     with pytest.raises(InputError, match="score that is NaN"):
         evaluate(qrels, run.assign(score=np.nan), ["MAP"])
+    for column in ("qid", "docno"):  # as read_run gives ids that are not UTF-8
+        odd = run.astype({column: object})
+        odd.loc[0, column] = "caf\udce9"
+        with pytest.raises(InputError, match=rf"run, {column}: 'caf\\udce9' is not UTF-8; conv"):
+            evaluate(qrels, odd, ["MAP"])
     with pytest.raises(InputError, match="same query ids"):
         evaluate(qrels, run.assign(qid="other-" + run["qid"]), ["MAP"])
     with pytest.warns(LetorWarning, match="no document of the run is judged for its query"):

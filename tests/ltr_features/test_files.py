@@ -311,6 +311,7 @@ def test_compare_takes_every_form(folder, i):
         ("a.tsv", "qid\tdocno\tgrade\nq1\td0\t1\nq1\td0\t2\n", r"a\.tsv, line 3: query 'q1'"),
         ("a.qrels", "q1 0 d0 1\nq1 0 d0\n", r"a\.qrels:2: 3 fields instead of 4"),
         ("a.csv", "qid,docno,grade\nq1,d\xff0,1\n", r"a\.csv, line 2: byte 0xff .* is not UTF-8"),
+        ("a.qrels", "q1 0 d0 1\nq1 0 d\xff 1\n", r"a\.qrels, line 2: byte 0xff .* is not UTF-8"),
     ],
 )  # fmt: skip
 def test_bad_judgements_are_named(tmp_path, name, text, message):
@@ -327,12 +328,13 @@ def test_bad_judgements_are_named(tmp_path, name, text, message):
         ("a.csv", "qid,docno,s\nq1,d0,nan\n", r"line 2: 's' is missing or NaN"),
         ("a.csv", "id,s\nd0,1\n", r"is neither a run .* nor a table of scores"),
         ("a.run", "q1 Q0 d0 1 2.5\n", r"its first line has 5 fields \('q1 Q0 d0 1 2.5'\)"),
+        ("a.run", "q1 Q0 d0 1 2 t\nq1 Q0 d\xff 2 1 t\n", r"a\.run, line 2: byte 0xff .* UTF-8"),
         ("a.run", "\n", r"a\.run is empty"),
         ("a.run", "q1 Q0 d0 1 x t\n", r"a\.run:1: score 'x' is not a number"),
     ],
 )  # fmt: skip
 def test_bad_rankings_are_named(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=message):
         read_ranking(tmp_path / name)
 

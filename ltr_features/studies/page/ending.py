@@ -94,10 +94,12 @@ def _marked(row: Sequence[str]) -> list[bool]:
 
 
 def _remarks(report: Report) -> list[str]:
-    """That nothing could have been significant, and the first remarks."""
-    first = nothing_in_reach(report)
+    """That nothing could have been significant, what is not as the experiment's file asks for (the
+    warnings of the report), and the first remarks."""
+    first = [*nothing_in_reach(report), *(("", warning) for warning in report.warnings[:1])]
+    rest = [*(("", warning) for warning in report.warnings[1:]), *report.remarks]
     return _first(
-        [f"{of}: {remark}" if of else remark for of, remark in [*first, *report.remarks]],
+        [f"{of}: {remark}" if of else remark for of, remark in [*first, *rest]],
         REMARKS + len(first),
     )
 

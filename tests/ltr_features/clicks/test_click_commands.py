@@ -245,6 +245,8 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "j", "--rule", "depth=x"], "rules: depth must be a whole"),
         (["judge", "LOG", "--out", "j", "--layout", "logs"], "layout must be 'rows' or"),
         (["judge", "LOG", "--out", "j", "--events", "e.jsonl"], "with layout 'ubi' only"),
+        (["judge", "LOG", "--out", "j", "--layout", "ubi"], "needs the file of UBI events"),
+        (["judge", "LOG", "--out", "j", "--labels", "others.tsv"], "no pair of the labels"),
         (["judge", "LOG", "--out", "j", "--min-evidence", "1e9"], "lower min_evidence"),
         (["judge", "none.tsv", "--out", "j", "--min-evidence", "0"], "must be above 0, got 0"),
         (["judge", "none.tsv", "--out", "j", "--grades", "1"], "n_grades (--grades) must lie"),
@@ -253,6 +255,8 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "mine"], "holds no click judgements"),
         (["judge", "LOG", "--out", "."], "is the current folder"),
         (["models", "LOG", "--split", "3"], "since and until need times"),
+        (["models", "none.csv", "--layout", "counts", "--split", "3"], "--split needs pages"),
+        (["models", "none.jsonl", "--layout", "ubi", "--test", "b.jsonl"], "split UBI's by time"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
         (["simulate", "rows.txt", "--out", "x.tsv", "--column", "9"], "columns not in the data"),
         (["simulate", "rows.txt", "--out", "x.tsv", "--column", "1", "--users", "me"], "users mu"),
@@ -262,6 +266,7 @@ def test_mistakes_are_told(arguments, message, log, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").touch()
+    (tmp_path / "others.tsv").write_text("query\tdocument\tgrade\nsea\tnobody\t1\n")
     found = [str(log) if a == "LOG" else a for a in arguments]
     assert message in refused("clicks", *found)
     assert not (tmp_path / "j").exists()

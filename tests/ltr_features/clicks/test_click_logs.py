@@ -542,6 +542,7 @@ def test_pages_need_not_be_kept(tmp_path):
         ({"depth": 2000}, "depth must be at most"),
         ({"max_clicks": 0}, "max_clicks must be"),
         ({"since": "noon"}, "since is neither"),
+        ({"since": "2026-03-02", "until": "2026-03-01"}, "is not before until"),
     ],
 )
 def test_rules_out_of_range_are_refused(rules, message):

@@ -108,3 +108,12 @@ def test_a_remark_says_which_study_it_is_of_unless_it_is_of_all(make_report):
     ]
     alone = report_ending(replace(report, studies=studies[:1])).splitlines()
     assert alone[-2] == "! column ssi kept its start"
+
+
+def test_what_is_not_as_expected_is_told(make_report):
+    report = make_report(n_queries=20, n_systems=5)
+    missed = [f"Not as expected: MAP of system {i} is 0.1." for i in range(4)]
+    told = report_ending(replace(report, warnings=missed))
+    assert f"! {missed[0]}\n" in told
+    hidden = len(missed) - told.count("Not as expected") + len(report.remarks)
+    assert f"! {hidden} more in the report" in told
