@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.text.id_rows import places_of, rows_of
 from ltr_features.text.query_texts import ids_of_texts
 
@@ -120,6 +121,10 @@ class ClickLog:
     clicked: NDArray[np.int64]
     pages: Pages | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:  # without the queries, which are what people typed
+        sizes = f"{counted(len(self.query_ids), 'query')}, {counted(self.n_pairs, 'pair')} shown"
+        return f"<ClickLog: {sizes}, {counted(int(self.clicked.sum()), 'click')}>"
 
     def __post_init__(self) -> None:
         n = len(self.shown)

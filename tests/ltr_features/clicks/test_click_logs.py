@@ -67,6 +67,8 @@ def test_every_format_says_the_same(tmp_path, name):
     assert len(log.pages) == 4
     assert log.description["positions"] == "from 1 (the least that occurs)"
     assert log.description["rows"] == 10
+    n_clicks = int(log.clicked.sum())
+    assert repr(log) == f"<ClickLog: 2 queries, {log.n_pairs} pairs shown, {n_clicks} clicks>"
 
 
 def test_compressed_files_and_several_of_them(tmp_path):
