@@ -110,3 +110,27 @@ def by_position(values: Any) -> Any:
     """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
     first of a filtered or sorted frame. Sequences and None unchanged."""
     return values if values is None or isinstance(values, Sequence) else list(values)
+
+
+def check_rows(name: str, rows: NDArray[np.int64], limit: int, least: int = 0) -> None:
+    """Raise InputError if a row is below ``least``, or not below ``limit``."""
+    if len(rows) and (rows.min() < least or rows.max() >= limit):
+        bad = rows[(rows < least) | (rows >= limit)][0]
+        raise InputError(f"{name} holds row {bad}, outside {least}..{limit - 1}")
+
+
+def check_of_queries(what: str, values: Sequence[Any] | None, queries: Sequence[str]) -> None:
+    """Check the sources, groups (a list) or times of a collection's queries, if it has them.
+
+    Raises:
+        InputError: they are not as many as the queries, or a group is not text, or a time missing.
+    """
+    if values is None:
+        return
+    if len(values) != len(queries):
+        raise InputError(f"{what} has {len(values)} entries for {len(queries)} queries")
+    numbers = isinstance(values, np.ndarray)
+    kind = "a number" if numbers else "text; write str(group), and its id for a query alone"
+    for query, value in zip(queries, values, strict=True):
+        if (value != value) if numbers else not isinstance(value, str):
+            raise InputError(f"{what}: query {query!r} has {value}, must be {kind}")

@@ -87,12 +87,34 @@ def test_collections_check_themselves():
         collection(document_ids=["a", "b", "a"])
     with pytest.raises(InputError, match="query_groups has 1 entries for 2 queries"):
         collection(query_groups=["g"])
-    with pytest.raises(InputError, match=r"query_sources \+ 1 holds row 4, outside 0\.\.3"):
+    with pytest.raises(InputError, match=r"query_sources holds row 3, outside -1\.\.2"):
         collection(query_sources=np.array([3, -1]))
     with pytest.raises(InputError, match="has no documents"):
         collection(document_ids=[], fields={})
     with pytest.raises(InputError, match="query_sources must be an array of integers, got float64"):
         collection(query_sources=[np.nan, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"query_groups": pd.Series([7, 8])}, "query_groups: query '.*' has 7, must be text"),
+        ({"query_groups": ["g", None]}, "query_groups: query '.*' has None, must be text"),
+        ({"query_times": [1.0, np.nan]}, "query_times: query '.*' has nan, must be a number"),
+        ({"query_times": pd.Series(["2020-01-01", None], dtype="datetime64[ns]")}, "has no time"),
+    ],
+)
+def test_groups_and_times_of_a_frame_are_checked_before_anything_is_learned(given, message):
+    """A saved builder with other groups could not be read again; a query without a time would be
+    the first or the last."""
+    with pytest.raises(InputError, match=message):
+        collection(**given)
+
+
+def test_a_text_in_place_of_the_list_of_new_queries_is_refused():
+    """Its letters would be taken for queries."""
+    with pytest.raises(InputError, match=r"must be a list of texts, such as \['red sofa'\]"):
+        collection().with_queries("red sofa")
 
 
 def test_what_collections_have_of_queries_is_found_by_position():
