@@ -776,6 +776,8 @@ def test_wrong_arguments_are_named(builder, pipeline, collection):
     for n in (-1, 1.5, "3"):
         with pytest.raises(InputError, match=f"n must be a whole number, 0 or more, got {n!r}"):
             pipeline.rank("t1w1", n)
+    with pytest.raises(InputError, match="analyzer must be an Analyzer, such as"):
+        builder.fit(collection, analyzer="english")
     with pytest.raises(InputError, match="collection must be a Collection, got DataFrame; read"):
         FeatureBuilder(["vsm"]).fit(pd.DataFrame({"docno": ["d1"], "title": ["red cap"]}))
     unjudged = replace(
