@@ -19,15 +19,15 @@ def as_array(name: str, given: Any, dtype: DTypeLike) -> Any:
     type, string arrays and None are returned as they are.
 
     Raises:
-        InputError: integers are wanted, and others given; or a time is missing.
+        InputError: integers are wanted, and others given.
     """
     if given is None or isinstance(given, StringArray):
         return given
     array = given if isinstance(given, np.ndarray) else np.asarray(given)
     if np.dtype(dtype).kind == "i" and array.dtype.kind not in "iu":
         raise InputError(f"{name} must be an array of integers, got {array.dtype}")
-    if array.dtype.kind in "mM" and np.isnat(array).any():  # it would become the lowest number
-        raise InputError(f"{name} has no time in place {int(np.isnat(array).argmax())}")
+    if array.dtype.kind in "mM":  # a missing time would become the lowest number
+        return np.where(np.isnat(array), np.nan, array.astype(dtype)).astype(dtype)
     return array.astype(dtype, copy=False)
 
 

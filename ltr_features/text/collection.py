@@ -148,7 +148,7 @@ class Collection:
         query_groups: a label per query; splits "by group" keep queries of one group together (made
             from one article, for example); or None.
         query_times: float64 [n_queries], when each query was asked, as numbers that grow with time,
-            for splits "by time"; or None. Each query has one.
+            for splits "by time", which need one of each query; or None.
         withheld: what was left out of the documents because the queries were drawn from it, or
             None. Anything else made from the same texts (a knowledge base) must leave it out too.
         description: how the collection was made (files, rules, counts); JSON-compatible.

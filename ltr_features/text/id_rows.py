@@ -123,14 +123,17 @@ def check_of_queries(what: str, values: Sequence[Any] | None, queries: Sequence[
     """Check the sources, groups (a list) or times of a collection's queries, if it has them.
 
     Raises:
-        InputError: they are not as many as the queries, or a group is not text, or a time missing.
+        InputError: they are not as many as the queries, or a group is not text.
     """
     if values is None:
         return
     if len(values) != len(queries):
         raise InputError(f"{what} has {len(values)} entries for {len(queries)} queries")
-    numbers = isinstance(values, np.ndarray)
-    kind = "a number" if numbers else "text; write str(group), and its id for a query alone"
-    for query, value in zip(queries, values, strict=True):
-        if (value != value) if numbers else not isinstance(value, str):
-            raise InputError(f"{what}: query {query!r} has {value}, must be {kind}")
+    if isinstance(values, np.ndarray):
+        return
+    for query, group in zip(queries, values, strict=True):
+        if not isinstance(group, str):
+            raise InputError(
+                f"{what}: query {query!r} has {group}, must be text; write str(group), and its id "
+                "for a query alone"
+            )
