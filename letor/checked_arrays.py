@@ -26,6 +26,8 @@ def as_array(name: str, given: Any, dtype: DTypeLike) -> Any:
     array = given if isinstance(given, np.ndarray) else np.asarray(given)
     if np.dtype(dtype).kind == "i" and array.dtype.kind not in "iu":
         raise InputError(f"{name} must be an array of integers, got {array.dtype}")
+    if array.dtype.kind in "mM":  # a missing time would become the lowest number
+        return np.where(np.isnat(array), np.nan, array.astype(dtype)).astype(dtype)
     return array.astype(dtype, copy=False)
 
 

@@ -133,6 +133,7 @@ def k_fold(
     """
     if isinstance(query_ids, RankingData):
         query_ids = query_ids.all_query_ids
+    query_ids = list(query_ids)  # a series would find query_ids[i] by its index
     m = len(query_ids)
     if len(set(query_ids)) != m:
         raise InputError("query ids for k_fold must be distinct")
@@ -188,6 +189,7 @@ def by_time(
             different times than parts.
     """
     _check_order("times", times, query_ids)
+    query_ids = list(query_ids)
     time = np.asarray(times, np.float64)
     if len(set(query_ids)) != len(query_ids) or time.shape != (len(query_ids),):
         raise InputError(f"by_time: {len(query_ids)} distinct query ids need as many times")
@@ -233,6 +235,9 @@ def given_parts(
     Raises:
         InputError: another name of a part, no training or test queries, or as :func:`k_fold`.
     """
+    _check_order("parts", parts, query_ids)
+    _check_order("groups", groups, query_ids)
+    query_ids = list(query_ids)
     rows: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     for row, part in enumerate(parts):
         if part not in rows:
@@ -240,7 +245,7 @@ def given_parts(
         rows[part].append(row)
     if not rows["train"] or not rows["test"]:
         raise InputError("parts: there must be queries for training, and others for the test")
-    label = range(len(query_ids)) if groups is None else groups
+    label = range(len(query_ids)) if groups is None else list(groups)
     trained = [query_ids[row] for row in rows["train"]]
     try:
         dealt = k_fold(trained, k, seed=seed, groups=[label[row] for row in rows["train"]])

@@ -256,7 +256,9 @@ def _matrix(table: pa.Table, names: Sequence[str]) -> NDArray[np.float32]:
 
 
 def _numbers(
-    column: pa.ChunkedArray, name: str, advice: str = "leave it out, by features=[...]"
+    column: pa.ChunkedArray,
+    name: str,
+    advice: str = "leave it out (of a whole frame, by features=[...])",
 ) -> NDArray[np.float32]:
     """float32 [n]: the values of a column, NaN where there is none."""
     kind = column.type

@@ -81,6 +81,11 @@ def tune(
                 f"ranker {name!r} has no default grid: give grid={{parameter: values}}"
             )
         grid = {p: values for p, values in GRIDS[name].items() if p not in (fixed or {})}
+    for parameter, values in grid.items():
+        if isinstance(values, str) or not hasattr(values, "__len__"):
+            raise InputError(
+                f"grid of {name!r}: {parameter} must be a list of values, such as [{values!r}]"
+            )
     empty = [parameter for parameter, values in grid.items() if len(values) == 0]
     if empty:
         raise InputError(f"grid of {name!r}: {empty[0]} has no values")

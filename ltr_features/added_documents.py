@@ -146,7 +146,7 @@ class AddedDocuments:
             raise InputError(
                 f"the documents have no field {', '.join(odd)}; they have {', '.join(known)}"
             )
-        if not fields:
+        if not len(fields):
             raise InputError(f"added documents need one of the fields {', '.join(known)}")
         added = _collection(
             built, list(ids), {s: list(fields.get(s, [""] * len(ids))) for s in known}

@@ -27,7 +27,7 @@ from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.fold_fits import FitAll
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import keep_groups, separated, train_parts
+from ltr_features.columns.out_of_fold import check_parts, keep_groups, separated, train_parts
 from ltr_features.columns.registry import get_families
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_files import read_features, save_features
@@ -166,6 +166,8 @@ class FeatureBuilder(FittedBuilder):
             if fold is None:
                 raise InputError("folds: train_queries are not the training queries of one of them")
             parts, of_fold = train_parts(context.collection, folds, fold), fold.name
+            if any(recipe.looks_at_labels for recipe in self.models):
+                check_parts(parts)
         listed = any(recipe.learns_from_lists for recipe in self.models)
         pairs = choose_candidates(context, self.candidates).pairs if listed else None
         by_group = keep_groups(context.collection, folds)

@@ -29,7 +29,13 @@ from ltr_features.columns.base import ColumnFamily, check_distinct, check_famili
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fold_fits import FitAll, fit_folds
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.out_of_fold import column_facts, fold_scores, keep_groups, train_parts
+from ltr_features.columns.out_of_fold import (
+    check_parts,
+    column_facts,
+    fold_scores,
+    keep_groups,
+    train_parts,
+)
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.id_rows import ids_of, places_of, rows_of
@@ -307,6 +313,8 @@ def learned_columns(
             for column in columns
         ]
         of_folds = [train_parts(context.collection, folds, fold, n_parts) for fold in folds]
+        for parts in of_folds if columns else ():
+            check_parts(parts)
         if fit is None:
             fit_folds(trained, of_folds, threads=context.threads, memory=memory)
         else:

@@ -155,7 +155,9 @@ class FittedBuilder:
 
         Raises:
             NotFittedError: before ``fit`` or ``load``.
+            InputError: ``excluded`` is not a list of texts.
         """
+        check_texts("excluded", excluded)
         barred = set(excluded)
         found = self._documents.best(query, self.depth + len(barred))
         return [docno for docno in found if docno not in barred][: self.depth]

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.column_settings import changed_settings
-from letor.dataset import RankingData
+from letor.dataset import RankingData, check_texts
 from letor.digests import check_files, check_part, write_digests
 from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.files import atomic_path, check_replaced, read_at_once, remove_temporary
@@ -127,7 +127,8 @@ class ScoringPipeline:
                 the others, too.
 
         Raises:
-            InputError: an unknown document, or n is below 0 or not a whole number.
+            InputError: an unknown document, ids that are not a list of texts, or n is below 0 or
+                not a whole number.
         """
         if not isinstance(n, Integral) or n < 0:
             raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
@@ -135,6 +136,7 @@ class ScoringPipeline:
         if docnos is None:
             docnos = self.features.best_documents(query, excluded=excluded)
         else:
+            check_texts("excluded", excluded)
             barred = set(excluded)
             docnos = [docno for docno in dict.fromkeys(docnos) if docno not in barred]
         scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)

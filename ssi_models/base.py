@@ -181,8 +181,9 @@ class MatchingModel(StoredModel):
             excluded: int64 [m], see :meth:`expanded`.
 
         Returns:
-            float32 [n_pairs]; accumulated in float64. A zero row scores 0 with everything. The
-            score of a pair does not depend on the other pairs of the call.
+            float32 [n_pairs]; accumulated in float64. A zero row scores 0 with everything, except
+            a document of language models and a query of :class:`ssi_models.Popularity`. The score
+            of a pair does not depend on the other pairs of the call.
 
         Raises:
             NotFittedError: the model is not fitted.

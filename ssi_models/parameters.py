@@ -103,6 +103,11 @@ class Parameters:
         given = {name: plain_number(value) for name, value in params.items()}
         arguments = present_names(given, cls.former_params)
         training = arguments.get("training", training or getattr(cls, "training", None))
+        if not (training is None or hasattr(training, "__dataclass_fields__")):
+            raise TypeError(
+                f"training must be options, such as TrainingOptions(margin=0.5), got {training!r}; "
+                "each may also be given by its own name"
+            )
         options = {} if training is None else {f.name for f in fields(training)} & arguments.keys()
         if options:
             given = {name: arguments.pop(name) for name in options}

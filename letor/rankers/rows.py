@@ -31,15 +31,18 @@ def training_rows(
         InputError: arguments are missing or do not go together, or rows cannot be trained on.
     """
     if isinstance(X, RankingData):
-        if qid is not None or eval_set is not None:
+        if any(given is not None for given in (qid, eval_set, eval_qid)):
             raise InputError(
-                "fit(train, valid): leave out qid and eval_set, RankingData has its queries"
+                "fit(train, valid): leave out qid, eval_set and eval_qid, RankingData has its "
+                "queries"
             )
         if y is not None and not isinstance(y, RankingData):
             raise InputError("fit(train, valid): the validation rows must be RankingData, too")
         train, valid = X, y
     else:
         train, valid = _labelled(X, y, qid, "qid"), None
+        if eval_set is None and eval_qid is not None:
+            raise InputError("eval_qid: give eval_set=(X, y), too, the rows for early stopping")
         if eval_set is not None:
             # LightGBM and XGBoost take lists of pairs; a single pair may stand alone.
             if isinstance(eval_set, list):
@@ -134,8 +137,8 @@ def with_columns(data: RankingData, names: list[str], what: str) -> RankingData:
         elif list(data.column_names) == [str(j + 1) for j in range(len(names))]:
             advice = (
                 "These have only numbers for columns, as many as the training rows: if they are "
-                "the same columns, copy the NAME.columns.json of the training rows beside their "
-                "file, under its name"
+                "the same columns, name them alike (of a file, copy the NAME.columns.json of the "
+                "training rows beside it, under its name)"
             )
         raise InputError(
             f"{what} lack columns of the training rows: {listed(missing, 20)}; make them as for "

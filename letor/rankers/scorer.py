@@ -36,7 +36,8 @@ class RankingScorer:
 
     def _queries_of(self, X: Any) -> Any:
         """The query of each row of X."""
-        if isinstance(self.qid, pd.Series) and hasattr(X, "index") and self.qid.index.is_unique:
+        by_index = isinstance(self.qid, pd.Series) and hasattr(X, "index")
+        if by_index and self.qid.index.is_unique:
             unknown = ~X.index.isin(self.qid.index)
             if unknown.any():
                 raise InputError(f"qid has no entry for the row {X.index[unknown][0]} of X")
@@ -44,10 +45,15 @@ class RankingScorer:
             _warn_of_split_queries(self.qid, queries)
             return queries
         if len(self.qid) != len(X):
+            advice = (
+                "X must be a pandas DataFrame and qid a Series with its index (of an array: "
+                "pd.DataFrame(X), pd.Series(qid))"
+            )
+            if by_index:
+                advice = "the index of X and qid must have no label twice: frame.reset_index()"
             raise InputError(
                 f"qid has {len(self.qid)} entries, X has {len(X)} rows: for parts of X, as in "
-                "cross-validation, X must be a pandas DataFrame and qid a Series with its index "
-                "(of an array: pd.DataFrame(X), pd.Series(qid))"
+                f"cross-validation, {advice}"
             )
         return self.qid
 

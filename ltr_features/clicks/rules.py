@@ -114,8 +114,13 @@ def path_list(paths: Paths) -> list[Path]:
     """One or several paths as a list.
 
     Raises:
-        InputError: no path is given, or two files have the same content.
+        InputError: no path is given, or a frame in its place, or two files have the same content.
     """
+    if hasattr(paths, "columns"):
+        raise InputError(
+            "click logs are read from files: save the frame, frame.to_parquet('log.parquet'), and "
+            "name the file"
+        )
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not given:
         raise InputError("no click log: name at least one file")

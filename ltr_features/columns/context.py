@@ -109,8 +109,13 @@ class ColumnContext:
         """The context of a collection, which is indexed; a context is returned as it is.
 
         Raises:
-            InputError: it is neither.
+            InputError: it is neither, or the analyzer is none.
         """
+        if not isinstance(analyzer, Analyzer | None):
+            raise InputError(
+                f"analyzer must be an Analyzer, such as Analyzer(stopwords='english'), got "
+                f"{analyzer!r}"
+            )
         if isinstance(given, ColumnContext):
             return given
         if not isinstance(given, Collection):

@@ -28,6 +28,25 @@ _BLOCK = 2**20
 ScoresFrom = Callable[[NDArray[np.int64], Pairs], NDArray[np.float32]]
 
 
+def check_parts(train_parts: Sequence[NDArray[np.int64]]) -> None:
+    """Raise InputError if there are fewer than two parts, an empty one, or two share a query."""
+    if len(train_parts) < 2:
+        raise InputError(
+            "out-of-fold scores need at least two parts of training queries: give 4 or more folds "
+            "(one part tests, one validates and the others train), which test each other's "
+            "training queries, or Fold(..., parts=[...])"
+        )
+    if empty := sum(len(part) == 0 for part in train_parts):
+        raise InputError(
+            f"out-of-fold scores: {empty} of {len(train_parts)} parts of the training queries are "
+            "empty, as too few queries have judgements and candidates: add some, or make fewer "
+            "folds"
+        )
+    train = np.concatenate(train_parts)
+    if len(np.unique(train)) != len(train):
+        raise InputError("the parts of the training queries share a query")
+
+
 def fold_scores(
     scores_from: ScoresFrom, pairs: Pairs, train_parts: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.float32]:
@@ -47,23 +66,10 @@ def fold_scores(
         float32 [len(pairs)].
 
     Raises:
-        InputError: fewer than two parts, an empty part, or parts that share a query.
+        InputError: as :func:`check_parts`.
     """
-    if len(train_parts) < 2:
-        raise InputError(
-            "out-of-fold scores need at least two parts of training queries: give 4 or more folds "
-            "(one part tests, one validates and the others train), which test each other's "
-            "training queries, or Fold(..., parts=[...])"
-        )
-    if empty := sum(len(part) == 0 for part in train_parts):
-        raise InputError(
-            f"out-of-fold scores: {empty} of {len(train_parts)} parts of the training queries are "
-            "empty, as too few queries have judgements and candidates: add some, or make fewer "
-            "folds"
-        )
+    check_parts(train_parts)
     train = np.sort(np.concatenate(train_parts))
-    if len(np.unique(train)) != len(train):
-        raise InputError("the parts of the training queries share a query")
     scores = np.empty(len(pairs), dtype=np.float32)
     rest = ~np.isin(pairs.query, train)
     parts = [(np.isin(pairs.query, part), np.setdiff1d(train, part)) for part in train_parts]

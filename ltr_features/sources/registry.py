@@ -55,7 +55,14 @@ def check_options(name: str, options: dict[str, Any]) -> None:
 
 
 def read_collection(name: str, /, **options: Any) -> Collection:
-    """Read a collection from a source by name; ``options`` are the parameters of its function.
+    """Read a collection from a source by name, such as files or frames of documents, queries and
+    judgements: ``read_collection("table", documents=frame, queries=frame, judgements=frame)``.
+
+    Args:
+        name: "table", "beir", "trec", "ir-datasets", "clicks", or the source of a package.
+        options: parameters of the source's function, which
+            ``help(ltr_features.sources.registry.get_source(name))`` shows; for "table" they are
+            those of :func:`~ltr_features.sources.table.read_table`.
 
     Raises:
         InputError: no such source, wrong options, or input that cannot be read.

@@ -114,7 +114,7 @@ def read_table(
     if queries is None:
         _find_query_columns(rated[0], in_judgements, encoding)
     else:
-        queries = table_of(queries)
+        queries = table_of(queries, "queries")
         left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
     wanted = dict(JUDGEMENT_COLUMNS)
     if "text" in in_judgements and "query" not in in_judgements:

@@ -67,24 +67,26 @@ class Block:
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame in memory, read as a table; rows count from 1."""
+    """A frame in memory, read as a table; rows count from 1. ``what`` it is of, for messages."""
 
     table: pa.Table
+    what: str = ""
     name: str = "frame"
 
     def __str__(self) -> str:
-        return "the frame"
+        return f"the frame of {self.what}" if self.what else "the frame"
 
 
-def table_of(given: Any) -> Path | Frame:
-    """Convert a path, or a pandas, polars or Arrow frame, to what the functions here read.
+def table_of(given: Any, what: str = "") -> Path | Frame:
+    """Convert a path, or a pandas, polars or Arrow frame, to what the functions here read; ``what``
+    is a frame's name in messages.
 
     Raises:
         InputError: see :func:`letor.frames.arrow_table`.
     """
     if isinstance(given, Frame):
         return given
-    return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given))
+    return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given), what)
 
 
 def tables_of(given: Any, what: str) -> list[Path | Frame]:
@@ -97,7 +99,7 @@ def tables_of(given: Any, what: str) -> list[Path | Frame]:
     several = list(given) if isinstance(given, (list, tuple)) else [given]
     if not several:
         raise InputError(f"{what}: an empty list; name a file")
-    return [table_of(one) for one in several]
+    return [table_of(one, what) for one in several]
 
 
 def table_format(path: Path) -> str:

@@ -17,7 +17,15 @@ from letor.errors import InputError
 from ltr_base.former import former_names, warn_of_former
 from ltr_base.names import counted, repeated
 from ltr_features.text.arrow_texts import StoredTexts
-from ltr_features.text.id_rows import are_reversed, by_position, ids_of, keep_integers, rows_of
+from ltr_features.text.id_rows import (
+    are_reversed,
+    by_position,
+    check_of_queries,
+    check_rows,
+    ids_of,
+    keep_integers,
+    rows_of,
+)
 from ltr_features.text.markup import html_share, without_markup
 from ltr_features.text.query_texts import begins_within, connected, normalised, same_text_remark
 from ltr_features.text.source_remarks import html_remarks, own_text_remarks, source_remarks
@@ -115,8 +123,8 @@ class Pairs:
 
     def check(self, n_queries: int, n_documents: int) -> None:
         """Raise InputError if a row lies outside the collection."""
-        _check_rows("pairs.query", self.query, n_queries)
-        _check_rows("pairs.document", self.document, n_documents)
+        check_rows("pairs.query", self.query, n_queries)
+        check_rows("pairs.document", self.document, n_documents)
 
 
 @former_names(streams="fields")
@@ -140,7 +148,7 @@ class Collection:
         query_groups: a label per query; splits "by group" keep queries of one group together (made
             from one article, for example); or None.
         query_times: float64 [n_queries], when each query was asked, as numbers that grow with time,
-            for splits "by time"; or None.
+            for splits "by time", which need one of each query; or None.
         withheld: what was left out of the documents because the queries were drawn from it, or
             None. Anything else made from the same texts (a knowledge base) must leave it out too.
         description: how the collection was made (files, rules, counts); JSON-compatible.
@@ -195,22 +203,19 @@ class Collection:
                 )
         self._check_ids("document", self.document_ids)
         self._check_queries()
-        _check_rows("judgements.query", self.judgements.query, len(self.query_ids))
-        _check_rows("judgements.document", self.judgements.document, len(self.document_ids))
+        check_rows("judgements.query", self.judgements.query, len(self.query_ids))
+        check_rows("judgements.document", self.judgements.document, len(self.document_ids))
         self._check_grades()
         for name in ("query_sources", "query_groups", "query_times"):
-            values = getattr(self, name)
-            if values is not None and len(values) != len(self.query_ids):
-                raise InputError(
-                    f"collection {self.name!r}: {name} has {len(values)} entries for "
-                    f"{len(self.query_ids)} queries"
-                )
+            check_of_queries(
+                f"collection {self.name!r}: {name}", getattr(self, name), self.query_ids
+            )
         if self.query_sources is not None:
-            _check_rows("query_sources + 1", self.query_sources + 1, len(self.document_ids) + 1)
+            check_rows("query_sources", self.query_sources, len(self.document_ids), least=-1)
             self._leave_out_own(self.query_sources)
         if self.links is not None:
-            _check_rows("links.source", self.links.source, len(self.document_ids))
-            _check_rows("links.target", self.links.target, len(self.document_ids))
+            check_rows("links.source", self.links.source, len(self.document_ids))
+            check_rows("links.target", self.links.target, len(self.document_ids))
 
     def _leave_out_own(self, sources: NDArray[np.int64]) -> None:
         """Leave out judgements of the documents that queries were made from, which no ranking can
@@ -245,8 +250,10 @@ class Collection:
             texts: the queries. ids: distinct ids; numbers from 1 by default.
 
         Raises:
-            InputError: the ids are not distinct, or not as many as the texts.
+            InputError: the ids are not distinct or not as many as the texts, or these are no list.
         """
+        if isinstance(texts, str):  # whose letters would be taken for queries
+            raise InputError(f"with_queries: texts must be a list of texts, such as [{texts!r}]")
         other = self.without_judgements()._with(
             query_texts=list(texts),
             query_ids=[str(n + 1) for n in range(len(texts))] if ids is None else list(ids),
@@ -391,9 +398,3 @@ class Collection:
 def _spread(n: int) -> NDArray[np.int64]:
     """Some of n rows, spread over all."""
     return np.unique(np.linspace(0, max(n - 1, 0), _SEARCHED).astype(np.int64))[:n]
-
-
-def _check_rows(name: str, rows: NDArray[np.int64], limit: int) -> None:
-    if len(rows) and (rows.min() < 0 or rows.max() >= limit):
-        bad = rows[(rows < 0) | (rows >= limit)][0]
-        raise InputError(f"{name} holds row {bad}, outside 0..{limit - 1}")

@@ -110,3 +110,30 @@ def by_position(values: Any) -> Any:
     """A pandas Series as a list: it would find ``values[0]`` by its index, which need not be the
     first of a filtered or sorted frame. Sequences and None unchanged."""
     return values if values is None or isinstance(values, Sequence) else list(values)
+
+
+def check_rows(name: str, rows: NDArray[np.int64], limit: int, least: int = 0) -> None:
+    """Raise InputError if a row is below ``least``, or not below ``limit``."""
+    if len(rows) and (rows.min() < least or rows.max() >= limit):
+        bad = rows[(rows < least) | (rows >= limit)][0]
+        raise InputError(f"{name} holds row {bad}, outside {least}..{limit - 1}")
+
+
+def check_of_queries(what: str, values: Sequence[Any] | None, queries: Sequence[str]) -> None:
+    """Check the sources, groups (a list) or times of a collection's queries, if it has them.
+
+    Raises:
+        InputError: they are not as many as the queries, or a group is not text.
+    """
+    if values is None:
+        return
+    if len(values) != len(queries):
+        raise InputError(f"{what} has {len(values)} entries for {len(queries)} queries")
+    if isinstance(values, np.ndarray):
+        return
+    for query, group in zip(queries, values, strict=True):
+        if not isinstance(group, str):
+            raise InputError(
+                f"{what}: query {query!r} has {group}, must be text; write str(group), and its id "
+                "for a query alone"
+            )

@@ -168,9 +168,25 @@ def test_series_of_queries_are_in_their_order():
         lambda values: k_fold(ids, 3, seed=0, groups=values),
         lambda values: k_fold(ids, 3, seed=0, strata=values),
         lambda values: by_time(ids, values),
+        lambda values: given_parts(ids, ["train"] * 3 + ["test"], seed=0, groups=values),
+        lambda values: given_parts(ids, values.map(lambda n: "test" if n else "train"), seed=0),
     ):
-        with pytest.raises(InputError, match=r"(groups|strata|times): .* \(row 0: d\)"):
+        with pytest.raises(InputError, match=r"(groups|strata|times|parts): .* \(row 0: d\)"):
             make(groups[::-1])
+
+
+def test_series_of_query_ids_are_taken_by_position():
+    """Those of a shuffled frame, of which ids[0] is another one: groups would be torn apart, and
+    training queries tested."""
+    ids = [f"q{i}" for i in range(12)]
+    series = pd.Series(ids, index=np.roll(np.arange(12), 5))
+    groups = np.repeat(np.arange(4), 3)
+    parts = ["train"] * 9 + ["test"] * 3
+    assert k_fold(series, 3, seed=0, groups=groups) == k_fold(ids, 3, seed=0, groups=groups)
+    assert by_time(series, np.arange(12)) == by_time(ids, np.arange(12))
+    expected = given_parts(ids, parts, seed=0, k=3, groups=groups)
+    assert given_parts(series, parts, seed=0, k=3, groups=groups) == expected
+    assert expected.test == ids[9:]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -86,6 +86,10 @@ def test_arguments_that_do_not_go_together_are_named() -> None:
         quick().fit(X, y)
     with pytest.raises(InputError, match="labels y and eval_qid"):
         quick().fit(X, y, qid=qid, eval_set=(X, y))
+    with pytest.raises(InputError, match=r"eval_qid: give eval_set=\(X, y\), too"):
+        quick().fit(X, y, qid=qid, eval_qid=qid)
+    with pytest.raises(InputError, match="leave out qid, eval_set and eval_qid"):
+        quick().fit(data, data, eval_qid=qid)
     with pytest.raises(InputError, match="one set of validation rows"):
         quick().fit(X, y, qid=qid, eval_set=[(X, y)] * 2, eval_qid=[qid] * 2)
     with pytest.raises(InputError, match="leave out qid"):
@@ -198,6 +202,9 @@ def test_permutation_importance(normalise: str) -> None:
     assert by_place(ranker, X.to_numpy(), y.to_numpy()) == scorer(ranker, X, y)
     with pytest.raises(InputError, match="X must be a pandas DataFrame and qid a Series with its"):
         by_place(ranker, X[:8], y[:8])
+    twice = pd.Index([0]).repeat(len(X))
+    with pytest.raises(InputError, match="the index of X and qid must have no label twice"):
+        ranking_scorer("map", qid.set_axis(twice))(ranker, X.set_axis(twice)[:8], y[:8])
     with pytest.raises(InputError, match="no entry for the row 1000"):
         ranking_scorer("map", qid=qid.iloc[8:])(ranker, X, y)
     with pytest.raises(InputError, match="give the query of each row"):

@@ -66,6 +66,9 @@ def test_a_ranker_that_cannot_tell_rows_apart_is_not_chosen_by_the_order_of_the_
 def test_bad_searches_are_refused():
     with pytest.raises(InputError, match="n_rounds has no values"):
         tune("adarank", rows(0), rows(1), grid={"n_rounds": []})
+    for one in (7, "none"):
+        with pytest.raises(InputError, match=rf"n_rounds must be a list .* such as \[{one!r}\]"):
+            tune("adarank", rows(0), rows(1), grid={"n_rounds": one})
     with pytest.raises(InputError, match="no parameter 'trees'"):
         tune("adarank", rows(0), rows(1), grid={"trees": [1]})
     with pytest.raises(InputError, match="'svm' has no default grid"):

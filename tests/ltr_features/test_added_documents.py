@@ -10,6 +10,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from toys import done, refused, run, topics
 
@@ -397,6 +398,9 @@ def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
             pipeline.with_documents(*arguments)
     with pytest.raises(InputError, match="no documents were added"):
         pipeline.save_added(tmp_path)
+    frame = pd.DataFrame({"title": ["x"], "body": ["y"]}, index=[7])
+    added = pipeline.with_documents(["a"], frame).features.added_.context.collection
+    assert (added.fields["title"][0], added.fields["body"][0]) == ("x", "y")
     more = pipeline.with_documents(["a"], {"body": ["x"]})
     with pytest.raises(InputError, match="it holds no saved pipeline"):
         more.save_added(tmp_path / "none")

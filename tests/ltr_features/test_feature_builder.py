@@ -324,6 +324,11 @@ def test_an_excluded_document_is_no_candidate(collection, pipeline):
     left = pipeline.features.best_documents(text, excluded=best[:1])
     assert left[: depth - 1] == best[1:]
     assert len(left) == depth
+    for wrong in (best[0], [7]):  # of which nothing would be excluded
+        with pytest.raises(InputError, match="excluded must be"):
+            pipeline.features.best_documents(text, excluded=wrong)
+        with pytest.raises(InputError, match="excluded must be"):
+            pipeline.rank(text, docnos=best, excluded=wrong)
     found = pipeline.rank(text, depth, excluded=best[:1])
     pd.testing.assert_frame_equal(found, pipeline.rank(text, depth, docnos=left))
     among = pipeline.rank(text, docnos=best[:5], excluded=[best[2], "none"])
@@ -738,6 +743,20 @@ def test_other_things_than_folds_candidates_and_models_are_named(builder, collec
                 call(collection, folds=folds)
     with pytest.raises(InputError, match="folds: give one or more"):
         builder.folds(collection, [])
+
+
+@pytest.mark.parametrize("model", ["ssi", "lsa"])
+def test_folds_that_train_on_one_part_are_refused_before_models_are_fitted(
+    collection, model, tmp_path
+):
+    folds = k_fold(collection.query_ids, 3, seed=0)
+    builder = FeatureBuilder([], [LearnedColumn("x", model)], models_folder=tmp_path)
+    with pytest.raises(InputError, match="at least two parts of training queries: give 4 or more"):
+        builder.folds(collection, folds)
+    assert not list(tmp_path.iterdir())
+    if model == "ssi":
+        with pytest.raises(InputError, match="at least two parts of training queries"):
+            builder.fit(collection, folds[0].train, folds=folds)
     with pytest.raises(InputError, match="candidates must be sources with their options"):
         FeatureBuilder(candidates=["bm25"])
     for model in (None, dict, {"rank": 5}):
@@ -757,6 +776,8 @@ def test_wrong_arguments_are_named(builder, pipeline, collection):
     for n in (-1, 1.5, "3"):
         with pytest.raises(InputError, match=f"n must be a whole number, 0 or more, got {n!r}"):
             pipeline.rank("t1w1", n)
+    with pytest.raises(InputError, match="analyzer must be an Analyzer, such as"):
+        builder.fit(collection, analyzer="english")
     with pytest.raises(InputError, match="collection must be a Collection, got DataFrame; read"):
         FeatureBuilder(["vsm"]).fit(pd.DataFrame({"docno": ["d1"], "title": ["red cap"]}))
     unjudged = replace(

@@ -43,6 +43,8 @@ def test_one_option_leaves_a_models_other_defaults():
     assert (model.training.margin, model.training.batch_size, model.rank) == (0.3, 9, 5)
     model.set_params(training=S2NetOptions(margin=0.4))
     assert model.training.batch_size == S2NetOptions().batch_size
+    with pytest.raises(TypeError, match="training must be options, such as TrainingOptions"):
+        S2Net(training={"margin": 0.4})
     with pytest.raises(TypeError, match="training: s2net takes S2NetOptions, got TrainingOptions"):
         S2Net(training=TrainingOptions()).check_params()
 

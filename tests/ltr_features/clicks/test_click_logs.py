@@ -389,6 +389,8 @@ def test_missing_columns_and_names_are_told(tmp_path):
         read_click_rows(path, columns={"rank": "position"})
     with pytest.raises(InputError, match="query must have a name"):
         read_click_rows(path, columns={"query": ""})
+    with pytest.raises(InputError, match=r"read from files: save the frame, frame\.to_parquet"):
+        read_click_rows(pd.DataFrame({"query": ["x"], "document": ["a"]}))
     with pytest.raises(InputError, match="at least one file"):
         read_click_rows([])
     empty = write_rows(tmp_path / "empty.tsv", [])

@@ -521,10 +521,16 @@ def test_tables_may_be_frames(tmp_path, one_table, kind):
     columns = {"id": "product_uid", "title": "product_title"}
     c = read_table(made(one_table), made(judged), document_columns=columns, queries=made(queries))
     assert (c.query_texts, c.judgements.document.tolist()) == (["shoe"], [1])
-    with pytest.raises(InputError, match="the frame: no column sku; it has 'product_uid'"):
+    with pytest.raises(InputError, match="frame of documents: no column sku; it has 'product_uid'"):
         read_table(made(one_table), **{**ONE_TABLE, "document_columns": {**columns, "id": "sku"}})
-    with pytest.raises(InputError, match=r"the frame, row 1: grade '2.33' is not an integer"):
+    with pytest.raises(InputError, match=r"of documents, row 1: grade '2.33' is not an integer"):
         read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})
+    for given, message in (
+        ((made(one_table), made(judged.assign(qid=None))), "the frame of judgements, row 1: the q"),
+        ((made(one_table), made(judged.drop(columns="label"))), "the frame of judgements: "),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table(*given, document_columns=columns, queries=made(queries))
 
 
 @pytest.mark.parametrize("held", [1, 1 << 20])

@@ -87,12 +87,30 @@ def test_collections_check_themselves():
         collection(document_ids=["a", "b", "a"])
     with pytest.raises(InputError, match="query_groups has 1 entries for 2 queries"):
         collection(query_groups=["g"])
-    with pytest.raises(InputError, match=r"query_sources \+ 1 holds row 4, outside 0\.\.3"):
+    with pytest.raises(InputError, match=r"query_sources holds row 3, outside -1\.\.2"):
         collection(query_sources=np.array([3, -1]))
     with pytest.raises(InputError, match="has no documents"):
         collection(document_ids=[], fields={})
     with pytest.raises(InputError, match="query_sources must be an array of integers, got float64"):
         collection(query_sources=[np.nan, 1])
+
+
+def test_groups_of_a_frame_are_checked_before_anything_is_learned():
+    """A saved builder with other groups than texts could not be read again."""
+    for groups, found in ((pd.Series([7, 8]), "7"), (["g", None], "None")):
+        with pytest.raises(InputError, match=f"query_groups: query '.*' has {found}, must be text"):
+            collection(query_groups=groups)
+
+
+def test_a_missing_time_of_a_frame_is_no_number():
+    times = pd.Series(["1970-01-02", None], dtype="datetime64[s]")
+    np.testing.assert_array_equal(collection(query_times=times).query_times, [86400, np.nan])
+
+
+def test_a_text_in_place_of_the_list_of_new_queries_is_refused():
+    """Its letters would be taken for queries."""
+    with pytest.raises(InputError, match=r"must be a list of texts, such as \['red sofa'\]"):
+        collection().with_queries("red sofa")
 
 
 def test_what_collections_have_of_queries_is_found_by_position():
