@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from letor.errors import InputError
 from ltr_features.studies.statistics.paired_tests import check_queries
 
 
@@ -84,11 +85,11 @@ def over_fits(
             the variation known of the other one is in the result.
 
     Raises:
-        InputError: a fit has values of different queries.
+        InputError: fits are of no system or no list, have values of different queries, or are not
+            what the system's values are the means of.
     """
     for name, frames in fits.items():
-        for frame in frames:
-            check_queries(f"a fit of system {name!r}", frame.index, per_query[name].index)
+        _check_fits(name, frames, per_query, measures)
     several = {name: frames for name, frames in fits.items() if len(frames) > 1}
     columns, counts, spreads = list(measures), [], []
     for pair in pairs:
@@ -103,6 +104,27 @@ def over_fits(
         )
         spreads += (system - baseline).std(axis=0, ddof=1).tolist()
     return Refits(np.array(counts, dtype=np.int64), np.array(spreads))
+
+
+def _check_fits(
+    name: str,
+    frames: Sequence[pd.DataFrame],
+    per_query: Mapping[str, pd.DataFrame],
+    measures: Sequence[str],
+) -> None:
+    """Check the fits of a system, see :func:`over_fits`."""
+    if name not in per_query:
+        raise InputError(f"fits of an unknown system {name!r}; known are {', '.join(per_query)}")
+    if isinstance(frames, pd.DataFrame):
+        raise InputError(f"fits of system {name!r} must be a list with a frame for each fit")
+    for frame in frames:
+        check_queries(f"a fit of system {name!r}", frame.index, per_query[name].index)
+    if not frames:
+        return
+    means = mean_values(frames)
+    values = per_query[name].loc[means.index]
+    if not np.allclose(means[list(measures)], values[list(measures)], equal_nan=True):
+        raise InputError(f"the values of system {name!r} must be the means over its fits by query")
 
 
 def mean_values(fits: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -148,8 +148,8 @@ def compare(
         see :attr:`TestSettings.description`.
 
     Raises:
-        InputError: unknown system or measure, no pair, systems on different queries, or a query
-            without a group.
+        InputError: unknown system or measure, no pair, systems on different queries, a query
+            without a group, or fits whose mean is not ``per_query``.
     """
     values = _values(per_query, pairs, measures)
     queries = next(iter(per_query.values())).index

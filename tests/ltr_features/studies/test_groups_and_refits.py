@@ -365,3 +365,10 @@ def test_bad_groups_and_fits() -> None:
     a, b = frames(np.zeros(3), np.ones(3))
     with pytest.raises(InputError, match=r"a fit of system 'a': values of .* queries, others have"):
         compare({"a": a, "b": b}, [("a", "b")], ["m"], QUICK, fits={"a": [a, a.iloc[:2]]})
+    for fits, message in [
+        ({"c": [a]}, "fits of an unknown system 'c'; known are a, b"),
+        ({"a": a}, "fits of system 'a' must be a list with a frame for each fit"),
+        ({"a": [a, b]}, "the values of system 'a' must be the means over its fits by query"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            compare({"a": a, "b": b}, [("a", "b")], ["m"], QUICK, fits=fits)
