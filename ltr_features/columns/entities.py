@@ -88,7 +88,13 @@ class WordEmbeddingEntity(EntitySource, WordVectorSource, FieldCosines):
 
     def _document_abstracts(self, context: ColumnContext) -> _Abstracts:
         entities = self.document_entities(context)
-        return context.cached((self, "abstracts"), lambda: self._abstracts(context, entities))
+
+        def known() -> _Abstracts:
+            found = self._abstracts(context, entities)
+            self.check_abstracts(context, list(found.words), found.units)
+            return found
+
+        return context.cached((self, "abstracts"), known)
 
     def _abstracts(self, context: ColumnContext, entities: NDArray[np.int64]) -> _Abstracts:
         texts = list(self.base(context).abstracts[entities])
@@ -116,7 +122,7 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
         new = rows < 0
         units[~new] = stored[rows[~new]]
         if new.any():
-            units[new] = self._abstract_vectors(context, linked.entities[new])
+            _, units[new] = self._abstract_vectors(context, linked.entities[new])
         return Bags.over(linked.bags, units, rows)
 
     def _fields(self, context: ColumnContext) -> dict[str, Bags]:
@@ -125,14 +131,21 @@ class DocumentEmbeddingEntity(EntitySource, Doc2VecSource, FieldCosines):
 
     def _document_vectors(self, context: ColumnContext) -> NDArray[np.float32]:
         entities = self.document_entities(context)
-        return context.cached((self, "vectors"), lambda: self._abstract_vectors(context, entities))
+
+        def known() -> NDArray[np.float32]:
+            words, found = self._abstract_vectors(context, entities)
+            self.check_abstracts(context, words, found)
+            return found
+
+        return context.cached((self, "vectors"), known)
 
     def _abstract_vectors(
         self, context: ColumnContext, entities: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    ) -> tuple[list[str], NDArray[np.float32]]:
+        """The words of abstracts, and the vector of each abstract."""
         texts = list(self.base(context).abstracts[entities])
         words, counts = count_terms(texts, context.index.analyzer)
-        return self.text_vectors(context, words, counts)
+        return words, self.text_vectors(context, words, counts)
 
 
 @dataclass(frozen=True)

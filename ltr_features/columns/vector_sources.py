@@ -70,6 +70,17 @@ class _Source:
         """A cache key that is equal for sources of the same vectors or model."""
         return (self._called, self._file, self.folder, *astuple(TrainingSettings.of(self)))
 
+    def check_abstracts(
+        self, context: ColumnContext, words: Sequence[str], vectors: NDArray[np.float32]
+    ) -> None:
+        """Raise InputError if a file knows no word of the abstracts of the documents' entities, so
+        that all their vectors are 0, unless these documents were added to others."""
+        if self._file != TRAIN and context.base is None and len(words) and not vectors.any():
+            raise InputError(
+                f"{self._parameter}: {self._file} has no word of the abstracts of the documents' "
+                f"entities ({examples(words)}); name one of the knowledge base's language"
+            )
+
     def save_learned(self, context: ColumnContext, folder: Path) -> None:
         path = self._stored(folder)
         if self._file == TRAIN and not path.is_file():  # families may share what is trained

@@ -156,7 +156,7 @@ def train(model: JointRun, settings: Settings) -> History:
 
 
 def _run_epoch(model: JointRun, number: int) -> Epoch | None:
-    """One epoch; None if the loss or a parameter stopped being finite."""
+    """One epoch; None if the loss, a parameter or a score stopped being finite."""
     loss, violations, tuples = 0.0, 0, 0
     for batch_loss, batch_violations, batch_tuples in model.epoch(number - 1):
         loss += batch_loss
@@ -166,16 +166,16 @@ def _run_epoch(model: JointRun, number: int) -> Epoch | None:
             return None
     if not all(np.isfinite(array).all() for array in model.state().values()):
         return None
-    tuples = max(tuples, 1)
-    return Epoch(number, loss / tuples, violations / tuples, model.validate())
+    tuples, validation = max(tuples, 1), model.validate()
+    return Epoch(number, loss / tuples, violations / tuples, validation) if model.finite else None
 
 
 def _warn_of_divergence(history: History, learning_rate: float) -> None:
     if not _in_remarks.get():
         warn_user(
-            f"training diverged in epoch {len(history.epochs)}: a parameter or the loss is not "
-            f"finite. The parameters of epoch {history.best_epoch} were kept; the learning rate "
-            f"was {learning_rate:g}, try {learning_rate / 10:g}",
+            f"training diverged in epoch {len(history.epochs)}: a parameter, a score or the loss "
+            f"is not finite. The parameters of epoch {history.best_epoch} were kept; the learning "
+            f"rate was {learning_rate:g}, try {learning_rate / 10:g}",
             DivergenceWarning,
         )
 

@@ -81,6 +81,7 @@ class TrainingRun:
                 data.n_validated,
             )  # fmt: skip
         self._diagonal: NDArray[np.float32] | None = None
+        self.finite = True  # whether the scores that were validated last are
 
     def pair_stream(
         self, preferences: Preferences, own: OwnNegatives | None, task: int = 0
@@ -148,6 +149,7 @@ class TrainingRun:
         if self._diagonal is None or "diagonal" in self.scorer.parameters():  # it is learned
             self._diagonal = self.scorer.diagonal_scores(*rows)
         learned = self.scorer.learned_scores(*rows)
+        self.finite = learned is None or bool(np.isfinite(learned).all())
         name = self.options.validation_measure
         return validation.mixture_values(name, self.mixtures, self._diagonal, learned, self.workers)
 
@@ -268,6 +270,12 @@ class JointRun:
             run.mixture[:] = run.mixtures[best]
         self._values = np.nan_to_num(values[best])
         return means[best]
+
+    @property
+    def finite(self) -> bool:
+        """Whether all scores of the last validation are finite: those of products of embeddings
+        may not be where every parameter is."""
+        return all(run.finite for run in self.runs)
 
     def begin(self) -> None:
         """Record the held-out queries' values at the start, which has just been validated."""

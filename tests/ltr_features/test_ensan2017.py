@@ -34,7 +34,7 @@ def test_the_paper_s_counts_and_the_parts_values():
 
 
 def test_its_parts_tell_what_their_sources_lack(tmp_path):
-    (tmp_path / "other.vec").write_text("court 1 0\n")
+    (tmp_path / "other.vec").write_text("court 1 0\nof 0 1\n")
     options = {**SMALL, "knowledge": word_knowledge(), "vectors": str(tmp_path / "other.vec")}
     whole = get_family("ensan2017", **options)
     here = context_of(toy({"body": ["law tax word1", "court"]}, ["tax"]), threads=1)

@@ -10,6 +10,7 @@ from toys import all_pairs, context_of, toy
 from letor.errors import InputError
 from ltr_features import FeatureBuilder
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.doc_embeddings import DocumentEmbeddingWord
 from ltr_features.columns.entities import (
     DocumentEmbeddingEntity,
     EntityOverlap,
@@ -105,6 +106,19 @@ def test_documents_without_an_entity_of_the_knowledge_base_are_refused(
     added = context.of_added(toy({"body": ["stoned"]}, []))
     none = stored(options, tmp_path / "none.jsonl", {**NOTES, "stoned": []})
     EntityOverlap(**none).linked_fields(added)
+
+
+def test_vectors_that_know_no_word_of_the_abstracts_are_refused(context, pairs, options, tmp_path):
+    (tmp_path / "foreign.vec").write_text("rouge 2 0\nhibou 3 4\n")
+    foreign = WordEmbeddingEntity(**options, vectors=str(tmp_path / "foreign.vec"))
+    with pytest.raises(InputError, match=r"vectors: .*foreign.vec has no word of the abstracts"):
+        foreign.compute(context, pairs)
+    other = context_of(toy({"body": ["rouge hibou", "rouge hibou"]}, []))
+    trained = DocumentEmbeddingWord(dimension=4).load(other)
+    trained.save(tmp_path / "foreign.safetensors")
+    foreign = DocumentEmbeddingEntity(**options, model=str(tmp_path / "foreign.safetensors"))
+    with pytest.raises(InputError, match=r"model: .*foreign.safetensors has no word of the abs"):
+        foreign.compute(context, pairs)
 
 
 def test_rows_without_an_entity_of_the_knowledge_base_are_told(context, pairs, options, tmp_path):

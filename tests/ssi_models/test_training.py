@@ -90,6 +90,16 @@ def test_divergence_keeps_the_last_good_parameters_and_names_a_rate():
     assert fitted.history_.best_epoch == 0
 
 
+def test_scores_that_are_not_finite_are_divergence_too():
+    """Products of embeddings overflow where every single number is finite."""
+    Q, D, links = problem()
+    psi = PSI(4, degree=3, unit_documents=False, symmetric=False, hold_out="queries")
+    psi.set_params(optimizer="sgd", learning_rate=100, max_epochs=3)
+    with pytest.warns(DivergenceWarning, match="a score or the loss is not finite"):
+        psi.fit(Q, D, links)
+    assert np.isfinite(psi.cache(D).scores(Q)).all()
+
+
 def test_divergence_is_left_to_remarks_by_the_thread_that_asks_for_it():
     def fit():
         return model(learning_rate=1e30, optimizer="sgd").fit(*problem())
@@ -122,6 +132,8 @@ def test_patience_and_the_clock_end_training():
 
 def test_small_gains_do_not_keep_training_going():
     class Rising:
+        finite = True
+
         def __init__(self, gain):
             self.gain, self.value = gain, np.ones(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from letor.measures import parse_measure
 from ltr_features.clicks.models import get_click_model
@@ -119,13 +119,18 @@ class ClicksConfig(Section):
     expected: tuple[ExpectedSection, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @field_validator("measure")
+    @classmethod
+    def _known_measure(cls, given: str) -> str:
+        parse_measure(given)
+        return given
+
     @model_validator(mode="after")
     def _consistent(self) -> ClicksConfig:
         if (self.folder is None) == (self.matching is None):
             raise ValueError("give either folder, of LETOR files, or matching, for models of texts")
         if self.matching is not None and "production" in self.model_fields_set:
             raise ValueError("production is about folder; with matching users see BM25's ranking")
-        parse_measure(self.measure)
         get_click_model(self.model)
         if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):
             raise ValueError(f"sessions must ascend from 1 or more, got {list(self.sessions)}")

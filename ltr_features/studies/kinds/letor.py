@@ -319,10 +319,13 @@ def _folds(
     if scheme.official:
         return official
     queries = rows.all_query_ids
-    return k_fold(
-        queries, scheme.k, seed=scheme.seed + fit, strata=has_relevant(rows),
-        groups=group_labels(queries, groups),
-    )  # fmt: skip
+    try:
+        return k_fold(
+            queries, scheme.k, seed=scheme.seed + fit, strata=has_relevant(rows),
+            groups=group_labels(queries, groups),
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(f"scheme {scheme.name!r}: {error}") from error
 
 
 def _groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from letor.column_names import chosen_columns
 from letor.errors import InputError
@@ -153,6 +153,13 @@ class StudyConfig(Section):
     expected: list[ExpectedConfig] = Field([])
     notes: list[str] = Field([])
 
+    @field_validator("tune_measure", "measures")
+    @classmethod
+    def _known_measures(cls, given: Any) -> Any:
+        for text in [given] if isinstance(given, str) else given.values():
+            parse_measure(text)
+        return given
+
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, given: Any) -> Any:
@@ -171,12 +178,6 @@ class StudyConfig(Section):
         """Labels of the rankers that are compared with the baseline."""
         apart = (self.baseline, self.hard_by)
         return [ranker.label for ranker in self.rankers if ranker.label not in apart]
-
-    @model_validator(mode="after")
-    def _known_measures(self) -> StudyConfig:
-        for text in [self.tune_measure, *self.measures.values()]:
-            parse_measure(text)
-        return self
 
     def problems(self) -> Iterator[str]:
         labels = [ranker.label for ranker in self.rankers]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from letor.compression import text_lines
 from letor.errors import InputError
 from letor.files import read_json, write_json
+from ltr_base.names import counted
 from ltr_features.sources.beir import read_documents
 from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.text.analyzer import Analyzer
@@ -189,8 +190,13 @@ def _link_task(config: TaskConfig, paths: list[Path]) -> Task:
 def _pair_task(config: TaskConfig, paths: list[Path]) -> Task:
     parts = [[line for _, line in text_lines(path)] for path in paths]
     sizes = [len(part) for part in parts]
-    if sizes[::2] != sizes[1::2]:
-        raise InputError(f"{paths[0].parent}: the languages have unequal numbers of lines: {sizes}")
+    for i in range(0, len(paths), 2):
+        n, others = sizes[i : i + 2]
+        if n != others:
+            raise InputError(
+                f"{paths[i]} has {counted(n, 'line')}, {paths[i + 1].name} {others:,}: line i of "
+                "one must say what line i of the other says; complete the shorter file"
+            )
     n_train, n_test = sizes[0], sizes[4]
     rng = np.random.default_rng([config.seed, 0])
     sides = [_counted([*chain(*side)], config) for side in (parts[::2], parts[1::2])]

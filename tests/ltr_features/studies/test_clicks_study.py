@@ -163,6 +163,7 @@ def test_the_report_tells_the_expectation(report):
         (CLICKS, "[100, 400]", "[400, 100]", "sessions must ascend"),
         (CLICKS, "sessions = 400", "sessions = 7", "7 is not among the sessions"),
         (CLICKS, "[users]", "[users]\nmodel = 'crowd'", "users must be 'pbm' or"),
+        (CLICKS, "kind =", "measure = 'mapp'\nkind =", "measure: measure 'mapp' is unknown"),
         (
             MATCHING,
             "sessions",
