@@ -115,7 +115,7 @@ def demo(
         typer.Option(
             "--full",
             help="Fit each system three times, with other seeds and folds; intervals and tests "
-            "then count what these change. Takes over twice as long.",
+            "then count what these change. Takes about twice as long.",
         ),
     ] = False,
     threads: Threads = None,
