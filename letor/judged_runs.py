@@ -76,12 +76,17 @@ def judged_rows(qrels: Any, run: Any) -> tuple[RankingData, NDArray[np.float64],
     return data, run["score"].to_numpy(), queries
 
 
+def ids_are_unicode(table: pd.DataFrame) -> bool:
+    """Whether all ids of a table, ``qid`` and ``docno``, are UTF-8: pandas groups and sorts them as
+    strings of Arrow."""
+    return all(is_unicode("".join(table[name])) for name in ("qid", "docno"))
+
+
 def _check_unicode(table: pd.DataFrame, what: str) -> None:
-    """pandas groups and sorts ids as strings of Arrow."""
-    for name in ("qid", "docno"):
-        if not is_unicode("".join(table[name])):
-            odd = next(text for text in table[name] if not is_unicode(text))
-            raise InputError(f"{what}, {name}: {odd!r} is not UTF-8; convert its file to UTF-8")
+    if not ids_are_unicode(table):
+        pairs = ((name, text) for name in ("qid", "docno") for text in table[name])
+        name, odd = next((name, text) for name, text in pairs if not is_unicode(text))
+        raise InputError(f"{what}, {name}: {odd!r} is not UTF-8; convert its file to UTF-8")
 
 
 def best_first(run: pd.DataFrame) -> pd.DataFrame:

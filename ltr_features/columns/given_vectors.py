@@ -93,6 +93,7 @@ class GivenVectors(ColumnFamily):
 
     @classmethod
     def file_beside(cls, path: Path) -> Path | None:
+        """The ids of the rows, if the file is an array."""
         from ltr_features.embeddings.id_vectors import ids_beside
 
         return ids_beside(path)

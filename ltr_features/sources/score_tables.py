@@ -19,8 +19,9 @@ from letor.compression import text_lines
 from letor.dataset import distinct
 from letor.document_ids import needed_ids
 from letor.errors import InputError
+from letor.judged_runs import ids_are_unicode
 from letor.trec import is_run, read_run
-from ltr_base.names import is_unicode, nearest
+from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import is_number, present
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
@@ -123,7 +124,7 @@ def check_unicode(path: Path, table: pd.DataFrame) -> pd.DataFrame:
     Raises:
         InputError: they are not; the message names the line.
     """
-    if not all(is_unicode("".join(table[name])) for name in ("qid", "docno")):
+    if not ids_are_unicode(table):
         deque(text_lines(path), maxlen=0)  # raises the error
     return table
 

@@ -743,6 +743,13 @@ def test_other_things_than_folds_candidates_and_models_are_named(builder, collec
                 call(collection, folds=folds)
     with pytest.raises(InputError, match="folds: give one or more"):
         builder.folds(collection, [])
+    with pytest.raises(InputError, match="candidates must be sources with their options"):
+        FeatureBuilder(candidates=["bm25"])
+    for model in (None, dict, {"rank": 5}):
+        with pytest.raises(InputError, match="column 'x': model must be the name of a model, or"):
+            LearnedColumn("x", model)
+    with pytest.raises(InputError, match=r"params must be parameters by name, .*, got \['rank'\]"):
+        LearnedColumn("x", "ssi", ["rank"])
 
 
 @pytest.mark.parametrize("model", ["ssi", "lsa"])
@@ -757,13 +764,6 @@ def test_folds_that_train_on_one_part_are_refused_before_models_are_fitted(
     if model == "ssi":
         with pytest.raises(InputError, match="at least two parts of training queries"):
             builder.fit(collection, folds[0].train, folds=folds)
-    with pytest.raises(InputError, match="candidates must be sources with their options"):
-        FeatureBuilder(candidates=["bm25"])
-    for model in (None, dict, {"rank": 5}):
-        with pytest.raises(InputError, match="column 'x': model must be the name of a model, or"):
-            LearnedColumn("x", model)
-    with pytest.raises(InputError, match=r"params must be parameters by name, .*, got \['rank'\]"):
-        LearnedColumn("x", "ssi", ["rank"])
 
 
 def test_wrong_arguments_are_named(builder, pipeline, collection):
