@@ -263,6 +263,7 @@ def learned_columns(
     columns: Sequence[LearnedColumn],
     folds: Sequence[Fold],
     *,
+    only: Sequence[Fold] | None = None,
     pairs: Pairs | None = None,
     folder: Path | None = None,
     by_group: bool | None = None,
@@ -279,6 +280,7 @@ def learned_columns(
         table: rows of the candidates, as :func:`build_columns` makes them.
         columns: the columns to add.
         folds: all folds; every part is the test part of one of them.
+        only: the folds to make, in their order; all by default.
         pairs: the pairs of the table's rows, if known; the table needs no document ids then.
         folder: where fitted models are kept; an existing model is loaded instead of being trained
             again. By default models are not kept.
@@ -312,14 +314,15 @@ def learned_columns(
             )
             for column in columns
         ]
-        of_folds = [train_parts(context.collection, folds, fold, n_parts) for fold in folds]
+        wanted = folds if only is None else only
+        of_folds = [train_parts(context.collection, folds, fold, n_parts) for fold in wanted]
         for parts in of_folds if columns else ():
             check_parts(parts)
         if fit is None:
             fit_folds(trained, of_folds, threads=context.threads, memory=memory)
         else:
             fit(trained, of_folds)
-        for fold, parts in zip(folds, of_folds, strict=True):
+        for fold, parts in zip(wanted, of_folds, strict=True):
             held = None if memory is None else memory // 2
             at_a_time = len(table) if held is None else held // _SCORED_BYTES
             values = empty_array((len(table), len(trained)), memory=held)

@@ -96,7 +96,7 @@ class TrainedColumn:
         """
         if train_parts is None:
             return FittedColumn(self.recipe, self.model(train_queries))
-        return FittedColumn(self.recipe, self.fold_models(train_parts)[0])
+        return FittedColumn(self.recipe, self.fold_model(train_parts))
 
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
         """The model for a set of query rows, loaded if it is in the folder, else trained."""
@@ -106,6 +106,13 @@ class TrainedColumn:
             with self._naming, divergence_in_remarks():
                 model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
             model.save(path)
+        return self.recipe.kind.load(path)
+
+    def fold_model(self, train_parts: Sequence[NDArray[np.int64]]) -> MatchingModel:
+        """The first of :meth:`fold_models`, the model of all parts; the others need not exist."""
+        path = self.fold_paths(train_parts)[0]
+        if not path.exists():
+            self.fit_fold(train_parts)
         return self.recipe.kind.load(path)
 
     def fold_models(self, train_parts: Sequence[NDArray[np.int64]]) -> list[MatchingModel]:

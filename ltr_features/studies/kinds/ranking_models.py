@@ -35,10 +35,10 @@ def test_models(
     experiment: RankingStages, output: SplitOutputs, model: ModelConfig
 ) -> list[MatchingModel]:
     """The model of each fold that scored its validation and test queries."""
-    folder = experiment.done(experiment.models_stage(output.split, model)).path
+    folder = experiment.models_folder(output.split, model)
     column = experiment.trained_column(output.split, model, folder)
     collection, folds, n_parts = experiment.collection, output.folds, output.split.inner_parts
-    return [column.fold_models(train_parts(collection, folds, fold, n_parts))[0] for fold in folds]
+    return [column.fold_model(train_parts(collection, folds, fold, n_parts)) for fold in folds]
 
 
 def model_facts(model: ModelConfig, fitted: Sequence[MatchingModel]) -> dict[str, str]:

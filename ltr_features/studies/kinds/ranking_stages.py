@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
-from letor.files import read_json, save_array, write_json
+from letor.files import atomic_path, read_json, save_array, write_json
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.rankers.registry import get_ranker
@@ -33,6 +33,8 @@ from ltr_features.studies.stages import STUDIES, Planned, StageResult
 
 #: File name of each part of a fold, and name of the part in the fold's table.
 _PARTS = {"train": "train", "vali": "validation", "test": "test"}
+#: Folder of models that are the same in all splits; no split can be called so.
+ALL_SPLITS = "all.splits"
 _TRAINING = ("ssi_models", "letor", "ltr_features")
 _RANKING = ("letor", "ltr_features", f"{STUDIES}.kinds.systems")
 
@@ -89,8 +91,12 @@ class RankingStages(Preparation):
 
     def _model_stages(self, fit: SplitConfig) -> list[Planned]:
         """The stages of the models of a fit."""
-        makers = (self.models_stage, self.scores_stage)
-        return [stage(fit, model) for model in self.models_of(fit) for stage in makers]
+        planned = []
+        for model in self.models_of(fit):
+            if not model.recipe.looks_at_labels:
+                planned.append(self.document_model_stage(model))
+            planned.append(self.scores_stage(fit, model))
+        return planned
 
     def fits(self, split: SplitConfig) -> list[SplitConfig]:
         """The split itself, and its refits for every further fit of a system."""
@@ -174,10 +180,9 @@ class RankingStages(Preparation):
         for position, model in enumerate(models):
             folder = self.done(self.scores_stage(split, model)).path
             values[:, position] = np.load(folder / f"{name}.npy")
-            facts = read_json(folder / "facts.json")
             # An earlier run with another name for the column may have made the scores.
             origin = self.learned_column(split, model).provenance_in(self.context, name)
-            provenance[model.name] = {**facts[name], **origin}
+            provenance[model.name] = {**read_json(folder / f"{name}.json"), **origin}
         return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
 
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
@@ -207,77 +212,106 @@ class RankingStages(Preparation):
             rule[name] = self.identity(self.query_files[name])
         return rule
 
-    def models_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
-        unlabelled = not model.recipe.looks_at_labels
+    def document_model_stage(self, model: ModelConfig) -> Planned:
+        """The one model of all splits and fits, if it learns from no judgement."""
+        split = self.config.splits[0]
 
         def make(path: Path) -> None:
-            fit(path, self.folds(split))
-
-        def make_part(path: Path, number: int) -> None:
-            fit(path, [self.folds(split)[number]])
-
-        def fit(path: Path, some: Sequence[Fold]) -> None:
-            folds, n_parts = self.folds(split), split.inner_parts
-            parts = [train_parts(self.collection, folds, fold, n_parts) for fold in some]
-            column = self.trained_column(split, model, path)
-            fit_folds(
-                [column], parts, threads=self.threads, memory=self.memory, on_fit=self.reporter.part
-            )
+            self.trained_column(split, model, path).model(np.zeros(0, np.int64))
 
         inputs = {
             "index": self.index_stage.key,
             "model": model.model_dump(mode="json", exclude={"name"}),
-            "split": {} if unlabelled else self.rule(split),
-            # Folds contain only queries that have candidates.
-            "candidates": {} if unlabelled else self.candidate_inputs,
-            "seed": self.config.seed + (0 if unlabelled else split.fit),
+            "seed": self.config.seed,
         }
-        n = split.n_folds * (1 + (split.inner_parts or split.folds - 2))
-        size = "1 model of the documents" if unlabelled else f"at most {n} models"
-        group = "documents" if unlabelled else split.name
-        name = f"models/{group}/{slug(model.name)}"
-        amount = 1 if unlabelled else n
         return Planned(
-            name, inputs, make, size, f"models {model.name}", amount,
-            resumable=True, code=_TRAINING, after=[self.columns_stage.name],
-            n_parts=0 if unlabelled else split.n_folds, make_part=make_part,
-            seconds=self.usual.models(split, model.recipe),
+            f"models/{ALL_SPLITS}/{slug(model.name)}", inputs, make, "1 model of the documents",
+            f"models {model.name}", resumable=True, code=_TRAINING,
+            after=[self.columns_stage.name], seconds=self.usual.models(split, model.recipe),
         )  # fmt: skip
 
     def scores_stage(self, split: SplitConfig, model: ModelConfig) -> Planned:
-        def make(path: Path) -> None:
-            folder = self.done(self.models_stage(split, model)).path
-            folds, facts = self.folds(split), {}
-            made = learned_columns(
-                self.context,
-                self.base,
-                [self.learned_column(split, model)],
-                folds,
-                folder=folder,
-                by_group=split.by == "group",
-                n_parts=split.inner_parts,
-                memory=self.memory,
-                on_progress=self.reporter.epoch,
-            )
-            for number, fold in enumerate(folds):
-                self.reporter.part(number, len(folds))
-                scored = next(made)
-                save_array(path / f"{fold.name}.npy", scored.values[:, 0])
-                facts[fold.name] = scored.provenance[model.name]
-            write_json(path / "facts.json", facts)
+        """The scores of a model in each fold. Models that learn from judgements are fitted here."""
+        fitted_here = model.recipe.looks_at_labels
 
+        def make(path: Path) -> None:
+            self._score(path, split, model, self.folds(split))
+
+        def make_part(path: Path, number: int) -> None:
+            self._score(path, split, model, [self.folds(split)[number]])
+
+        # The rows of the table, not its columns: a further family fits no model again.
         inputs = {
-            "columns": self.columns_stage.key,
-            "models": self.models_stage(split, model).key,
+            "index": self.index_stage.key,
+            "candidates": self.candidate_inputs,
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
-        name = f"scores/{split.name}/{slug(model.name)}"
-        size, kind = counted(split.n_folds, "fold"), f"scores {model.name}"
+        seconds, n = self.usual.scores(split), split.n_folds
+        kind, size = f"scores {model.name}", counted(n, "fold")
+        if fitted_here:
+            n *= 1 + (split.inner_parts or split.folds - 2)
+            kind, size = f"models {model.name}", f"at most {n} models"
+            inputs["model"] = model.model_dump(mode="json", exclude={"name"})
+            seconds += self.usual.models(split, model.recipe)
+        else:
+            inputs["model"] = self.document_model_stage(model).key
         return Planned(
-            name, inputs, make, size, kind, split.n_folds, code=_TRAINING,
-            seconds=self.usual.scores(split),
+            f"models/{split.name}/{slug(model.name)}", inputs, make, size, kind, n,
+            resumable=True, code=_TRAINING, after=[self.columns_stage.name],
+            n_parts=split.n_folds, make_part=make_part, seconds=seconds,
         )  # fmt: skip
+
+    def _score(
+        self, path: Path, split: SplitConfig, model: ModelConfig, some: Sequence[Fold]
+    ) -> None:
+        """Write the scores of some folds and the facts on them, unless they are there. A fold's
+        model is kept; the models of its parts, by far the largest files, are removed as soon as
+        they have scored their rows."""
+        folder = path if model.recipe.looks_at_labels else self.models_folder(split, model)
+        column, folds = self.trained_column(split, model, folder), self.folds(split)
+        models = {
+            fold.name: column.fold_paths(
+                train_parts(self.collection, folds, fold, split.inner_parts)
+            )
+            for fold in some
+        }
+        outputs = {name: (path / f"{name}.npy", path / f"{name}.json") for name in models}
+        made = learned_columns(
+            self.context,
+            self.base,
+            [column.recipe],
+            folds,
+            only=[
+                fold
+                for fold in some
+                if not all(p.exists() for p in (models[fold.name][0], *outputs[fold.name]))
+            ],
+            pairs=self.pairs,
+            folder=folder,
+            by_group=split.by == "group",
+            n_parts=split.inner_parts,
+            memory=self.memory,
+            on_progress=self.reporter.epoch,
+            fit=partial(
+                fit_folds, threads=self.threads, memory=self.memory, on_fit=self.reporter.part
+            ),
+        )
+        for scored in made:
+            name = scored.fold.name
+            scores, facts = outputs[name]
+            with atomic_path(scores) as half:
+                save_array(half, scored.values[:, 0])
+            for spent in models[name][1:]:
+                spent.unlink()
+            with atomic_path(facts) as half:
+                write_json(half, scored.provenance[model.name])
+
+    def models_folder(self, split: SplitConfig, model: ModelConfig) -> Path:
+        """The folder with the model of each fold, or with the one of the documents."""
+        if model.recipe.looks_at_labels:
+            return self.done(self.scores_stage(split, model)).path
+        return self.done(self.document_model_stage(model)).path
 
     def letor_stage(self, split: SplitConfig) -> Planned:
         models = self.models_of(split)

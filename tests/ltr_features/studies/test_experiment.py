@@ -260,6 +260,19 @@ def test_the_ssi_column_is_the_score_of_the_fold_s_model(run):
     np.testing.assert_array_equal(rows.column("ssi"), expected)
 
 
+def test_the_models_of_folds_are_kept_and_those_of_their_parts_are_not(run):
+    """Those of parts have scored their rows, and are three times as many as the others."""
+    folder = run.folder / "models" / "by-query"
+    folds = {f"Fold{n}" for n in range(1, 6)}
+    assert len(list((folder / "ssi").glob("*.safetensors"))) == len(folds)
+    for model in ("ssi", "lsa"):
+        others = [p for p in (folder / model).iterdir() if p.suffix != ".safetensors"]
+        assert {p.name for p in others} == {".stage.json"} | {
+            f"{fold}.{end}" for fold in folds for end in ("npy", "json")
+        }
+    assert len(list((run.folder / "models" / "all.splits" / "lsa").glob("*.safetensors"))) == 1
+
+
 def test_articles_are_kept_together_by_group_splits(run):
     group = dict(zip(run.collection.query_ids, run.collection.query_groups, strict=True))
     split = next(split for split in run.config.splits if split.name == "by-article")
@@ -320,11 +333,7 @@ def test_refits_deal_other_folds_and_are_of_repeated_systems_only(run):
     first, second = run.folds(split), run.folds(split.refit(1))
     assert sorted(q for f in second for q in f.test) == sorted(q for f in first for q in f.test)
     assert {frozenset(f.test) for f in first} != {frozenset(f.test) for f in second}
-    for kind, names in (
-        ("systems", {"words", "words_SSI", "SSI"}),
-        ("models", {"ssi"}),
-        ("scores", {"ssi"}),
-    ):
+    for kind, names in (("systems", {"words", "words_SSI", "SSI"}), ("models", {"ssi"})):
         assert {p.name for p in (folder / kind / "by-query.refit-1").iterdir()} == names
     rows = run.part(split.refit(1), "Fold1", "test")
     assert set(rows.query_ids) == set(second[0].test)

@@ -26,7 +26,7 @@ from ltr_features.studies.statistics.significance import TestSettings
 
 N_TOPICS, N_QUERIES = 3, 12
 FOLDS = ("letor/by-query", "systems/by-query/VSM", "systems/by-query/SSI")
-AFTER_COLUMNS = {"letor/base", "scores/by-query/ssi", *FOLDS}
+AFTER_COLUMNS = {"letor/base", *FOLDS}
 ALL = {"collection", "index", "models/by-query/ssi", *AFTER_COLUMNS}
 
 
