@@ -16,7 +16,12 @@ from ltr_base.names import nearest
 from ltr_features.cluster import connected
 from ltr_features.studies.config import read_toml
 from ltr_features.studies.progress import Reporter
-from ltr_features.studies.standard_experiment import has_standard, keep, standard_experiment
+from ltr_features.studies.standard_experiment import (
+    check_kept,
+    has_standard,
+    keep,
+    standard_experiment,
+)
 from ltr_features.studies.study import Study
 from ltr_features.studies.workers import done_by_workers
 
@@ -115,6 +120,7 @@ def _file_of(
             ) from error
         raise
     if dry_run:
+        check_kept(experiment, out)
         with TemporaryDirectory() as folder:
             yield keep(experiment, Path(folder))
         return

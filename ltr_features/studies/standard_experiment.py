@@ -228,19 +228,25 @@ def keep(experiment: str, out: Path) -> Path:
     its paths name has been moved, it gets the new ones.
 
     Raises:
-        InputError: the folder has the file of another experiment.
+        InputError: as :func:`check_kept`.
     """
+    check_kept(experiment, out)
     file = out / FILE
-    former = file.read_text(encoding="utf-8") if file.exists() else None
-    if former is None or _moved(former, experiment):
+    if not file.exists() or file.read_text(encoding="utf-8") != experiment:
         with atomic_path(file) as partial:
             partial.write_text(experiment, encoding="utf-8", newline="\n")
-    elif former != experiment:
-        raise InputError(
-            f"{file} is another experiment, or was changed: run it by its name, or name another "
-            "folder by --out"
-        )
     return file
+
+
+def check_kept(experiment: str, out: Path) -> None:
+    """Raise InputError if the output folder has the file of another experiment."""
+    file = out / FILE
+    former = file.read_text(encoding="utf-8") if file.exists() else experiment
+    if former != experiment and not _moved(former, experiment):
+        raise InputError(
+            f"{file} is another experiment, or was changed, or written by another version: run it "
+            "by its name, or name another folder by --out"
+        )
 
 
 def _moved(former: str, experiment: str) -> bool:

@@ -205,8 +205,9 @@ def test_it_never_replaces_another_experiment(workspace, tmp_path):
     assert keep(standard_experiment(workspace), tmp_path) == file
     assert file.stat().st_mtime_ns == before
     file.write_text(file.read_text() + "# mine\n")
-    with pytest.raises(InputError, match="is another experiment, or was changed: run it by its"):
-        keep(standard_experiment(workspace), tmp_path)
+    for dry_run in (True, False):
+        with pytest.raises(InputError, match="is another experiment, or was changed, or written"):
+            run.run_file(workspace, out=tmp_path, dry_run=dry_run)
     assert file.read_text().endswith("# mine\n")
 
 
