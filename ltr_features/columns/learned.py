@@ -88,6 +88,11 @@ class LearnedColumn:
             model = self.new_model()
             if hasattr(model, "check_params"):
                 model.check_params()
+            if self.learns_from_lists and self.params.get("negatives") == "given":
+                raise ValueError(
+                    "list_share takes negatives from a query's candidates, negatives='given' only "
+                    "judged documents; give one of the two"
+                )
         except ValueError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
 
@@ -253,7 +258,10 @@ class LearnedColumn:
             "terms": self.terms,
             "min_document_frequency": self.min_document_frequency,
         }
-        settings = recipe | plain_settings(self.kind.default_params() | self.all_params)
+        params = self.kind.default_params() | self.all_params
+        if "list_share" in params and not self.learns_from_lists:
+            params["list_share"] = 0.0  # the model's default, of which a column makes no use
+        settings = recipe | plain_settings(params)
         return settings if fold is None or not self.looks_at_labels else settings | {"fold": fold}
 
     @property

@@ -447,6 +447,9 @@ def test_settings_are_toml_or_text():
     for written in ("{Exact = 2}", '{"Exact": 2}'):
         assert settings([f"grades={written}"], "option") == {"grades": {"Exact": 2}}
     assert settings(["a={b"], "option") == {"a": "{b"}
+    assert settings(["share=.25", "low=-.5", "file=.25.csv"], "option") == {
+        "share": 0.25, "low": -0.5, "file": ".25.csv",
+    }  # fmt: skip
     with pytest.raises(InputError, match="option 'a' is given twice"):
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):

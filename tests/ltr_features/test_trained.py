@@ -278,6 +278,16 @@ def test_models_of_other_texts_are_refused(tmp_path):
 def test_parameters_out_of_range_are_refused_with_the_recipe():
     with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
         LearnedColumn("x", "ssi", {"rank": 0})
+    with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
+        LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
+
+
+def test_provenance_tells_which_share_of_candidates_was_learned_from():
+    context = context_of(asked())
+    default = get_model("ssi").default_params()["list_share"]
+    for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
+        assert LearnedColumn("x", "ssi", params).settings(context)["list_share"] == share
+    assert "list_share" not in LearnedColumn("x", "lsi").settings(context)
 
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
