@@ -1,6 +1,7 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
 import sys
+import warnings
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -288,6 +289,19 @@ def test_provenance_tells_which_share_of_candidates_was_learned_from():
     for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
         assert LearnedColumn("x", "ssi", params).settings(context)["list_share"] == share
     assert "list_share" not in LearnedColumn("x", "lsi").settings(context)
+
+
+def test_former_names_of_parameters_are_told_once_and_replaced():
+    with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
+        column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert column.filled(seed=1).new_model().training.rank_weight == "warp"
+    settings = column.settings(context_of(asked()))
+    assert settings["rank_weight"] == "warp"
+    assert "emphasis" not in settings
+    with pytest.raises(InputError, match="column 'x': emphasis is now rank_weight, and both"):
+        LearnedColumn("x", "ssi", {"emphasis": "warp", "rank_weight": "warp"})
 
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
