@@ -251,7 +251,7 @@ class LearnedColumn:
         Args:
             fold: the fold whose training judgements the model learned from; None if unknown.
         """
-        recipe = {
+        recipe: dict[str, Any] = {
             "text analysis": str(context.index.analyzer),
             "model": self.kind.name,
             "field": self.field,
@@ -259,8 +259,11 @@ class LearnedColumn:
             "min_document_frequency": self.min_document_frequency,
         }
         params = self.kind.default_params() | self.all_params
-        if "list_share" in params and not self.learns_from_lists:
-            params["list_share"] = 0.0  # the model's default, of which a column makes no use
+        if (
+            "list_share" in params
+        ):  # the model's default is none of a column's, see learns_from_lists
+            share = params.pop("list_share")
+            recipe["list_share in use"] = share if self.learns_from_lists else 0.0
         settings = recipe | plain_settings(params)
         return settings if fold is None or not self.looks_at_labels else settings | {"fold": fold}
 

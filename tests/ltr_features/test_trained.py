@@ -284,11 +284,13 @@ def test_parameters_out_of_range_are_refused_with_the_recipe():
 
 
 def test_provenance_tells_which_share_of_candidates_was_learned_from():
-    context = context_of(asked())
+    context, name = context_of(asked()), "list_share in use"
     default = get_model("ssi").default_params()["list_share"]
     for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
-        assert LearnedColumn("x", "ssi", params).settings(context)["list_share"] == share
-    assert "list_share" not in LearnedColumn("x", "lsi").settings(context)
+        settings = LearnedColumn("x", "ssi", params).settings(context)
+        assert settings[name] == share
+        assert "list_share" not in settings
+    assert name not in LearnedColumn("x", "lsi").settings(context)
 
 
 def test_former_names_of_parameters_are_told_once_and_replaced():
