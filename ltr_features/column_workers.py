@@ -164,6 +164,8 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
                     column.fold_models(folds[0])
         if parts is not None:
             parts.remove()
+        for column in columns:
+            (column.folder / _CANDIDATES).unlink(missing_ok=True)
 
     return fit
 

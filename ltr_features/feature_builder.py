@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -237,6 +238,13 @@ class FeatureBuilder(FittedBuilder):
         of_families = family_remarks(table.provenance)
         warn_of([*of_queries, *of_candidates, *of_families, *grouped_remarks(notes)])
         return result
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted builder with the same arguments, for ``sklearn.base.clone``."""
+        made = copy(self)
+        for fitted in ("context_", "fitted_", "added_"):
+            made.__dict__.pop(fitted, None)
+        return made
 
     def __repr__(self) -> str:
         names, state = self.column_names, "fitted" if hasattr(self, "context_") else "not fitted"

@@ -106,6 +106,10 @@ class WeighsWords(MatchingModel):
         asked = getattr(self, self.weight_parameter)
         return self.word_weight_ if asked == AUTO else float(asked)
 
+    @property
+    def only_same_words(self) -> bool:
+        return hasattr(self, "n_words_") and self.weight_of_words == 1
+
     def fit(
         self,
         Q: sp.csr_matrix,

@@ -10,7 +10,7 @@ from typing import Any
 from letor.dataset import SETTINGS
 from letor.errors import InputError
 from ltr_base.docstrings import summary
-from ltr_base.former import former_names
+from ltr_base.former import former_names, present_names
 from ltr_features.columns.base import ColumnSpec, check_column_name, plain_settings
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_choice, check_names, check_range, check_values
@@ -68,9 +68,6 @@ class LearnedColumn:
         self._check_model()
         if isinstance(self.model, MatchingModel):
             self._take(self.model)
-        # Parameters of a grid may be numpy's numbers, which JSON does not know.
-        params = {name: plain_number(value) for name, value in self.params.items()}
-        object.__setattr__(self, "params", params)
         if isinstance(self.model, type) and is_registered(self.model):
             object.__setattr__(self, "model", self.model.name)
         elif isinstance(self.model, str):
@@ -81,6 +78,10 @@ class LearnedColumn:
                 f"column {self.name!r}: the name becomes a file name; it must not contain / or \\"
             )
         try:
+            given = present_names(self.params, self.kind.former_params)
+            # Parameters of a grid may be numpy's numbers, which JSON does not know.
+            params = {name: plain_number(value) for name, value in given.items()}
+            object.__setattr__(self, "params", params)
             self._check_params()
             self._check_word_weight()
             check_range("min_document_frequency", self.min_document_frequency, 1)
@@ -88,6 +89,11 @@ class LearnedColumn:
             model = self.new_model()
             if hasattr(model, "check_params"):
                 model.check_params()
+            if self.learns_from_lists and self.params.get("negatives") == "given":
+                raise ValueError(
+                    "list_share takes negatives from a query's candidates, negatives='given' only "
+                    "judged documents; give one of the two"
+                )
         except ValueError as error:
             raise InputError(f"column {self.name!r}: {error}") from None
 
@@ -120,8 +126,7 @@ class LearnedColumn:
 
     def _check_params(self) -> None:
         what = f"model {self.kind.name!r}"
-        known = [*self.kind.default_params(), *self.kind.former_params]
-        check_names(self.params, known, what, "parameter")
+        check_names(self.params, self.kind.default_params(), what, "parameter")
         check_values(self.kind, self.params, what)
 
     def _check_word_weight(self) -> None:
@@ -246,14 +251,20 @@ class LearnedColumn:
         Args:
             fold: the fold whose training judgements the model learned from; None if unknown.
         """
-        recipe = {
+        recipe: dict[str, Any] = {
             "text analysis": str(context.index.analyzer),
             "model": self.kind.name,
             "field": self.field,
             "terms": self.terms,
             "min_document_frequency": self.min_document_frequency,
         }
-        settings = recipe | plain_settings(self.kind.default_params() | self.all_params)
+        params = self.kind.default_params() | self.all_params
+        if (
+            "list_share" in params
+        ):  # the model's default is none of a column's, see learns_from_lists
+            share = params.pop("list_share")
+            recipe["list_share in use"] = share if self.learns_from_lists else 0.0
+        settings = recipe | plain_settings(params)
         return settings if fold is None or not self.looks_at_labels else settings | {"fold": fold}
 
     @property

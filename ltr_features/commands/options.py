@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -160,6 +161,8 @@ def _value(text: str) -> Any:
     if text.startswith("{"):
         with suppress(json.JSONDecodeError):
             return json.loads(text)
+    if re.fullmatch(r"[+-]?\.[0-9]+", text):  # TOML wants the zero before the point
+        return float(text)
     return text
 
 

@@ -88,10 +88,6 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
     def word_weights(self) -> Sequence[float]:
         return WORD_WEIGHTS if self.same_words else (0.0,)
 
-    @property
-    def only_same_words(self) -> bool:
-        return hasattr(self, "n_words_") and self.weight_of_words == 1
-
     def fit_alone(self, *given: Any, **options: Any) -> Self:
         return Baseline.fit(self, *given, **options)
 

@@ -447,6 +447,9 @@ def test_settings_are_toml_or_text():
     for written in ("{Exact = 2}", '{"Exact": 2}'):
         assert settings([f"grades={written}"], "option") == {"grades": {"Exact": 2}}
     assert settings(["a={b"], "option") == {"a": "{b"}
+    assert settings(["share=.25", "low=-.5", "file=.25.csv"], "option") == {
+        "share": 0.25, "low": -0.5, "file": ".25.csv",
+    }  # fmt: skip
     with pytest.raises(InputError, match="option 'a' is given twice"):
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
@@ -1063,7 +1066,8 @@ def test_workers_make_the_same_files_wherever_they_put_parts(workspace, tmp_path
     given = {"out": (), "parts": ("--parts", parts), "url": ("--parts", f"file://{parts}")}
     spread = ("--scheduler", workers.scheduler_address, *given[place])
     models = ("--model", "lsi", "--param", "lsi.rank=4", "--model", "ssi", "--param", "ssi.rank=4",
-              "--param", "ssi.max_epochs=2", "--folds", 4)  # fmt: skip
+              "--param", "ssi.max_epochs=2", "--param", "ssi.list_share=.5",
+              "--folds", 4)  # fmt: skip
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "rows.parquet").write_text("of an earlier build, which is replaced")
     for given, name in (((), "rows.parquet"), (models, "folds")):

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 from toys import context_of, toy
 
 import ltr_features
@@ -789,6 +790,17 @@ def test_wrong_arguments_are_named(builder, pipeline, collection):
     others = k_fold([f"x{q}" for q in range(N_QUERIES)], 4, seed=0)
     with pytest.raises(InputError, match=r"'x.*' is not in collection 'topics'"):
         builder.folds(collection, others)
+
+
+def test_a_clone_is_unfitted_and_computes_the_same(collection):
+    builder = FeatureBuilder(["vsm"], [LearnedColumn("ssi", LowRankSSI(4, max_epochs=1))], depth=9)
+    builder.fit(collection)
+    again = clone(builder)
+    assert "not fitted" in repr(again)
+    assert ", fitted>" in repr(builder)
+    assert again.depth == 9
+    rows = (collection.query_texts[:3], np.arange(3), collection.document_ids[:3])
+    np.testing.assert_array_equal(again.fit(collection).compute(*rows), builder.compute(*rows))
 
 
 def test_builders_and_pipelines_are_shown_in_short(pipeline, collection):

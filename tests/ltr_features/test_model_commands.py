@@ -163,7 +163,9 @@ def test_small_probabilities_are_not_shown_as_0(tmp_path):
     X = sp.random(N, len(words), 0.2, "csr", np.float32, np.random.default_rng(0))
     X.data[:] = 1
     _, pairs = data()
-    PLSA(n_topics=2, threads=1).fit(X, X, pairs, vocabulary=words).save(tmp_path / "model")
+    PLSA(n_topics=2, lambda2=0.5, threads=1).fit(X, X, pairs, vocabulary=words).save(
+        tmp_path / "model"
+    )
     shown = lines("explain", tmp_path / "model", "w7")[-1].split(": ")[1].split(", ")
     values = [float(match.split()[1]) for match in shown]
     assert min(values) > 0

@@ -1,6 +1,7 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
 import sys
+import warnings
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -278,6 +279,31 @@ def test_models_of_other_texts_are_refused(tmp_path):
 def test_parameters_out_of_range_are_refused_with_the_recipe():
     with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
         LearnedColumn("x", "ssi", {"rank": 0})
+    with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
+        LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
+
+
+def test_provenance_tells_which_share_of_candidates_was_learned_from():
+    context, name = context_of(asked()), "list_share in use"
+    default = get_model("ssi").default_params()["list_share"]
+    for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
+        settings = LearnedColumn("x", "ssi", params).settings(context)
+        assert settings[name] == share
+        assert "list_share" not in settings
+    assert name not in LearnedColumn("x", "lsi").settings(context)
+
+
+def test_former_names_of_parameters_are_told_once_and_replaced():
+    with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
+        column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert column.filled(seed=1).new_model().training.rank_weight == "warp"
+    settings = column.settings(context_of(asked()))
+    assert settings["rank_weight"] == "warp"
+    assert "emphasis" not in settings
+    with pytest.raises(InputError, match="column 'x': emphasis is now rank_weight, and both"):
+        LearnedColumn("x", "ssi", {"emphasis": "warp", "rank_weight": "warp"})
 
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from ssi_models.projections.lsa import LSA
 from ssi_models.registry import load_model
 from ssi_models.remarks import of_amount, of_training, of_word_weight
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.sparse import SparseSSI
+from ssi_models.topics.bilingual import PLSA
+from ssi_models.topics.translation import IBMModel1
 from ssi_models.training.loop import DivergenceWarning, Epoch, History
 from ssi_models.training.preferences import Preferences
 
@@ -97,6 +100,16 @@ def test_the_last_round_of_a_sparse_model_is_not_its_start():
     words = model.matrix_.tocoo()
     assert model.only_same_words == bool(np.all(words.row == words.col))
     assert any(s.startswith("did not improve") for s in model.remarks) <= model.only_same_words
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight"), [(PLSA, "lambda2"), (IBMModel1, "lambda2"), (LSA, "word_weight")]
+)
+def test_models_without_a_learned_part_match_the_same_words_only(kind, weight):
+    for value in (1.0, 0.5):
+        model = kind(**{weight: value}, threads=1)
+        assert not model.only_same_words
+        assert model.fit(*data()).only_same_words == (value == 1)
 
 
 def test_unfitted_models_have_nothing_to_say():

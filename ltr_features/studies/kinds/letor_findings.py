@@ -125,18 +125,20 @@ def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, l
     return found
 
 
-def weak_rankers(study: Study, config: StudyConfig) -> Iterator[str]:
-    """A remark if the ranker that chooses hard queries beats all others."""
+def weak_rankers(means: pd.DataFrame, config: StudyConfig) -> Iterator[str]:
+    """A remark on each scheme in which the ranker that chooses hard queries beats all others, by
+    the means that the tables show."""
     if config.hard_by is None:
         return
-    measure = study.measures[0]
-    means = {system.name: system.per_query[measure].mean() for system in study.systems}
-    simple = means.pop(config.hard_by)
-    if simple > max(means.values()):
-        yield (
-            f"{study.name}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
-            f"every other row: {WEAK}"
-        )
+    measure = config.compare_measures[0]
+    for scheme, rows in means.groupby("scheme", sort=False):
+        of = dict(zip(rows["ranker"], rows[measure], strict=True))
+        simple = of.pop(config.hard_by)
+        if simple > max(of.values()):
+            yield (
+                f"{scheme}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
+                f"every other row: {WEAK}"
+            )
 
 
 def _hard(figures: StudyFigures) -> Section | None:

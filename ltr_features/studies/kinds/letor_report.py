@@ -274,7 +274,7 @@ def document(results: Results) -> Document:
         notes=config.notes, definitions=definitions, answer=answer(results.studies),
         compared=overview(results.studies) if results.studies else None,
         remarks=[
-            *(remark for study in results.studies for remark in weak_rankers(study, config)),
+            *weak_rankers(results.means, config),
             *results.remarks,
             *ranker_remarks((str(r["ranker"]), r["remarks"]) for r in results.trained),
         ],

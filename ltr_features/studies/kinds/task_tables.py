@@ -124,9 +124,12 @@ class TablesSection(Section):
     def row_problems(self, row: Any, task: str) -> Iterator[str]:
         """All mistakes in a row."""
         try:
-            for params in self.trials(row):
+            trials = self.trials(row)
+            for params in trials:
                 model = get_model(row.model)(**params)
                 getattr(model, "check_params", lambda: None)()
+            if any(params.get("list_share") for params in trials):
+                yield "list_share has no effect here: queries have no candidates; leave it out"
         except (TypeError, ValueError) as error:
             yield str(error)
 

@@ -69,6 +69,11 @@ def test_all_problems_are_named_at_once(tmp_path):
         ('model = "ssi"\nnote', "params = {rank = 2}\nnote", "parameters without a model"),
         ("max_epochs = 2", "max_epoch = 2", "no trained model has a parameter 'max_epoch'"),
         (
+            "max_epochs = 2",
+            "max_epochs = 2\nlist_share = 0.5",
+            "'SSI': list_share has no effect here",
+        ),
+        (
             'folder = "sentences"',
             'folder = "s"\nsplit = "documents"',
             "tasks.mates: split: has no meaning for the source 'pairs'",
