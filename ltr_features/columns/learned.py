@@ -259,9 +259,7 @@ class LearnedColumn:
             "min_document_frequency": self.min_document_frequency,
         }
         params = self.kind.default_params() | self.all_params
-        if (
-            "list_share" in params
-        ):  # the model's default is none of a column's, see learns_from_lists
+        if "list_share" in params:  # its default is the model's, see learns_from_lists
             share = params.pop("list_share")
             recipe["list_share in use"] = share if self.learns_from_lists else 0.0
         settings = recipe | plain_settings(params)
