@@ -51,6 +51,8 @@ def training_rows(
             check_same_index({"X": X_valid, "y": y_valid, "eval_qid": eval_qid})
             valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
     _check_trainable(train, "training")
+    if not train.column_names:
+        raise InputError("training rows: they have no columns to learn from: give some")
     _warn_of_labels_among_columns(train)
     if valid is not None:
         _check_trainable(valid, "validation")

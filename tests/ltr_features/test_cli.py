@@ -210,8 +210,14 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2
     assert "scores.txt, line 2: 'high' is not a finite number" in bad.stderr
+    scores.write_text("[" + "0.25," * 500 + "0.5]")
+    long = run("measure", letor, "--scores", scores).stderr
+    assert "line 1: '[0.25," in long
+    assert len(long) < len(str(scores)) + 200
     absent = tmp_path / "rows.parquet"
     assert f"{absent}: no such file" in run("measure", absent, "--column", 1).stderr
+    absent.mkdir()
+    assert f"{absent}: a folder" in run("measure", absent, "--column", 1).stderr
 
 
 def test_measure_tells_of_labels_between_grades(letor):
