@@ -76,7 +76,7 @@ def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
     """
     if isinstance(X, RankingData):
         return with_columns(_filled_with_warning(X, names, "rows to score"), names, "rows to score")
-    n = len(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)  # sparse matrices have no length
     data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
     if not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__"):
         if data.X.shape[1] != len(names):
