@@ -229,15 +229,17 @@ def check_whole_labels(
     """Raise InputError if a label is not a whole number.
 
     Args:
+        parts: rows, and perhaps validation rows.
         what: what needs them to be, for the message. advice: what else to do than make grades.
     """
-    for data in parts:
+    for data, part in zip(parts, ("", " of the validation rows"), strict=False):
         odd = np.flatnonzero(data.y != np.floor(data.y))
         if len(odd):
             row = int(odd[0])
+            query = data.query_ids[data.query_index[row]]
             raise InputError(
-                f"label {data.y[row]:g} (row {row}, query {data.query_ids[data.query_index[row]]}):"
-                f" {what} needs whole numbers as labels: make grades 0, 1, 2, ... of them{advice}"
+                f"label {data.y[row]:g} (row {row}, query {query}{part}): {what} needs whole "
+                f"numbers as labels: make grades 0, 1, 2, ... of them{advice}"
             )
 
 
