@@ -40,6 +40,15 @@ ALWAYS_UNPACKED, LARGEST_MULTIPLE, FROM_BYTES = 2**25, 128, 2**20
 _BLOCK_BYTES = 1 << 20
 
 
+def check_is_file(path: Path) -> None:
+    """Raise InputError, which says what there is instead, if a path is not that of a file."""
+    if not path.is_file():
+        found = "a folder, not a file" if path.is_dir() else "no such file"
+        if path.exists() and not path.is_dir():
+            found = "a pipe or a device, not a file: files are read more than once; save it as one"
+        raise InputError(f"{path}: {found}")
+
+
 def check_unpacked(path: str | os.PathLike[str], n_bytes: int) -> None:
     """Raise InputError if a compressed file of this name may not hold so many bytes."""
     size = os.stat(path).st_size
@@ -104,11 +113,7 @@ def _open_arrow(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     import pyarrow as pa
 
     path = Path(path)
-    if not path.is_file():
-        found = "a folder, not a file" if path.is_dir() else "no such file"
-        if path.exists() and not path.is_dir():
-            found = "a pipe or a device, not a file: files are read more than once; save it as one"
-        raise InputError(f"{path}: {found}")
+    check_is_file(path)
     codec = _CODECS.get(path.suffix)
     try:
         raw = pa.OSFile(str(path))

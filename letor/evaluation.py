@@ -98,8 +98,8 @@ class Evaluator:
             scores: [n] in the order of the rows; larger is better.
 
         Raises:
-            InputError: the number of scores differs from that of the rows, a score is NaN, or the
-                scores are a pandas Series with another index than 0, 1, ..., n - 1.
+            InputError: the number of scores differs from that of the rows, a score is NaN or no
+                number, or the scores are a pandas Series with another index than 0, 1, ..., n - 1.
         """
         return self.of_ranking(self.rank(scores))
 
@@ -112,7 +112,13 @@ class Evaluator:
         check_row_order("scores", scores, len(self._rows))
         if np.ma.is_masked(scores):
             raise InputError("scores have masked values: each row needs a score")
-        scores = np.asarray(scores, dtype=np.float64)
+        try:
+            scores = np.asarray(scores, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"scores of rows must be {len(self._rows):,} numbers, in the order of the rows: "
+                f"{error}; a run is judged by qrels"
+            ) from None
         if self.definition.ties == "docid":
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32).astype(np.float64)

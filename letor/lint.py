@@ -16,6 +16,7 @@ from letor.column_names import names_path, read_names
 from letor.compression import read_buffer
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
+from letor.folds import has_pairs
 from letor.kernels import layout
 from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
@@ -287,6 +288,8 @@ def _check_labels(file: Inspected) -> Iterator[Finding]:
         yield _finding("large-labels", lines=lines, largest=y.max())
     if np.all(y == y[0]):
         yield _finding("one-label", label=y[0])
+    elif not has_pairs(file.data).any():
+        yield _finding("equal-labels")
 
 
 def _check_order(file: Inspected) -> Iterator[Finding]:

@@ -93,6 +93,10 @@ RULES = {
         "warning", "all labels are {label:g}",
         "nothing can be learned or measured: check that labels were joined to the rows",
     ),
+    "equal-labels": Rule(
+        "warning", "no query has documents of different labels",
+        "there is nothing to rank: check the query ids, and that all judged documents have rows",
+    ),
     "descending-labels": Rule(
         "warning",
         "the rows of {n:,} of {mixed:,} queries are in descending order of their labels",

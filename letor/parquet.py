@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
+from letor.compression import check_is_file
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.mapped import empty_array
@@ -94,8 +95,7 @@ def read_parquet(
             ``RankingData.from_frame``.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    check_is_file(path)
     with reading(path, _ADVICE):
         if label is not None or qid is not None:
             return _read_declared(path, label or "label", qid or "qid", docno, features)

@@ -45,7 +45,7 @@ def names_path(path: str | os.PathLike[str]) -> Path:
     stem = path.name
     for suffix in COMPRESSED:
         stem = stem.removesuffix(suffix)
-    return path.with_name(stem.removesuffix(".txt") + ".columns.json")
+    return path.parent / f"{stem.removesuffix('.txt')}.columns.json"
 
 
 def read_letor(

@@ -20,6 +20,7 @@ from letor.evaluation import Evaluator
 from letor.measures import choosing_measure
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
+from ltr_base.names import listed
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -73,7 +74,7 @@ def tune(
 
     Raises:
         InputError: the ranker, a parameter, the measure or the rows cannot be used, a parameter
-            has no values, or the ranker has no default grid.
+            has no values or is in ``grid`` and in ``fixed``, or the ranker has no default grid.
     """
     if grid is None:
         if name not in GRIDS:
@@ -86,6 +87,8 @@ def tune(
             raise InputError(
                 f"grid of {name!r}: {parameter} must be a list of values, such as [{values!r}]"
             )
+    if twice := [parameter for parameter in grid if parameter in (fixed or {})]:
+        raise InputError(f"{listed(twice, 5)} in grid and in fixed: leave out one of the two")
     empty = [parameter for parameter, values in grid.items() if len(values) == 0]
     if empty:
         raise InputError(f"grid of {name!r}: {empty[0]} has no values")

@@ -54,13 +54,14 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message on an unknown name: the most similar known name, or else all of them."""
+    """The end of a message on an unknown name: the most similar known name, or else all of them,
+    up to 60."""
     known = [str(k) for k in known]
     if close := close_names(name, known):
         return f"did you mean {close[0]!r}?"
     if any("," in k for k in known):
         known = [repr(k) for k in known]
-    return f"there are {', '.join(known)}" if known else "there are none"
+    return f"there are {listed(known, 60)}" if known else "there are none"
 
 
 def written_otherwise(name: str, known: Iterable[str]) -> str:

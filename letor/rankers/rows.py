@@ -51,6 +51,8 @@ def training_rows(
             check_same_index({"X": X_valid, "y": y_valid, "eval_qid": eval_qid})
             valid = _labelled(X_valid, y_valid, eval_qid, "eval_qid")
     _check_trainable(train, "training")
+    if not train.column_names:
+        raise InputError("training rows: they have no columns to learn from: give some")
     _warn_of_labels_among_columns(train)
     if valid is not None:
         _check_trainable(valid, "validation")
@@ -74,7 +76,7 @@ def rows_to_score(X: Any, qid: Any, names: list[str]) -> RankingData:
     """
     if isinstance(X, RankingData):
         return with_columns(_filled_with_warning(X, names, "rows to score"), names, "rows to score")
-    n = len(X)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)  # sparse matrices have no length
     data = RankingData.from_rows(X, np.zeros(n), np.zeros(n, np.int64) if qid is None else qid)
     if not hasattr(X, "columns") and not hasattr(X, "__arrow_c_stream__"):
         if data.X.shape[1] != len(names):
@@ -227,15 +229,17 @@ def check_whole_labels(
     """Raise InputError if a label is not a whole number.
 
     Args:
+        parts: rows, and perhaps validation rows.
         what: what needs them to be, for the message. advice: what else to do than make grades.
     """
-    for data in parts:
+    for data, part in zip(parts, ("", " of the validation rows"), strict=False):
         odd = np.flatnonzero(data.y != np.floor(data.y))
         if len(odd):
             row = int(odd[0])
+            query = data.query_ids[data.query_index[row]]
             raise InputError(
-                f"label {data.y[row]:g} (row {row}, query {data.query_ids[data.query_index[row]]}):"
-                f" {what} needs whole numbers as labels: make grades 0, 1, 2, ... of them{advice}"
+                f"label {data.y[row]:g} (row {row}, query {query}{part}): {what} needs whole "
+                f"numbers as labels: make grades 0, 1, 2, ... of them{advice}"
             )
 
 

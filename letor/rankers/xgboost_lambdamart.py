@@ -45,8 +45,8 @@ class XGBoostLambdaMART(TreeRanker):
     give the same model, but not quite the model of rows in memory.
 
     Args:
-        objective: ``rank:ndcg``, ``rank:map`` (labels 0 and 1; larger ones count 1) or
-            ``rank:pairwise``.
+        objective: ``rank:ndcg`` (gain 2^label - 1; if a label is above 30, the label itself),
+            ``rank:map`` (labels 0 and 1; larger ones count 1) or ``rank:pairwise``.
         n_estimators: maximum number of trees.
         learning_rate: shrinkage of each tree.
         max_depth: maximum depth of a tree.

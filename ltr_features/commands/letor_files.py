@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted, listed
+from ltr_base.names import counted, listed, nearest
 from ltr_features.commands.options import (
     EXIT_BAD_INPUT,
     MaxColumns,
@@ -149,7 +149,8 @@ def _ranked(
     if name not in names and name.isdecimal() and 0 < int(name) <= len(names):
         name = names[int(name) - 1]
     if name not in names:
-        raise InputError(f"{data} has {len(names)} columns, and no column {name!r}")
+        found = counted(len(names), "column")
+        raise InputError(f"{data} has {found}, and no column {name!r}; {nearest(name, names)}")
     values = rows.column(name).astype(np.float64)
     if n := int(np.isnan(values).sum()):
         raise InputError(

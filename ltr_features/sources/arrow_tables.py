@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import open_for_arrow, text_lines
+from letor.compression import check_is_file, open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.parquet import check_parquet_size, plain_texts
 from ltr_base.names import listed
@@ -313,10 +313,9 @@ def present(path: Path) -> Path:
     """The path, checked to be an existing file.
 
     Raises:
-        InputError: no such file.
+        InputError: no such file, or a folder.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    check_is_file(path)
     return path
 
 

@@ -31,7 +31,7 @@ from letor.trec import (
     read_run,
     run_of,
 )
-from ltr_base.names import counted, written_otherwise
+from ltr_base.names import counted, quoted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -330,7 +330,7 @@ def read_row_scores(path: str | os.PathLike[str], data: RankingData) -> NDArray[
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
-            raise InputError(f"{place(path, number)}: {fields[-1]!r} is not a finite number")
+            raise InputError(f"{place(path, number)}: {quoted(fields[-1])} is not a finite number")
         at = len(scores)
         if len(fields) == 3 and at < len(data):
             query = data.query_ids[data.query_index[at]]

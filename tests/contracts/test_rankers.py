@@ -193,6 +193,8 @@ def test_missing_and_unknown_columns_are_refused_by_name(make):
         ranker.predict(toy(2).with_columns(["extra"], np.zeros(len(toy(2)))))
     with pytest.raises(InputError, match=r"validation rows lack columns .*: good"):
         make().fit(toy(0), toy(1).select_columns(["noise", "more noise"]))
+    with pytest.raises(InputError, match="training rows: they have no columns to learn from"):
+        make().fit(toy(0).select_columns([]))
 
 
 def test_two_fits_are_equal(make):

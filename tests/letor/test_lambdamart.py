@@ -85,8 +85,11 @@ def test_impossible_parameters_are_named(parameters, message, capfd):
 
 def test_rows_that_lightgbm_cannot_take_are_named():
     data = rows(0)
-    with pytest.raises(InputError, match=r"label 0\.5 \(.*\): LambdaMART needs whole numbers"):
-        quick().fit(replace(data, y=data.y / 2))
+    halves = replace(data, y=data.y / 2)
+    with pytest.raises(InputError, match=r"label 0\.5 \(.*\d\): LambdaMART needs whole numbers"):
+        quick().fit(halves)
+    with pytest.raises(InputError, match=r"label 0\.5 \(row .* of the validation rows\)"):
+        quick().fit(data, halves)
     long = RankingData.from_rows(np.zeros((10_001, 1)), np.arange(10_001) % 2, ["long"] * 10_001)
     with pytest.raises(InputError, match="query long has 10,001 rows"):
         quick().fit(long)

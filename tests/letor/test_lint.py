@@ -214,6 +214,12 @@ def test_all_labels_equal(tmp_path: Path) -> None:
     assert "one-label" in codes(check(tmp_path, "0 qid:1 1:1\n0 qid:1 1:2\n"))
 
 
+def test_labels_that_differ_between_queries_alone(tmp_path: Path) -> None:
+    rows = "0 qid:1 1:1\n0 qid:1 1:2\n2 qid:2 1:1\n2 qid:2 1:3\n"
+    assert codes(check(tmp_path, rows)) == {"equal-labels"}
+    assert codes(check(tmp_path, rows + "1 qid:2 1:2\n")) == set()
+
+
 def test_errors_come_first_and_bad_lines_are_listed(tmp_path: Path) -> None:
     v = check(tmp_path, "0 qid:1 1:0\n0 qid:1 1:0\nbad\n")
     assert [finding.level for finding in v.findings] == ["error", "warning", "warning"]

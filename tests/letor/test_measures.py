@@ -385,6 +385,9 @@ def test_bad_labels_and_scores_are_refused():
         evaluator.mean([1, 2, 3])
     with pytest.raises(InputError, match="NaN scores: 1, the first in row 1"):
         evaluator.mean([1, np.nan])
+    for run in ({"a": {"d": 1.0}}, pd.DataFrame({"qid": ["a"], "docno": ["d"], "score": [1.0]})):
+        with pytest.raises(InputError, match=r"must be 2 numbers, .*; a run is judged by qrels"):
+            evaluator.mean(run)
     with pytest.raises(InputError, match="document ids"):
         Evaluator(MeasureDefinition("ap", ties="docid"), data)
 

@@ -109,6 +109,8 @@ def test_refusals(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     with pytest.raises(InputError, match="no such file"):
         read_parquet(path)
+    with pytest.raises(InputError, match="a folder, not a file"):
+        read_parquet(tmp_path)
     path.write_bytes(b"1 qid:1 1:1\n")
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read_parquet(path)

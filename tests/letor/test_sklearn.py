@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.sparse import csr_matrix
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
@@ -119,6 +120,12 @@ def test_infinite_values_are_refused_by_column() -> None:
             quick().fit(given, y, qid=qid)
         with pytest.raises(InputError, match=f"^{column}: infinite values"):
             ranker.predict(given, qid=qid)
+
+
+def test_sparse_rows_to_score_are_told_to_be_made_dense() -> None:
+    X, y, qid = rows()
+    with pytest.raises(InputError, match=r"a csr_matrix: give X\.toarray\(\)"):
+        quick().fit(X, y, qid=qid).predict(csr_matrix(X), qid=qid)
 
 
 def test_pandas_objects_have_the_same_index() -> None:

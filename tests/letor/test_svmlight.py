@@ -235,8 +235,9 @@ def test_files_without_rows(tmp_path: Path, text: str) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_letor(tmp_path / "absent.txt")
-    with pytest.raises(InputError, match="a folder"):
-        read_letor(tmp_path)
+    for folder in (tmp_path, "."):
+        with pytest.raises(InputError, match="a folder"):
+            read_letor(folder)
 
 
 def test_options_out_of_range(file: Path) -> None:

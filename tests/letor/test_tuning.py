@@ -69,6 +69,8 @@ def test_bad_searches_are_refused():
     for one in (7, "none"):
         with pytest.raises(InputError, match=rf"n_rounds must be a list .* such as \[{one!r}\]"):
             tune("adarank", rows(0), rows(1), grid={"n_rounds": one})
+    with pytest.raises(InputError, match="n_rounds in grid and in fixed"):
+        tune("adarank", rows(0), rows(1), grid={"n_rounds": [3]}, fixed={"n_rounds": 4})
     with pytest.raises(InputError, match="no parameter 'trees'"):
         tune("adarank", rows(0), rows(1), grid={"trees": [1]})
     with pytest.raises(InputError, match="'svm' has no default grid"):

@@ -20,6 +20,7 @@ def test_without_one_all_are_listed():
     assert nearest("xyz", ["a", "b"]) == "there are a, b"
     assert nearest("xyz", ["a, b", "c"]) == "there are 'a, b', 'c'"
     assert nearest("xyz", []) == "there are none"
+    assert nearest("xyz", map(str, range(3000))).endswith(" 58, 59, ... (3,000 in all)")
 
 
 def test_one_is_no_plural():

@@ -210,8 +210,14 @@ def test_measure_shows_all_definitions_of_one_ranking(letor, tmp_path):
     bad = run("measure", letor, "--scores", scores)
     assert bad.returncode == 2
     assert "scores.txt, line 2: 'high' is not a finite number" in bad.stderr
+    scores.write_text("[" + "0.25," * 500 + "0.5]")
+    long = run("measure", letor, "--scores", scores).stderr
+    assert "line 1: '[0.25," in long
+    assert len(long) < len(str(scores)) + 200
     absent = tmp_path / "rows.parquet"
     assert f"{absent}: no such file" in run("measure", absent, "--column", 1).stderr
+    absent.mkdir()
+    assert f"{absent}: a folder" in run("measure", absent, "--column", 1).stderr
 
 
 def test_measure_tells_of_labels_between_grades(letor):
@@ -247,9 +253,8 @@ def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_pa
     scores = tmp_path / "scores.txt"
     scores.write_text("1\n1\n1\n1\n")
     assert "all scores of a query are equal" in run("measure", letor, "--scores", scores).stderr
-    assert (
-        "data.txt has 2 columns, and no column '0'" in run("measure", letor, "--column", 0).stderr
-    )
+    unknown = run("measure", letor, "--column", 0).stderr
+    assert "data.txt has 2 columns, and no column '0'; there are 1, 2" in unknown
 
 
 def test_warnings_are_lines(letor):

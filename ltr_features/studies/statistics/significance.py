@@ -179,6 +179,12 @@ def _values(
     pair and measure, with the queries in the order of the first system."""
     if not pairs or not measures:
         raise InputError("nothing to compare: name at least one (system, baseline) and a measure")
+    for name, frame in per_query.items():
+        if not isinstance(frame, pd.DataFrame):
+            raise InputError(
+                f"system {name!r}: give a frame with a row per query and a column per measure, as "
+                f"`evaluate` returns it, not a {type(frame).__name__}"
+            )
     queries = next(iter(per_query.values())).index
     for name, frame in per_query.items():
         check_queries(f"system {name!r}", frame.index, queries)

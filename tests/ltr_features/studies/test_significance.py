@@ -244,6 +244,9 @@ def test_bad_comparisons() -> None:
         compare(per_query, [("bset", "base")], ["MAP"])
     with pytest.raises(InputError, match="'better' has no values of the measure 'P@10'"):
         compare(per_query, [("better", "base")], ["P@10"])
+    for values in ([0.1, 0.2], per_query["better"]["MAP"]):
+        with pytest.raises(InputError, match=r"system 'better': give a frame .*, not a "):
+            compare({**per_query, "better": values}, [("better", "base")], ["MAP"])
     with pytest.raises(InputError, match="paired by query"):
         compare({**per_query, "short": per_query["base"].iloc[:9]}, [("short", "base")], ["MAP"])
     with pytest.raises(InputError, match="nothing to compare"):
