@@ -23,8 +23,11 @@ from letor.parquet import read_parquet, write_parquet
 from letor.svmlight import MAX_COLUMNS, check_is_text, names_path, read_letor
 from letor.writing import append_columns, write_letor
 from ltr_base.names import counted, nearest, repeated
+from ltr_base.slices import slices
 from ltr_base.user_warning import warn_user
 
+#: Rows looked through at a time.
+_BLOCK = 2**16
 _OTHER_FORMATS = frozenset(
     {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
     | {".xz", ".zip", ".7z", ".lz4"}
@@ -276,7 +279,8 @@ def write_rows(
     data: RankingData, path: str | os.PathLike[str], *, threads: int | None = None
 ) -> None:
     """Write rows as Parquet (by suffix), or as LETOR text with a side file that lists columns in
-    the order of their ids and, if known, missing documents and queries.
+    the order of their ids and, if known, missing documents and queries. Text has no place for NaN,
+    of which a LetorWarning tells.
 
     Raises:
         InputError: as for :func:`check_format`; or the format cannot hold the rows.
@@ -292,3 +296,9 @@ def write_rows(
     with atomic_path(names_path(path)) as side_file:
         _write_side_file(columns, data.missing, side_file)
         write_letor(data, path, threads=threads)
+    if n := sum(int(np.isnan(data.X[rows]).sum()) for rows in slices(len(data), _BLOCK)):
+        warn_user(
+            f"{path}: {counted(n, 'missing value')} will be read as 0 from LETOR text; .parquet "
+            "keeps them",
+            LetorWarning,
+        )

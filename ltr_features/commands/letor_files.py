@@ -335,9 +335,6 @@ def convert(
             typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
-        if target.suffix != ".parquet" and (n := int(np.isnan(rows.X).sum())):
-            lost = counted(n, "missing value")
-            typer.echo(f"{lost} will be read as 0 from LETOR text; .parquet keeps them", err=True)
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{sizes}: {target}")
