@@ -222,7 +222,7 @@ class FeatureBuilder(FittedBuilder):
             raise InputError("folds: give one or more, k_fold(collection.query_ids, 5, seed=0)")
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
         for recipe in self.models:
-            recipe.check_texts(context)
+            recipe.check_for_folds(context)
         fit = self._fits(context)  # fails before the table is built if a store cannot be reached
         found = choose_candidates(context, self.candidates)
         table = build_columns(context, found.pairs, self.families, origins=found.origins)

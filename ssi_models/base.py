@@ -100,6 +100,9 @@ class MatchingModel(StoredModel):
             vars(self).update(before)
             raise
 
+    def check_for_parts(self) -> None:
+        """Raise ValueError if a parameter says something else than :meth:`fit_parts` does."""
+
     def fit_parts(
         self,
         Q: sp.csr_matrix,

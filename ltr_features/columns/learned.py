@@ -140,6 +140,19 @@ class LearnedColumn:
         if self.word_weight is not None:
             check_range("word_weight", self.word_weight, 0.0, 1.0)
 
+    def check_for_folds(self, context: ColumnContext) -> None:
+        """Check, before any work, that the column can be made in folds of the texts.
+
+        Raises:
+            InputError: as :meth:`check_texts`; or a parameter says how to hold out queries, which
+                the parts of a fold decide.
+        """
+        self.check_texts(context)
+        try:
+            self.new_model().check_for_parts()
+        except ValueError as error:
+            raise InputError(f"column {self.name!r}: {error}") from None
+
     def check_texts(self, context: ColumnContext) -> None:
         """Check, before any work, that the texts have the field and words frequent enough.
 

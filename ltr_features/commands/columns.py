@@ -206,7 +206,7 @@ def columns_build(
     _check_use(memory, scheduler, parts, in_blocks=in_blocks, trained=bool(recipes))
     context = open_workspace(workspace, threads=threads)
     for column in recipes:
-        column.check_texts(context)
+        column.check_for_folds(context)
     if not in_blocks:
         files.check_text_ids(context.collection)
     rules: dict[str, Any] = {

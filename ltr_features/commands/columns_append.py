@@ -183,7 +183,7 @@ def _append_to_folds(
     if workspace is not None:
         context = open_workspace(workspace, threads=reading["threads"])
         for recipe in recipes:
-            recipe.check_texts(context)
+            recipe.check_for_folds(context)
     data = FoldRows.read(path, families if context is None else context, **reading)
     check_target(out, folds=len(data.folds), suffix=data.suffix)
     out.mkdir(parents=True, exist_ok=True)

@@ -128,6 +128,15 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             self._fit_jointly(Q, D, preferences, groups, parts, **options)
         return self
 
+    def check_for_parts(self) -> None:
+        if (asked := self.training.hold_out) not in (AUTO, "parts"):
+            raise ValueError(
+                f"hold_out={asked!r}: the training queries of a fold are held out in its parts; "
+                "leave it out"
+            )
+        if self.warm_start:
+            raise ValueError("warm_start: a part's model would start from one that saw its labels")
+
     def fit_parts(
         self,
         Q: sp.csr_matrix,
@@ -137,11 +146,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         **options: Any,
     ) -> list[Self]:
         self.check_params()
+        self.check_for_parts()
         check_parts(parts, preferences)
-        if self.training.hold_out == "pairs":
-            raise ValueError("hold_out='pairs': the queries are held out in parts here")
-        if self.warm_start:
-            raise ValueError("warm_start: a part's model would start from one that saw its labels")
         with self._unchanged_on_error():
             return self._mixed_alike(self._fit_jointly(Q, D, preferences, None, parts, **options))
 

@@ -390,19 +390,22 @@ def test_columns_of_one_name_are_refused_before_the_work(workspace, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "told"),
+    ("option", "setting", "told"),
     [
-        ("ssi.field=nosuch", " has no field 'nosuch'; it has body, title, and 'whole'"),
-        ("ssi.min_document_frequency=999", "is 999, but no word occurs in more than "),
+        ("recipe", "field=nosuch", " has no field 'nosuch'; it has body, title, and 'whole'"),
+        ("recipe", "min_document_frequency=999", "is 999, but no word occurs in more than "),
+        ("param", "hold_out=pairs", "the training queries of a fold are held out in its parts"),
     ],
 )
-def test_texts_that_no_model_can_read_are_told_before_columns_are_computed(
-    workspace, tmp_path, monkeypatch, recipe, told
+def test_what_no_model_can_learn_from_is_told_before_columns_are_computed(
+    workspace, tmp_path, monkeypatch, option, setting, told
 ):
     monkeypatch.setattr(VectorSpace, "compute", None)
-    built = ("--workspace", workspace, "--family", "vsm", "--model", "ssi", "--recipe", recipe)
-    assert told in refused("columns", "build", *built, "--out", tmp_path / "folds")
-    column = LearnedColumn("ssi", "ssi", **settings([recipe.removeprefix("ssi.")], "recipe"))
+    built = ("--workspace", workspace, "--family", "vsm", "--model", "ssi")
+    asked = (f"--{option}", f"ssi.{setting}", "--out", tmp_path / "folds")
+    assert told in refused("columns", "build", *built, *asked)
+    given = settings([setting], option)
+    column = LearnedColumn("ssi", "ssi", **(given if option == "recipe" else {"params": given}))
     collection = open_workspace(workspace).collection
     builder = FeatureBuilder(["vsm"], [column])
     with pytest.raises(InputError, match=told):

@@ -324,9 +324,13 @@ def test_impossible_parts_are_refused():
         ):
             with pytest.raises(ValueError, match=message):
                 get_model(name)().fit_parts(*texts, preferences, parts)
-    model = get_model("ssi")(warm_start=True, max_epochs=1, rank=2)
-    with pytest.raises(ValueError, match="warm_start"):
-        model.fit_parts(*texts, preferences, PARTS)
+    for params, message in (
+        ({"warm_start": True}, "warm_start"),
+        ({"hold_out": "queries"}, "hold_out='queries': the training queries of a fold"),
+    ):
+        model = get_model("ssi")(max_epochs=1, rank=2, **params)
+        with pytest.raises(ValueError, match=message):
+            model.fit_parts(*texts, preferences, PARTS)
 
 
 def test_bad_input_is_told_what_to_do():

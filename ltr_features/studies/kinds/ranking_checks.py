@@ -158,7 +158,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
         return
     known = {**kind.default_params(), **kind.former_params}
     unknown = list(_unknown(place, part.params, known, "params."))
-    yield from unknown or _refused(place, lambda: part.recipe)
+    yield from unknown or _refused(place, lambda: part.recipe.new_model().check_for_parts())
 
 
 def _ranker_problems(part: RankerConfig) -> Iterator[str]:
