@@ -133,7 +133,11 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             "terms must be 'words' or 'letter-trigrams' or 'both', got 'letters'",
         ),
         ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
-        ("rank = 50", 'hold_out = "queries"', "hold_out='queries': the training queries of a fold"),
+        (
+            "learning_rate = 0.15",
+            'hold_out = "queries"',
+            "hold_out='queries': the training queries",
+        ),
         (
             "learning_rate = 0.15",
             "learn_rate = 0.15",
