@@ -134,7 +134,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         ("rank = 50", "rnak = 50", "unknown parameter params.rnak; did you mean 'rank'"),
         (
-            "learning_rate = 0.15",
+            "symmetric = true",
             'hold_out = "queries"',
             "hold_out='queries': the training queries",
         ),
