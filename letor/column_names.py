@@ -32,6 +32,7 @@ _OTHER_FORMATS = frozenset(
     {".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".feather", ".arrow", ".npy", ".npz", ".h5"}
     | {".xz", ".zip", ".7z", ".lz4"}
 )
+_SUFFIXES = _OTHER_FORMATS.union(COMPRESSED, {".parquet", ".qrels", ".run"})
 
 
 def append_named(
@@ -269,8 +270,15 @@ def check_text(path: str | os.PathLike[str], what: str) -> None:
 
 
 def _suffixes(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The suffixes of a path's format, and of its compression ("" if there is none)."""
+    """The suffixes of a path's format, and of its compression ("" if there is none).
+
+    Raises:
+        InputError: one would be known in lower case.
+    """
     path = Path(path)
+    for suffix in path.suffixes:
+        if suffix not in _SUFFIXES and suffix.lower() in _SUFFIXES:
+            raise InputError(f"{path}: write the suffix in lower case: {suffix.lower()}")
     packed = path.suffix if path.suffix in COMPRESSED else ""
     return Path(path.stem).suffix if packed else path.suffix, packed
 

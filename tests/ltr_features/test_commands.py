@@ -779,7 +779,10 @@ def test_more_columns_are_read_where_they_are_asked_for(tmp_path):
         assert "for LETOR text" in refused(*command, "--max-columns", 5)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.json", "a.txt.xz", "a.parquet.gz"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.csv", "a.csv.gz", "a.json", "a.txt.xz", "a.parquet.gz", "a.CSV", "a.Parquet", "a.txt.GZ"],
+)
 def test_letor_text_is_not_written_under_the_name_of_another_format(workspace, tmp_path, name):
     text = tmp_path / "a.txt"
     text.write_text("1 qid:1 1:1\n")
@@ -789,7 +792,10 @@ def test_letor_text_is_not_written_under_the_name_of_another_format(workspace, t
         ("columns", "build", *build),
         ("columns", "append", text, *build),
     ):
-        assert "rows are written as .parquet" in refused(*command)
+        told = (
+            "rows are written as .parquet" if name.islower() else "write the suffix in lower case"
+        )
+        assert told in refused(*command)
     assert not (tmp_path / name).exists()
 
 
