@@ -21,6 +21,7 @@ from ltr_features.commands.options import (
     check_outputs,
     on_workers,
     settings_by_owner,
+    tell_models,
     tell_replaced,
 )
 
@@ -233,6 +234,8 @@ def columns_build(
             files.write_table(build, fit=fit)
         if made:
             files.write_settings(build, workspace, rules)
+    if recipes:
+        tell_models(out / "models")
     tell_replaced(replaced)
 
 

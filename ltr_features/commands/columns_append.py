@@ -24,6 +24,7 @@ from ltr_features.commands.options import (
     Progress,
     Threads,
     check_outputs,
+    tell_models,
     tell_replaced,
 )
 
@@ -210,6 +211,8 @@ def _append_to_folds(
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
     for remark in new.join.remarks:
         typer.echo(remark, err=True)
+    if recipes:
+        tell_models(out / "models")
     tell_replaced(replaced)
     typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}

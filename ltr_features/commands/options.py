@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from letor.errors import InputError
-from ltr_base.names import nearest, repeated
+from ltr_base.names import counted, nearest, repeated
 from ltr_features.facts import flat_facts
 
 EXIT_BAD_INPUT = 2
@@ -119,6 +119,16 @@ def tell_replaced(outs: Iterable[Path]) -> None:
     """Print a note for each output that replaced something."""
     for out in outs:
         typer.echo(f"note: the former {out} is replaced", err=True)
+
+
+def tell_models(folder: Path) -> None:
+    """Print what the models kept beside folds take; nothing if there are none."""
+    from ltr_features.studies.identity import size_of, size_text
+
+    if n := len(list(folder.glob("*.safetensors"))):
+        size = size_text(size_of(folder))
+        use = "taken again by a further build there, and needed by nothing else"
+        typer.echo(f"{counted(n, 'model')}, {size}: {folder}; {use}", err=True)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

@@ -99,13 +99,15 @@ def test_index_says_that_text_cannot_hold_ids_with_blanks(tmp_path):
 
 def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     folds = tmp_path / "folds"
-    text = done(
+    built = run(
         "columns", "build", "--workspace", workspace, "--family", "letor46", "--family", "vsm",
         "--model", "ssi", "--param", "ssi.rank=4", "--param", "ssi.max_epochs=2",
         "--model", "lsi", "--param", "lsi.rank=4",
         "--folds", 4, "--depth", 20, "--out", folds,
     )  # fmt: skip
-    assert "Fold4: 49 columns" in text
+    assert "Fold4: 49 columns" in built.stdout
+    size = sum(file.stat().st_size for file in (folds / "models").iterdir())
+    assert f"13 models, {size / 1e6:,.1f} MB: {folds / 'models'}; taken again" in built.stderr
     train, test = (read_rows(folds / "Fold2" / f"{part}.txt") for part in ("train", "test"))
     assert train.column_names[-3:] == ["vsm", "ssi", "lsi"]
     assert "out of fold" in train.provenance["ssi"]["trained on"]
