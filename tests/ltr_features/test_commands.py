@@ -122,8 +122,8 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
         "--param", "n_estimators=10", "--param", "min_data_in_leaf=5",
     )  # fmt: skip
     assert "lambdamart" in text
-    scores, run = tmp_path / "scores.txt", tmp_path / "test.run"
-    done("rank", "score", ranker, data / "test.txt", "--out", scores, "--run", run)
+    scores, ranking = tmp_path / "scores.txt", tmp_path / "test.run"
+    done("rank", "score", ranker, data / "test.txt", "--out", scores, "--run", ranking)
     packed = scores.with_name("packed.txt.gz")
     done("rank", "score", ranker, data / "test.txt", "--out", packed)
     assert gzip.decompress(packed.read_bytes()) == scores.read_bytes()
@@ -138,7 +138,7 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
         "rank", "export", ranker, "--target", "lucene", "--out", tmp_path / "model"
     )
     assert printed == scores.read_text()
-    assert len(printed.splitlines()) == len(test) == len(read_run(run))
+    assert len(printed.splitlines()) == len(test) == len(read_run(ranking))
     assert "NDCG@10" in done("measure", data / "test.txt", "--scores", scores)
     assert "lambdamart" in done("rank", "list")
 
