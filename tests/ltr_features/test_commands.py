@@ -107,7 +107,7 @@ def test_text_columns_models_ranker_scores_and_measures(workspace, tmp_path):
     )  # fmt: skip
     assert "Fold4: 49 columns" in built.stdout
     size = sum(file.stat().st_size for file in (folds / "models").iterdir())
-    assert f"13 models, {size / 1e6:,.1f} MB: {folds / 'models'}; taken again" in built.stderr
+    assert f"13 models, {size / 1e3:,.1f} kB: {folds / 'models'}; taken again" in built.stderr
     train, test = (read_rows(folds / "Fold2" / f"{part}.txt") for part in ("train", "test"))
     assert train.column_names[-3:] == ["vsm", "ssi", "lsi"]
     assert "out of fold" in train.provenance["ssi"]["trained on"]
