@@ -153,9 +153,21 @@ def test_explain_shows_topics_and_translations(tmp_path):
         "topic 0, query", "topic 0, title", "topic 1, query", "topic 1, title"
     ]  # fmt: skip
     assert lines("explain", path, "apple")[0].startswith("apple matches: ")
-    assert "explains single words; 'new york' is several" in refused("explain", path, "new york")
+    told = refused("explain", path, "new york")
+    assert "explains single terms; 'new york' is several: new, york" in told
     path = saved(tmp_path, IBMModel1(threads=1), counts=True)
     assert any(line.startswith("apple generates: ") for line in lines("explain", path))
+
+
+def test_topics_of_trigrams_explain_one_at_a_time(tmp_path):
+    parts = Vocabulary(["#bu", "#ca", "ar#", "bus", "car", "ork", "rk#", "us#"])
+    model = PLSA(n_topics=2, lambda2=0.5, threads=1)
+    path = saved(tmp_path, model, counts=True, vocabulary=parts)
+    told = refused("explain", path, "cart")
+    assert "explains single terms; 'cart' is several: #ca, car" in told
+    near = [f"{parts[row]} {x:.3f}" for row, x in model.nearest_words(4, 2)]
+    (line,) = lines("explain", path, "car", "--count", 2)
+    assert line == f"car matches: {', '.join(near)}"
 
 
 def test_small_probabilities_are_not_shown_as_0(tmp_path):
