@@ -63,9 +63,9 @@ def rows_of_word(vocabulary: Vocabulary, word: str) -> tuple[NDArray[np.int64], 
     or, beside words, ``3:cat``."""
     marked = f"{_BOUNDARY}{word}{_BOUNDARY}"
     trigrams = [marked[start : start + 3] for start in range(len(word))]
-    if any(term.startswith(_BOUNDARY) for term in vocabulary):
+    if vocabulary[0].startswith(_BOUNDARY):  # the first trigram in code point order
         own, spelled = [], [word] if _BOUNDARY in word else trigrams
-    elif any(term.startswith(_BESIDE_WORDS) for term in vocabulary):
+    elif vocabulary[-1].startswith(_BESIDE_WORDS):  # trigrams follow the words
         given = word.startswith(_BESIDE_WORDS)
         own = [] if given else [word]
         spelled = [word] if given else [_BESIDE_WORDS + trigram for trigram in trigrams]
