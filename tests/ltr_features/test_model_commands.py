@@ -72,8 +72,10 @@ def test_info_shows_the_header(tmp_path):
     assert "text analysis: recipe 1" in found
     assert "array U: float32 [8 x 3], 0.0 MB" in found
     assert any(line.startswith("epochs: 3, validation ") for line in found)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"none: no such model file$"):
         done("models", "info", tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r": a folder, not a model file$"):
+        done("models", "info", tmp_path)
 
 
 def test_explain_names_the_nearest_words(tmp_path):
