@@ -224,7 +224,12 @@ def nearest_words(
                 near = fitted.nearest_words_of_text(text, 5 + len(own))
         except (TypeError, ValueError):  # the model scores only documents, or explains single terms
             continue
-        others = [f"{vocabulary[t]} {weight:.2f}" for t, weight in near if t not in own]
+        # Probabilities of words may be small; two decimals would show them all as 0.
+        others = [
+            f"{vocabulary[t]} {weight:{'.2f' if abs(weight) >= 0.005 else '.1g'}}"
+            for t, weight in near
+            if t not in own
+        ]
         rows.append((word, ", ".join(others[:5])))
     name = f"Nearest words under {model.name}, {title}, first fold"
     columns: Columns = ["Word", Column("Nearest words, nearest first", number=False)]

@@ -141,3 +141,11 @@ def test_words_of_a_model_of_trigrams_are_texts_of_their_trigrams(model, terms, 
     near = fitted.nearest_words_of_text(text, 20)
     others = [f"{fitted.vocabulary_[t]} {x:.2f}" for t, x in near if t not in text.indices]
     assert table.rows == [("topic5word5", ", ".join(others[:5]))]
+
+
+def test_small_probabilities_of_nearest_words_are_not_shown_as_0(monkeypatch):
+    config = ModelConfig(name="m", model="plsa", params={"n_topics": 6, "lambda2": 0.5})
+    fitted, _ = fitted_in_study(config, monkeypatch)
+    fitted.phi_q_ = fitted.phi_q_ / np.float32(1000)
+    ((_, shown),) = nearest_words("Unseen queries", config, fitted, ["topic5word5"]).rows
+    assert min(float(match.split()[1]) for match in shown.split(", ")) > 0
