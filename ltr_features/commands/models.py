@@ -91,7 +91,9 @@ def models_info(
         typer.echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
-        typer.echo(f"array {name}: {array.dtype} [{shape}], {array.nbytes / 1e6:.1f} MB")
+        # A single number, such as a factor that was chosen, is told itself.
+        told = f"{array.item():g}" if array.size == 1 else f"{array.nbytes / 1e6:.1f} MB"
+        typer.echo(f"array {name}: {array.dtype} [{shape}], {told}")
 
 
 def explain(

@@ -13,7 +13,7 @@ from letor.errors import InputError
 from ltr_features.cli import app
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.projections.baselines import Popularity
-from ssi_models.projections.lsa import LSA
+from ssi_models.projections.lsa import LSA, LsiTfIdf
 from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
@@ -102,6 +102,8 @@ def test_explain_shows_the_weights_of_words_that_match_themselves_alone(tmp_path
 def test_info_says_what_was_chosen(tmp_path):
     found = lines("models", "info", saved(tmp_path, LSA(3)))
     assert "word weight chosen by held-out queries: no" in found
+    found = lines("models", "info", saved(tmp_path, LsiTfIdf(3, alpha=0.3)))
+    assert "array alpha: float32 [1], 0.3" in found
 
 
 def test_explain_analyses_words_as_the_texts_were(tmp_path):
