@@ -127,7 +127,8 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         ValueError: see above.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such model file")
+        found = "a folder, not a" if Path(path).is_dir() else "no such"
+        raise FileNotFoundError(f"{path}: {found} model file")
     try:
         yield
     except ImportError:  # the installation's fault, never the file's

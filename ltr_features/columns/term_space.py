@@ -23,6 +23,7 @@ from ltr_features.text.letter_ngrams import (
     LetterTrigrams,
     Terms,
     described,
+    rows_of_word,
     side_by_side,
 )
 from ltr_features.text.term_counts import renumbered
@@ -143,6 +144,26 @@ class TermSpace:
         return cls(vocabulary, None, Q, D)
 
 
+def query_row(vocabulary: Vocabulary, weighting: TfIdf | None, words: Sequence[str]) -> csr_matrix:
+    """float32 [1, V]: the row that :meth:`TermSpace.of` makes of a query with these words, from the
+    vocabulary and the weighting that a model keeps.
+
+    Beside trigrams, words that the vocabulary lacks weigh as much as its rarest term.
+    """
+    distinct, often = np.unique(words, return_counts=True)
+    terms = [rows_of_word(vocabulary, str(word)) for word in distinct]
+    known = np.array([own[0] if len(own) else -1 for own, _ in terms], dtype=np.int64)
+    n_spelled = [len(spelled) for _, spelled in terms]
+    spelled = np.concatenate([spelled for _, spelled in terms])
+    counts = np.repeat(often, n_spelled).astype(np.float32)
+    trigrams = csr_matrix((counts, ([0] * len(spelled), spelled)), (1, len(vocabulary)))
+    if weighting is None:
+        weighting = TfIdf.from_idf(np.ones(len(vocabulary), np.float32))
+    rarest = float(weighting.idf_.max())
+    own_words = _known_part(weighting, known, csr_matrix(often[None]), rarest)
+    return _unit(own_words + weighting.transform(trigrams))
+
+
 def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float64]:
     """float64 [len(pairs)]: inner products of the rows of ``Q`` and ``D``, which have the same
     columns."""
@@ -189,9 +210,17 @@ class _Kept:
         in which other words weigh as much as one that occurs in a single document."""
         words, counts = context.query_words
         rows = self.vocabulary.rows(words)
-        n_documents = context.learned_from.index.n_documents
-        idf = np.where(rows >= 0, self.weighting.idf_[rows], np.log(n_documents))
-        return renumbered(TfIdf.from_idf(idf).transform(counts), rows, len(self.vocabulary))
+        unknown = np.log(context.learned_from.index.n_documents)
+        return _known_part(self.weighting, rows, counts, unknown)
+
+
+def _known_part(
+    weighting: TfIdf, rows: NDArray[np.int64], counts: csr_matrix, unknown: float
+) -> csr_matrix:
+    """float32 [n, V]: the part that weighted words have of unit rows over all words, whose counts
+    are given; ``rows`` has the weighting's row of each, or -1, which has the idf ``unknown``."""
+    idf = np.where(rows >= 0, weighting.idf_[rows], unknown)
+    return renumbered(TfIdf.from_idf(idf).transform(counts), rows, len(weighting.idf_))
 
 
 _NAMED: dict[Kind, str] = {"words": "word", "letter-trigrams": "letter trigram"}
@@ -222,8 +251,12 @@ def _joined_rows(rows: Sequence[csr_matrix]) -> csr_matrix:
     """Concatenate the rows of each kind of terms, and scale them to unit length."""
     if len(rows) == 1:
         return rows[0]
-    joined = _hstack(rows)
-    return TfIdf.from_idf(np.ones(joined.shape[1], np.float32)).transform(joined)
+    return _unit(_hstack(rows))
+
+
+def _unit(rows: csr_matrix) -> csr_matrix:
+    """Scale rows to unit length."""
+    return TfIdf.from_idf(np.ones(rows.shape[1], np.float32)).transform(rows)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ def models_info(
         typer.echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
-        typer.echo(f"array {name}: {array.dtype} [{shape}], {array.nbytes / 1e6:.1f} MB")
+        # A single number, such as a factor that was chosen, is told itself.
+        told = f"{array.item():g}" if array.size == 1 else f"{array.nbytes / 1e6:.1f} MB"
+        typer.echo(f"array {name}: {array.dtype} [{shape}], {told}")
 
 
 def explain(
@@ -107,7 +109,8 @@ def explain(
     For a model with correlated feature hashing it also shows the frequent words that stand for a
     rare one. Without WORDS it shows the words of a topic model's topics, or the table of a
     translation model. A model of letter trigrams shows trigrams, and accepts any word that has some
-    of them. Remarks on training, such as that the model learned nothing, come first.
+    of them; if it counts words, as topic and translation models do, one trigram at a time. Remarks
+    on training, such as that the model learned nothing, come first.
 
     Example: ltr-features explain ssi.safetensors glacier "stone bridge" --count 10"""
     from ssi_models.registry import load_model
@@ -137,8 +140,8 @@ def explain(
 
 def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count: int) -> None:
     import numpy as np
-    import scipy.sparse as sp
 
+    from ltr_features.columns.term_space import query_row
     from ltr_features.text.analyzer import Analyzer
     from ltr_features.text.letter_ngrams import rows_of_word
 
@@ -147,44 +150,38 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
             f"queries of this {model.name} model have words of their own, which its file does not "
             "hold; use nearest_words of the model with the number of the word"
         )
-    weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
     analyzer = Analyzer.noted(model.recipe_) or Analyzer(min_length=1)
-    folded = " ".join(analyzer.tokens(word)) or word
-    if word in vocabulary or folded in vocabulary:
-        row = int(vocabulary.rows([word if word in vocabulary else folded])[0])
-        if model.only_same_words:
-            weight = f", with the weight {weights[row]:.3f}" if len(weights) else ""
-            typer.echo(f"{word} matches itself alone{weight}")
-            return
-        near = model.nearest_words(row, count)
-        matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(row)
-        if matches:
-            _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
-        _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
-        return
-    parts = {part: rows_of_word(vocabulary, part) for part in folded.split()}
-    lacking = [part for part, rows in parts.items() if not len(rows)]
-    if len(lacking) == len(parts):
-        unknown = lacking[0] if lacking else word
-        raise InputError(f"{unknown!r} is not a word of the model{_near(unknown, vocabulary)}")
+    parts = [word] if word in vocabulary else analyzer.tokens(word) or [word]
+    rows_of = {part: np.concatenate(rows_of_word(vocabulary, part)) for part in parts}
+    lacking = [part for part, found in rows_of.items() if not len(found)]
+    if len(lacking) == len(rows_of):
+        raise InputError(
+            f"{lacking[0]!r} is not a word of the model{_near(lacking[0], vocabulary)}"
+        )
     if lacking:
         typer.echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
-    rows = np.concatenate([parts[part] for part in folded.split()])
-    if model.inputs == "counts":
-        raise InputError(f"{model.name!r} explains single words; {word!r} is several")
+    rows = np.unique(np.concatenate(list(rows_of.values()))).tolist()
+    if model.inputs == "counts" and len(rows) > 1:
+        rows = [row for row in rows if parts == [vocabulary[row]]] or rows
+        if len(rows) > 1:
+            terms = listed([vocabulary[row] for row in rows], 5)
+            raise InputError(f"{model.name!r} explains single terms; {word!r} is several: {terms}")
     if model.only_same_words:
-        own = [f"{vocabulary[j]} {weights[j]:.3f}" for j in rows.tolist() if len(weights)]
-        told = f", weights {', '.join(own)}" if own else ""
-        typer.echo(f"{word} matches its own words alone{told}")
+        weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
+        own = [f"{vocabulary[row]} {weights[row]:.3f}" for row in rows if len(weights)]
+        if len(rows) > 1:
+            told = f"its own words alone{', weights ' if own else ''}{', '.join(own)}"
+        else:
+            told = f"itself alone{f', with the weight {weights[rows[0]]:.3f}' if own else ''}"
+        typer.echo(f"{word} matches {told}")
         return
-    rows, often = np.unique(rows, return_counts=True)
-    counts = (often.astype(np.float32), (np.zeros(len(rows), int), rows))
-    query = sp.csr_matrix(counts, (1, model.n_query_words_))
-    if model.weighting_ is not None:  # as queries are weighted when the model scores them
-        query = model.weighting_.transform(query)
+    if len(rows) > 1:  # weighted as queries are when the model scores them
+        near = model.nearest_words_of_text(query_row(vocabulary, model.weighting_, parts), count)
     else:
-        query = query / np.linalg.norm(often)
-    near = model.nearest_words_of_text(query, count)
+        near = model.nearest_words(rows[0], count)
+        matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(rows[0])
+        if matches:
+            _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
 
 

@@ -206,7 +206,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
     path = Path(path)
     if not is_table(path):
         return {
-            document.docno: _shown(document.fields.get("title", ""), document.fields["body"])
+            document.docno: shown_title(document.fields.get("title", ""), document.fields["body"])
             for document in trec_documents(path)
             if document.docno in wanted
         }
@@ -219,15 +219,17 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
             "and one called 'title' or 'text'"
         )
     return {
-        document: _shown(*texts)
+        document: shown_title(*texts)
         for _, (document, *texts) in rows(path, chosen, optional=chosen[1:])
         if document in wanted
     }
 
 
-def _shown(*texts: str) -> str:
+def shown_title(*texts: str) -> str:
+    """The first text that has a word, its beginning if it is long; "" if none has."""
     plain = (" ".join(text[:400].split()) for text in texts)
-    return next((text for text in plain if text), "")[:_SHOWN]
+    shown = next((text for text in plain if text), "")
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
 
 
 def is_ranking(path: Path) -> bool:

@@ -56,17 +56,23 @@ def side_by_side(words: Vocabulary, trigrams: Vocabulary) -> Vocabulary:
     return Vocabulary([*words, *(_BESIDE_WORDS + trigram for trigram in trigrams)])
 
 
-def rows_of_word(vocabulary: Vocabulary, word: str) -> NDArray[np.int64]:
-    """int64: the rows of a word's terms in a vocabulary of words, of trigrams, or of both; empty
-    if the vocabulary has none of them."""
-    terms = [word]
-    trigrams = LetterTrigrams.of([word]).vocabulary
-    if any(term.startswith(_BOUNDARY) for term in vocabulary):
-        terms = [*trigrams]
-    elif any(term.startswith(_BESIDE_WORDS) for term in vocabulary):
-        terms += [_BESIDE_WORDS + trigram for trigram in trigrams]
-    rows = vocabulary.rows(terms)
-    return rows[rows >= 0]
+def rows_of_word(vocabulary: Vocabulary, word: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """int64: the row of a word, and the rows of its trigrams, one for each time that a trigram
+    occurs in it, in a vocabulary of words, of trigrams, or of both; empty where the vocabulary has
+    none. A trigram of a vocabulary may be given instead, if its mark tells it from a word: ``#ca``
+    or, beside words, ``3:cat``."""
+    marked = f"{_BOUNDARY}{word}{_BOUNDARY}"
+    trigrams = [marked[start : start + 3] for start in range(len(word))]
+    if vocabulary[0].startswith(_BOUNDARY):  # the first trigram in code point order
+        own, spelled = [], [word] if _BOUNDARY in word else trigrams
+    elif vocabulary[-1].startswith(_BESIDE_WORDS):  # trigrams follow the words
+        given = word.startswith(_BESIDE_WORDS)
+        own = [] if given else [word]
+        spelled = [word] if given else [_BESIDE_WORDS + trigram for trigram in trigrams]
+    else:
+        own, spelled = [word], []
+    rows = vocabulary.rows(own), vocabulary.rows(spelled)
+    return rows[0][rows[0] >= 0], rows[1][rows[1] >= 0]
 
 
 @dataclass(frozen=True, eq=False)

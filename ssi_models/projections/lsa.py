@@ -197,6 +197,20 @@ class LsiTfIdf(LSI):
 
     alpha_: NDArray[np.float32] = field(init=False)
 
+    @property
+    def remarks(self) -> list[str]:
+        found = super().remarks
+        if self.alpha is None and self.only_same_words:
+            found.append(
+                "gives no weight to LSI, by the rank loss of its training queries, and is plain "
+                "word matching (vsm): leave it out"
+            )
+        return found
+
+    @property
+    def only_same_words(self) -> bool:
+        return super().only_same_words or (hasattr(self, "alpha_") and bool(self.alpha_[0] == 0))
+
     def check_params(self) -> None:
         super().check_params()
         if self.alpha is not None and not 0 <= self.alpha <= 1:

@@ -33,11 +33,12 @@ from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import is_registered
-from ltr_features.columns.term_space import VectorSpace
+from ltr_features.columns.term_space import VectorSpace, query_row
 from ltr_features.commands.options import settings
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sources.registry import sources
 from ltr_features.sources.wikipedia import excerpt_path
+from ssi_models.registry import load_model
 
 N_TOPICS = 8
 
@@ -236,6 +237,12 @@ def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
     (line,) = done("explain", model, "tpoic3wrod2", "--count", 4).splitlines()
     assert line.startswith("tpoic3wrod2 matches: ")
     assert "3:" in line
+    # A known word is a query with its trigrams, too, as it is when the model scores it.
+    fitted = load_model(model)
+    row = query_row(fitted.vocabulary_, fitted.weighting_, ["topic3word2"])
+    near = [f"{fitted.vocabulary_[j]} {x:.3f}" for j, x in fitted.nearest_words_of_text(row, 4)]
+    (line,) = done("explain", model, "topic3word2", "--count", 4).splitlines()
+    assert line == f"topic3word2 matches: {', '.join(near)}"
     assert "'xylophone' is not a word of the model" in refused("explain", model, "xylophone")
     bad = ["models", "fit", "lsi", "--workspace", workspace, "--terms", "letters", "--out", model]
     result = CliRunner().invoke(app, [str(a) for a in bad])

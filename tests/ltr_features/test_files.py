@@ -181,6 +181,13 @@ def test_titles_in_every_form(tmp_path, name):
     }  # fmt: skip
 
 
+def test_long_titles_are_cut_with_an_ellipsis(tmp_path):
+    texts = {"a": "x" * 90, "b": "long  words " * 20}
+    table(tmp_path / "d.csv", id=list(texts), text=list(texts.values()))
+    found = read_titles(tmp_path / "d.csv", list(texts))
+    assert found == {"a": "x" * 90, "b": ("long words " * 20)[:89] + "…"}
+
+
 @pytest.mark.parametrize("name", RANKINGS)
 def test_rankings_in_every_form(tmp_path, name):
     save_ranking(tmp_path / name)

@@ -13,7 +13,7 @@ from letor.errors import InputError
 from ltr_features.cli import app
 from ltr_features.text.analyzer import Analyzer
 from ssi_models.projections.baselines import Popularity
-from ssi_models.projections.lsa import LSA
+from ssi_models.projections.lsa import LSA, LsiTfIdf
 from ssi_models.registry import MODELS
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.cross_language import CrossLanguageSSI
@@ -72,8 +72,10 @@ def test_info_shows_the_header(tmp_path):
     assert "text analysis: recipe 1" in found
     assert "array U: float32 [8 x 3], 0.0 MB" in found
     assert any(line.startswith("epochs: 3, validation ") for line in found)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"none: no such model file$"):
         done("models", "info", tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r": a folder, not a model file$"):
+        done("models", "info", tmp_path)
 
 
 def test_explain_names_the_nearest_words(tmp_path):
@@ -100,6 +102,8 @@ def test_explain_shows_the_weights_of_words_that_match_themselves_alone(tmp_path
 def test_info_says_what_was_chosen(tmp_path):
     found = lines("models", "info", saved(tmp_path, LSA(3)))
     assert "word weight chosen by held-out queries: no" in found
+    found = lines("models", "info", saved(tmp_path, LsiTfIdf(3, alpha=0.3)))
+    assert "array alpha: float32 [1], 0.3" in found
 
 
 def test_explain_analyses_words_as_the_texts_were(tmp_path):
@@ -153,9 +157,21 @@ def test_explain_shows_topics_and_translations(tmp_path):
         "topic 0, query", "topic 0, title", "topic 1, query", "topic 1, title"
     ]  # fmt: skip
     assert lines("explain", path, "apple")[0].startswith("apple matches: ")
-    assert "explains single words; 'new york' is several" in refused("explain", path, "new york")
+    told = refused("explain", path, "new york")
+    assert "explains single terms; 'new york' is several: new, york" in told
     path = saved(tmp_path, IBMModel1(threads=1), counts=True)
     assert any(line.startswith("apple generates: ") for line in lines("explain", path))
+
+
+def test_topics_of_trigrams_explain_one_at_a_time(tmp_path):
+    parts = Vocabulary(["#bu", "#ca", "ar#", "bus", "car", "ork", "rk#", "us#"])
+    model = PLSA(n_topics=2, lambda2=0.5, threads=1)
+    path = saved(tmp_path, model, counts=True, vocabulary=parts)
+    told = refused("explain", path, "cart")
+    assert "explains single terms; 'cart' is several: #ca, car" in told
+    near = [f"{parts[row]} {x:.3f}" for row, x in model.nearest_words(4, 2)]
+    (line,) = lines("explain", path, "car", "--count", 2)
+    assert line == f"car matches: {', '.join(near)}"
 
 
 def test_small_probabilities_are_not_shown_as_0(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ssi_models.projections.lsa import LSA
+from ssi_models.projections.lsa import LSA, LsiTfIdf
 from ssi_models.registry import load_model
 from ssi_models.remarks import of_amount, of_training, of_word_weight
 from ssi_models.ssi.low_rank import LowRankSSI
@@ -45,6 +45,18 @@ def told(values, best, stopped, weight=1.0):
 def test_what_is_said_of_training(values, best, stopped, weight, begin):
     (sentence,) = told(values, best, stopped, weight)
     assert sentence.startswith(begin)
+
+
+def test_a_mixture_without_lsi_is_told():
+    """Each query has one relevant document, which has its word: nothing beats word matching."""
+    X = sp.identity(N, np.float32, format="csr")
+    pairs = Preferences.from_pairs(np.arange(N), np.arange(N), n_queries=N, n_documents=N)
+    mixed, given = (LsiTfIdf(2, alpha=alpha).fit(X, X, pairs) for alpha in (None, 0.0))
+    assert mixed.alpha_[0] == 0
+    assert mixed.only_same_words
+    assert mixed.remarks[-1].startswith("gives no weight to LSI")
+    assert given.only_same_words
+    assert not [remark for remark in given.remarks if "LSI" in remark]  # as it was asked for
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from itertools import chain
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import family_class
+from ltr_features.columns.term_space import query_row
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.kinds.sections import FamilyConfig, ModelConfig
@@ -22,6 +23,7 @@ from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Column, Columns, Table
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
 from ltr_features.text.index import WHOLE
+from ltr_features.text.letter_ngrams import rows_of_word
 from ssi_models.base import MatchingModel
 from ssi_models.training.trainable import TrainableModel
 
@@ -129,10 +131,18 @@ def map_of_words(experiment: RankingStages) -> EmbeddingMap | None:
     vocabulary = fitted.vocabulary_
     if vocabulary is None:
         return None
-    rows = vocabulary.rows(words)
-    words, rows = [w for w, row in zip(words, rows, strict=True) if row >= 0], rows[rows >= 0]
-    ones = np.ones(len(rows), np.float32)
-    alone = csr_matrix((ones, rows, np.arange(len(rows) + 1)), (len(rows), fitted.n_words_))
+    terms = {word: np.concatenate(rows_of_word(vocabulary, word)) for word in words}
+    words = [word for word in words if len(terms[word])]
+    if not words:
+        return None
+    if model.recipe.terms == "words" or fitted.inputs == "counts":
+        rows = [terms[word] for word in words]
+        ends = np.cumsum([0, *map(len, rows)])
+        ones = np.ones(ends[-1], np.float32)
+        alone = csr_matrix((ones, np.concatenate(rows), ends), (len(words), fitted.n_words_))
+        alone.sum_duplicates()
+    else:
+        alone = vstack([query_row(vocabulary, fitted.weighting_, [word]) for word in words], "csr")
     return _of_model(experiment, name, "words", words, fitted, alone)
 
 
@@ -202,13 +212,24 @@ def nearest_words(
             "low-rank models); s itself is left out."
         )
     rows: list[tuple[str, str]] = []
-    for word in (w for w in words if w in vocabulary):
-        row = int(vocabulary.rows([word])[0])
-        try:
-            near = fitted.nearest_words(row, 6)
-        except (TypeError, ValueError):  # the model scores only documents, or omits the word
+    for word in words:
+        own = np.unique(np.concatenate(rows_of_word(vocabulary, word))).tolist()
+        if not own:
             continue
-        others = [f"{vocabulary[t]} {weight:.2f}" for t, weight in near if t != row]
+        try:
+            if len(own) == 1:
+                near = fitted.nearest_words(own[0], 6)
+            else:  # its trigrams
+                text = query_row(vocabulary, fitted.weighting_, [word])
+                near = fitted.nearest_words_of_text(text, 5 + len(own))
+        except (TypeError, ValueError):  # the model scores only documents, or explains single terms
+            continue
+        # Probabilities of words may be small; two decimals would show them all as 0.
+        others = [
+            f"{vocabulary[t]} {weight:{'.2f' if abs(weight) >= 0.005 else '.1g'}}"
+            for t, weight in near
+            if t not in own
+        ]
         rows.append((word, ", ".join(others[:5])))
     name = f"Nearest words under {model.name}, {title}, first fold"
     columns: Columns = ["Word", Column("Nearest words, nearest first", number=False)]

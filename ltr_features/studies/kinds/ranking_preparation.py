@@ -27,6 +27,7 @@ from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
 from ltr_features.remarks import nothing_to_rank
+from ltr_features.sources.files import shown_title
 from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
@@ -334,8 +335,7 @@ class Preparation(Study):
         row = self._document_rows[document]
         fields = self.collection.fields
         texts = (fields[s][row] for s in ("title", "body") if s in fields)
-        text = next((t for t in texts if t.strip()), document)
-        return " ".join(text[:200].split())[:90]
+        return shown_title(*texts) or document
 
     @cached_property
     def _document_rows(self) -> dict[str, int]:

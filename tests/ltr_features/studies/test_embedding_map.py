@@ -14,7 +14,7 @@ from toys import context_of, topics
 
 from ltr_features.columns.fitted import model_texts
 from ltr_features.studies.kinds import ranking_models
-from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
+from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words, nearest_words
 from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.page.charts.embedding_map import LONGEST, embedding_map_chart, places
 from ltr_features.studies.statistics.embedding_map import NEAREST, embedding_map
@@ -92,17 +92,17 @@ def test_long_titles_are_cut_and_stay_within_the_drawing(vectors: np.ndarray) ->
         assert 0 <= left <= 420 - 0.62 * 9.5 * LONGEST
 
 
-@pytest.mark.parametrize(("model", "drawn"), [("lsa", True), ("vsm", False), ("popularity", False)])
-def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn, monkeypatch):
+def fitted_in_study(config, monkeypatch):
+    """A model of a toy collection, and a study whose maps are of it."""
     context = context_of(topics())
-    config = ModelConfig(name="m", model=model)
     texts, pairs = model_texts(context, config.recipe), context.collection.judgements
     relevant = pairs.query[pairs.grade > 0], pairs.document[pairs.grade > 0]
     shape = {"n_queries": texts.Q.shape[0], "n_documents": texts.D.shape[0]}
     preferences = Preferences.from_pairs(*relevant, **shape)
     fitted = config.recipe.new_model()
-    fitted.fit(texts.Q, texts.D, preferences, vocabulary=texts.vocabulary)
-    experiment = SimpleNamespace(
+    weighting = {} if texts.weighting is None else {"weighting": texts.weighting}
+    fitted.fit(texts.Q, texts.D, preferences, vocabulary=texts.vocabulary, **weighting)
+    study = SimpleNamespace(
         config=SimpleNamespace(
             word_map="m", document_map="m", models=[config], nearest_words=[],
             splits=[SimpleNamespace(title="Unseen queries")],
@@ -110,5 +110,42 @@ def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn, mon
         context=context, collection=context.collection, title=str, outputs=[None],
     )  # fmt: skip
     monkeypatch.setattr(ranking_models, "test_models", lambda *_: [fitted])
-    maps = map_of_documents(experiment), map_of_words(experiment)
+    return fitted, study
+
+
+@pytest.mark.parametrize(("model", "drawn"), [("lsa", True), ("vsm", False), ("popularity", False)])
+def test_only_models_whose_vectors_make_their_scores_are_drawn(model, drawn, monkeypatch):
+    _, study = fitted_in_study(ModelConfig(name="m", model=model), monkeypatch)
+    maps = map_of_documents(study), map_of_words(study)
     assert [found is not None for found in maps] == [drawn, drawn]
+
+
+@pytest.mark.parametrize("model", ["lsa", "plsa"])
+@pytest.mark.parametrize("terms", ["letter-trigrams", "both"])
+def test_words_of_a_model_of_trigrams_are_texts_of_their_trigrams(model, terms, monkeypatch):
+    params = {"lsa": {"rank": 6}, "plsa": {"n_topics": 6, "lambda2": 0.5}}[model]
+    config = ModelConfig(name="m", model=model, terms=terms, params=params)
+    fitted, study = fitted_in_study(config, monkeypatch)
+    found = map_of_words(study)
+    in_every_document = {"http"} if model == "lsa" else set()  # without a weight
+    assert {*found.labels} == {*study.context.index.vocabulary} - in_every_document
+    alone = model_texts(study.context.for_queries(list(found.labels)), config.recipe).Q
+    expected = embedding_map("m", "words", found.labels, fitted.embed_documents(alone))
+    np.testing.assert_allclose(found.points, expected.points, atol=1e-4)
+
+    table = nearest_words("Unseen queries", config, fitted, ["topic5word5"])
+    if model == "plsa":  # explains single terms
+        assert not table.rows
+        return
+    text = alone[found.labels.index("topic5word5")]
+    near = fitted.nearest_words_of_text(text, 20)
+    others = [f"{fitted.vocabulary_[t]} {x:.2f}" for t, x in near if t not in text.indices]
+    assert table.rows == [("topic5word5", ", ".join(others[:5]))]
+
+
+def test_small_probabilities_of_nearest_words_are_not_shown_as_0(monkeypatch):
+    config = ModelConfig(name="m", model="plsa", params={"n_topics": 6, "lambda2": 0.5})
+    fitted, _ = fitted_in_study(config, monkeypatch)
+    fitted.phi_q_ = fitted.phi_q_ / np.float32(1000)
+    ((_, shown),) = nearest_words("Unseen queries", config, fitted, ["topic5word5"]).rows
+    assert min(float(match.split()[1]) for match in shown.split(", ")) > 0

@@ -17,7 +17,7 @@ from letor.errors import InputError
 from ltr_features import FeatureBuilder, LearnedColumn, get_family
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import load_fitted, notes_path, save_fitted
-from ltr_features.columns.term_space import LetterSpace, TermSpace, VectorSpace
+from ltr_features.columns.term_space import LetterSpace, TermSpace, VectorSpace, query_row
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import build_columns
 from ltr_features.text.analyzer import Analyzer
@@ -73,11 +73,19 @@ def test_terms_of_a_saved_vocabulary_are_found_by_words():
     parts = LetterTrigrams.of(["cat", "rat"]).vocabulary
     both = side_by_side(words, parts)
     assert list(both) == ["category", "cat", "3:#ca", "3:#ra", "3:at#", "3:cat", "3:rat"]
-    assert rows_of_word(words, "cat").tolist() == [1]
-    assert rows_of_word(words, "categories").tolist() == []
-    assert [parts[row] for row in rows_of_word(parts, "cats")] == ["#ca", "cat"]
-    assert [both[row] for row in rows_of_word(both, "cat")] == ["cat", "3:#ca", "3:at#", "3:cat"]
-    assert [both[row] for row in rows_of_word(both, "cut")] == []
+
+    def found(vocabulary, word):
+        return [[vocabulary[row] for row in rows] for rows in rows_of_word(vocabulary, word)]
+
+    assert found(words, "cat") == [["cat"], []]
+    assert found(words, "categories") == [[], []]
+    assert found(parts, "cat") == [[], ["#ca", "cat", "at#"]]  # the word, not the trigram alone
+    assert found(parts, "cats") == [[], ["#ca", "cat"]]
+    assert found(parts, "catcat") == [[], ["#ca", "cat", "cat", "at#"]]
+    assert found(parts, "#ca") == [[], ["#ca"]]
+    assert found(both, "cat") == [["cat"], ["3:#ca", "3:cat", "3:at#"]]
+    assert found(both, "3:cat") == [[], ["3:cat"]]
+    assert found(both, "cut") == [[], []]
 
 
 DOCUMENTS = ["glacier glacier lake", "stone bridge", "stone lake", "", "bridges über glaciers"]
@@ -157,6 +165,16 @@ def test_rows_are_unit_rows(context):
             lengths = np.sqrt(X.multiply(X).sum(axis=1)).A1
             known = [bool(X[i].nnz) for i in range(len(texts))]
             np.testing.assert_allclose(lengths, known, atol=1e-6)
+
+
+@pytest.mark.parametrize("terms", ["words", "letter-trigrams", "both"])
+def test_rows_of_queries_are_made_from_what_a_model_keeps(terms):
+    queries = ["bridge", "bridge stone bridge", "ananas glacier", "glaceir stone über", "lak"]
+    space = TermSpace.of(context_of(collection_of([*DOCUMENTS, "ananas"], queries)), terms=terms)
+    for query, text in enumerate(queries):
+        words = text.split(" ")
+        row = query_row(space.vocabulary, space.weighting, words)
+        np.testing.assert_allclose(row.toarray(), space.Q[query].toarray(), atol=1e-6)
 
 
 def test_counts_of_both_stand_side_by_side(context):
