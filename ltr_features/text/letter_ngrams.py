@@ -63,7 +63,7 @@ def rows_of_word(vocabulary: Vocabulary, word: str) -> tuple[NDArray[np.int64], 
     or, beside words, ``3:cat``."""
     marked = f"{_BOUNDARY}{word}{_BOUNDARY}"
     trigrams = [marked[start : start + 3] for start in range(len(word))]
-    # In code point order, every word has a trigram that begins with the boundary.
+    # Terms are in code point order, and every word has a trigram that begins with the boundary.
     if next((term for term in vocabulary if term >= _BOUNDARY), "").startswith(_BOUNDARY):
         own, spelled = [], [word] if _BOUNDARY in word else trigrams
     elif vocabulary[-1].startswith(_BESIDE_WORDS):  # trigrams follow the words
