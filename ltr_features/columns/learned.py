@@ -19,7 +19,7 @@ from ltr_features.text.index import WHOLE
 from ltr_features.text.letter_ngrams import KINDS, Terms, described
 from ssi_models.base import MatchingModel
 from ssi_models.parameters import plain_number
-from ssi_models.registry import MODELS, get_model, present_name
+from ssi_models.registry import MODELS, find_model, get_model, present_name
 
 LEAK_FREE = (
     "judgements of the fold's training queries; rows of training queries are scored out of fold, "
@@ -85,6 +85,8 @@ class LearnedColumn:
             self._check_params()
             self._check_word_weight()
             check_range("min_document_frequency", self.min_document_frequency, 1)
+            if self.min_document_frequency > 1 and self.kind.inputs == "counts":
+                raise ValueError("min_document_frequency: a model of counts takes all terms")
             check_choice("terms", self.terms, KINDS)
             model = self.new_model()
             if hasattr(model, "check_params"):
@@ -186,13 +188,16 @@ class LearnedColumn:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LearnedColumn:
         """The recipe stored in a file. Files that predate the choice of terms use words, and call
-        the field stream.
+        the field stream; some have a ``min_document_frequency`` that the model ignored.
 
         Raises:
             InputError: as for the constructor.
             TypeError: a key is unknown or missing.
         """
         now = {FORMER_KEYS.get(key, key): value for key, value in values.items()}
+        kind = find_model(str(now.get("model")))
+        if kind is not None and kind.inputs == "counts":
+            now.pop("min_document_frequency", None)
         return cls(**{"terms": "words", **now})
 
     def to_json(self) -> dict[str, Any]:

@@ -279,6 +279,10 @@ def test_models_of_other_texts_are_refused(tmp_path):
 def test_parameters_out_of_range_are_refused_with_the_recipe():
     with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
         LearnedColumn("x", "ssi", {"rank": 0})
+    with pytest.raises(InputError, match="min_document_frequency: a model of counts takes all"):
+        LearnedColumn("x", "plsa", min_document_frequency=3)
+    stored = LearnedColumn("x", "plsa").to_json() | {"min_document_frequency": 3}
+    assert LearnedColumn.from_json(stored).min_document_frequency == 1
     with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
         LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
 
