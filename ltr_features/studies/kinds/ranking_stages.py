@@ -277,16 +277,19 @@ class RankingStages(Preparation):
             for fold in some
         }
         outputs = {name: (path / f"{name}.npy", path / f"{name}.json") for name in models}
+        wanted = [
+            fold
+            for fold in some
+            if not all(p.exists() for p in (models[fold.name][0], *outputs[fold.name]))
+        ]
+        for fold in wanted:  # Facts are written last, and say that no model of a part is left.
+            outputs[fold.name][1].unlink(missing_ok=True)
         made = learned_columns(
             self.context,
             self.base,
             [column.recipe],
             folds,
-            only=[
-                fold
-                for fold in some
-                if not all(p.exists() for p in (models[fold.name][0], *outputs[fold.name]))
-            ],
+            only=wanted,
             pairs=self.pairs,
             folder=folder,
             by_group=split.by == "group",

@@ -317,6 +317,28 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     assert len(again) < len(list(folder.glob("*.safetensors")))
 
 
+def test_a_run_that_was_killed_while_it_mended_models_leaves_none_of_their_parts(here, monkeypatch):
+    """Scores and facts of a fold are still there then, but they are not the last files made."""
+    collection, _ = write_trec(here)
+    config = config_of(collection)
+    RankingStudy(config, "out", ".").run()
+    folder = here / "out" / "models" / "by-query" / "ssi"
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for model in folder.glob("*.safetensors"):
+        model.unlink()
+
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ltr_features.feature_table.fold_scores", killed)
+        with pytest.raises(KeyboardInterrupt):
+            RankingStudy(config, "out", ".").run()
+    assert len(list(folder.glob("*.safetensors"))) == 12  # with those of parts, unscored
+    RankingStudy(config, "out", ".").run()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+
+
 def test_outputs_inside_the_input_folder_are_no_input(here):
     """``--data . --out out`` with a source that is the folder itself."""
     collection, _ = write_beir(here)
