@@ -244,6 +244,7 @@ class RankingStages(Preparation):
         inputs = {
             "index": self.index_stage.key,
             "candidates": self.candidate_inputs,
+            "sources": list(self.candidate_inputs),
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -328,6 +329,7 @@ class RankingStages(Preparation):
         inputs = {
             "columns": self.columns_stage.key,
             "scores": {m.name: self.scores_stage(split, m).key for m in models},
+            "order": [m.name for m in models],
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }

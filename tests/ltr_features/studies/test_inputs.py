@@ -317,6 +317,28 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     assert len(again) < len(list(folder.glob("*.safetensors")))
 
 
+def test_the_order_of_sources_and_models_counts_where_it_is_that_of_rows_and_columns(here):
+    """And nowhere else: options may be given in any order."""
+    values = config_of(write_beir(here)[0]).model_dump(mode="json", exclude_none=True)
+    values["models"].append({"name": "lsa", "model": "lsa", "params": {"rank": 2}})
+    both = {"bm25": {"depth": 5}, "lsi": {"depth": 5, "rank": 2}}
+
+    def known(**changes: Any) -> dict[str, str]:
+        return keys(ExperimentConfig.model_validate(values | changes))
+
+    def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+        return {name for name in before if before[name] != after[name]}
+
+    before = known(candidates=both)
+    assert changed(before, known(candidates=dict(reversed(both.items())))) == {
+        "letor/base", "models/by-query/ssi", "models/by-query/lsa", *FOLDS
+    }  # fmt: skip
+    other = known(candidates=both, models=values["models"][::-1])
+    assert changed(before, other) == {"letor/by-query"}
+    turned = {name: dict(reversed(options.items())) for name, options in both.items()}
+    assert changed(before, known(candidates=turned)) == set()
+
+
 def test_a_run_that_was_killed_while_it_mended_models_leaves_none_of_their_parts(here, monkeypatch):
     """Scores and facts of a fold are still there then, but they are not the last files made."""
     collection, _ = write_trec(here)
