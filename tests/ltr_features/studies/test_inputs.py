@@ -176,6 +176,19 @@ def test_every_file_of_a_column_counts_for_the_columns(here, family, option, fil
     assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
 
 
+def test_the_order_of_the_files_of_columns_counts_for_the_columns(here):
+    collection, _ = write_beir(here)
+    files = {"a": "a.run", "b": "b.run"}
+    for name in files.values():
+        (here / name).write_text("q0 Q0 d0 1 1.0 x\n")
+
+    def known(given: dict[str, str]) -> dict[str, str]:
+        return keys(config_of(collection, ({"family": "scores", "options": {"files": given}},)))
+
+    before, after = known(files), known(dict(reversed(files.items())))
+    assert {"letor/base", *FOLDS} == {name for name in before if before[name] != after[name]}
+
+
 def test_what_is_read_beside_a_file_counts_too(here):
     (here / "set").mkdir()
     collection, _ = write_beir(here / "set")
