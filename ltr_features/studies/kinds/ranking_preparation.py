@@ -216,6 +216,7 @@ class Preparation(Study):
             "index": self.index_stage.key,
             "columns": [part.content(self.data, self.digests) for part in config.columns],
             "candidates": self.candidate_inputs,
+            "sources": list(self.candidate_inputs),  # whose order is that of a query's rows
         }
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
         code = (*_CODE, *packages_of(*(family_class(part.family) for part in config.columns)))

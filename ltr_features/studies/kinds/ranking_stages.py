@@ -244,6 +244,7 @@ class RankingStages(Preparation):
         inputs = {
             "index": self.index_stage.key,
             "candidates": self.candidate_inputs,
+            "sources": list(self.candidate_inputs),
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -277,16 +278,19 @@ class RankingStages(Preparation):
             for fold in some
         }
         outputs = {name: (path / f"{name}.npy", path / f"{name}.json") for name in models}
+        wanted = [
+            fold
+            for fold in some
+            if not all(p.exists() for p in (models[fold.name][0], *outputs[fold.name]))
+        ]
+        for fold in wanted:  # Facts are written last, and say that no model of a part is left.
+            outputs[fold.name][1].unlink(missing_ok=True)
         made = learned_columns(
             self.context,
             self.base,
             [column.recipe],
             folds,
-            only=[
-                fold
-                for fold in some
-                if not all(p.exists() for p in (models[fold.name][0], *outputs[fold.name]))
-            ],
+            only=wanted,
             pairs=self.pairs,
             folder=folder,
             by_group=split.by == "group",
@@ -325,6 +329,7 @@ class RankingStages(Preparation):
         inputs = {
             "columns": self.columns_stage.key,
             "scores": {m.name: self.scores_stage(split, m).key for m in models},
+            "order": [m.name for m in models],
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }

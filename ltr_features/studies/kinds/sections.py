@@ -166,7 +166,8 @@ def with_content(
     file_beside: Callable[[Path], Path | None] = lambda path: None,
 ) -> dict[str, Any]:
     """The options with the identity of each file or folder in place of its path, as inputs of a
-    stage, which do not depend on the spelling of paths.
+    stage, which do not depend on the spelling of paths; with the order of keys where the value of
+    an option is a table, as it may be that of columns.
 
     Args:
         file_beside: the file that is read with another one; both are identified then.
@@ -178,7 +179,10 @@ def with_content(
             return digests.identity(path)
         return [digests.identity(path), digests.identity(beside)]
 
-    return _with_files(made, options, data, identity)
+    found = _with_files(made, options, data, identity)
+    if orders := {name: list(v) for name, v in options.items() if isinstance(v, Mapping)}:
+        found["order of keys"] = orders
+    return found
 
 
 def _with_files(

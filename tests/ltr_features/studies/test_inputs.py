@@ -176,6 +176,19 @@ def test_every_file_of_a_column_counts_for_the_columns(here, family, option, fil
     assert {name for name, key in keys(config).items() if key != known[name]} == AFTER_COLUMNS
 
 
+def test_the_order_of_the_files_of_columns_counts_for_the_columns(here):
+    collection, _ = write_beir(here)
+    files = {"a": "a.run", "b": "b.run"}
+    for name in files.values():
+        (here / name).write_text("q0 Q0 d0 1 1.0 x\n")
+
+    def known(given: dict[str, str]) -> dict[str, str]:
+        return keys(config_of(collection, ({"family": "scores", "options": {"files": given}},)))
+
+    before, after = known(files), known(dict(reversed(files.items())))
+    assert {"letor/base", *FOLDS} == {name for name in before if before[name] != after[name]}
+
+
 def test_what_is_read_beside_a_file_counts_too(here):
     (here / "set").mkdir()
     collection, _ = write_beir(here / "set")
@@ -315,6 +328,50 @@ def test_a_run_makes_again_what_changed_and_nothing_else(here):
     again = {p for p in folder.glob("*.safetensors") if p.stat().st_mtime_ns != written[p]}
     assert model in again
     assert len(again) < len(list(folder.glob("*.safetensors")))
+
+
+def test_the_order_of_sources_and_models_counts_where_it_is_that_of_rows_and_columns(here):
+    """And nowhere else: options may be given in any order."""
+    values = config_of(write_beir(here)[0]).model_dump(mode="json", exclude_none=True)
+    values["models"].append({"name": "lsa", "model": "lsa", "params": {"rank": 2}})
+    both = {"bm25": {"depth": 5}, "lsi": {"depth": 5, "rank": 2}}
+
+    def known(**changes: Any) -> dict[str, str]:
+        return keys(ExperimentConfig.model_validate(values | changes))
+
+    def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+        return {name for name in before if before[name] != after[name]}
+
+    before = known(candidates=both)
+    assert changed(before, known(candidates=dict(reversed(both.items())))) == {
+        "letor/base", "models/by-query/ssi", "models/by-query/lsa", *FOLDS
+    }  # fmt: skip
+    other = known(candidates=both, models=values["models"][::-1])
+    assert changed(before, other) == {"letor/by-query"}
+    turned = {name: dict(reversed(options.items())) for name, options in both.items()}
+    assert changed(before, known(candidates=turned)) == set()
+
+
+def test_a_run_that_was_killed_while_it_mended_models_leaves_none_of_their_parts(here, monkeypatch):
+    """Scores and facts of a fold are still there then, but they are not the last files made."""
+    collection, _ = write_trec(here)
+    config = config_of(collection)
+    RankingStudy(config, "out", ".").run()
+    folder = here / "out" / "models" / "by-query" / "ssi"
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for model in folder.glob("*.safetensors"):
+        model.unlink()
+
+    def killed(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ltr_features.feature_table.fold_scores", killed)
+        with pytest.raises(KeyboardInterrupt):
+            RankingStudy(config, "out", ".").run()
+    assert len(list(folder.glob("*.safetensors"))) == 12  # with those of parts, unscored
+    RankingStudy(config, "out", ".").run()
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
 
 
 def test_outputs_inside_the_input_folder_are_no_input(here):
