@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -139,11 +139,8 @@ def explain(
 
 
 def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count: int) -> None:
-    import numpy as np
-
     from ltr_features.columns.term_space import query_row
     from ltr_features.text.analyzer import Analyzer
-    from ltr_features.text.letter_ngrams import rows_of_word
 
     if model.n_query_words_ != model.n_words_:
         raise InputError(
@@ -152,28 +149,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         )
     analyzer = Analyzer.noted(model.recipe_) or Analyzer(min_length=1)
     parts = [word] if word in vocabulary else analyzer.tokens(word) or [word]
-    rows_of = {part: np.concatenate(rows_of_word(vocabulary, part)) for part in parts}
-    lacking = [part for part, found in rows_of.items() if not len(found)]
-    if len(lacking) == len(rows_of):
-        raise InputError(
-            f"{lacking[0]!r} is not a word of the model{_near(lacking[0], vocabulary)}"
-        )
-    if lacking:
-        typer.echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
-    rows = np.unique(np.concatenate(list(rows_of.values()))).tolist()
-    if model.inputs == "counts" and len(rows) > 1:
-        rows = [row for row in rows if parts == [vocabulary[row]]] or rows
-        if len(rows) > 1:
-            terms = listed([vocabulary[row] for row in rows], 5)
-            raise InputError(f"{model.name!r} explains single terms; {word!r} is several: {terms}")
+    rows = _rows_to_explain(model, vocabulary, word, parts)
     if model.only_same_words:
-        weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
-        own = [f"{vocabulary[row]} {weights[row]:.3f}" for row in rows if len(weights)]
-        if len(rows) > 1:
-            told = f"its own words alone{', weights ' if own else ''}{', '.join(own)}"
-        else:
-            told = f"itself alone{f', with the weight {weights[rows[0]]:.3f}' if own else ''}"
-        typer.echo(f"{word} matches {told}")
+        _show_weights(model, vocabulary, word, rows)
         return
     if len(rows) > 1:  # weighted as queries are when the model scores them
         near = model.nearest_words_of_text(query_row(vocabulary, model.weighting_, parts), count)
@@ -183,6 +161,44 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
         if matches:
             _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
+
+
+def _rows_to_explain(
+    model: MatchingModel, vocabulary: Vocabulary, word: str, parts: Sequence[str]
+) -> list[int]:
+    """The rows of the terms of some words, the parts of what was asked for."""
+    import numpy as np
+
+    from ltr_features.text.letter_ngrams import rows_of_word
+
+    rows_of = {part: np.concatenate(rows_of_word(vocabulary, part)) for part in parts}
+    lacking = [part for part, found in rows_of.items() if not len(found)]
+    if len(lacking) == len(rows_of):
+        raise InputError(
+            f"{lacking[0]!r} is not a word of the model{_near(lacking[0], vocabulary)}"
+        )
+    if lacking:
+        typer.echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
+    rows: list[int] = np.unique(np.concatenate(list(rows_of.values()))).tolist()
+    if model.inputs == "counts" and len(rows) > 1:
+        rows = [row for row in rows if [vocabulary[row]] == parts] or rows
+        if len(rows) > 1:
+            terms = listed([vocabulary[row] for row in rows], 5)
+            raise InputError(f"{model.name!r} explains single terms; {word!r} is several: {terms}")
+    return rows
+
+
+def _show_weights(
+    model: MatchingModel, vocabulary: Vocabulary, word: str, rows: Sequence[int]
+) -> None:
+    """Tell that a word matches itself alone, with the weights of words if the model has any."""
+    weights = getattr(model, "diagonal_", ())  # else each word's own weight says nothing
+    own = [f"{vocabulary[row]} {weights[row]:.3f}" for row in rows if len(weights)]
+    if len(rows) > 1:
+        told = f"its own words alone{', weights ' if own else ''}{', '.join(own)}"
+    else:
+        told = f"itself alone{f', with the weight {weights[rows[0]]:.3f}' if own else ''}"
+    typer.echo(f"{word} matches {told}")
 
 
 def _near(word: str, vocabulary: Vocabulary) -> str:
