@@ -235,10 +235,10 @@ class RankingStages(Preparation):
         fitted_here = model.recipe.looks_at_labels
 
         def make(path: Path) -> None:
-            self._score(path, split, model, self.folds(split))
+            self._fit_and_score(path, split, model, self.folds(split))
 
         def make_part(path: Path, number: int) -> None:
-            self._score(path, split, model, [self.folds(split)[number]])
+            self._fit_and_score(path, split, model, [self.folds(split)[number]])
 
         # The rows of the table, not its columns: a further family fits no model again.
         inputs = {
@@ -263,12 +263,12 @@ class RankingStages(Preparation):
             n_parts=split.n_folds, make_part=make_part, seconds=seconds,
         )  # fmt: skip
 
-    def _score(
+    def _fit_and_score(
         self, path: Path, split: SplitConfig, model: ModelConfig, some: Sequence[Fold]
     ) -> None:
         """Write the scores of some folds and the facts on them, unless they are there. A fold's
-        model is kept; the models of its parts, by far the largest files, are removed as soon as
-        they have scored their rows."""
+        model is kept; the models of its parts, together the largest files of an experiment, are
+        removed as soon as they have scored their rows."""
         folder = path if model.recipe.looks_at_labels else self.models_folder(split, model)
         column, folds = self.trained_column(split, model, folder), self.folds(split)
         models = {
