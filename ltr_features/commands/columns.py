@@ -21,7 +21,6 @@ from ltr_features.commands.options import (
     check_outputs,
     on_workers,
     settings_by_owner,
-    tell_models,
     tell_replaced,
 )
 
@@ -234,8 +233,6 @@ def columns_build(
             files.write_table(build, fit=fit)
         if made:
             files.write_settings(build, workspace, rules)
-    if recipes:
-        tell_models(out / "models")
     tell_replaced(replaced)
 
 

@@ -13,6 +13,7 @@ import typer
 from letor.errors import InputError
 from letor.files import write_json
 from ltr_base.names import counted
+from ltr_features.commands.options import tell_models
 
 if TYPE_CHECKING:
     import numpy as np
@@ -363,6 +364,7 @@ def _tell_size(n_rows: int, width: int, folds: Sequence[Fold], out: Path) -> Non
         typer.echo(f"{fold.name}: {counted(width, 'column')}; {parts} and {tested}")
     rest = f" in {counted(len(folds), 'fold')}" if folds else f", {counted(width, 'column')}"
     typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")
+    tell_models(out / "models")
 
 
 def _tell(
