@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from letor.files import check_is_file
 
 # Arrow's streams read files of several frames and, unlike others, notice a truncated one.
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -38,15 +39,6 @@ _FORMATS = (
 #: all zeros 100 times; what is made to fill the memory has 1,000 times as many, or a million.)
 ALWAYS_UNPACKED, LARGEST_MULTIPLE, FROM_BYTES = 2**25, 128, 2**20
 _BLOCK_BYTES = 1 << 20
-
-
-def check_is_file(path: Path) -> None:
-    """Raise InputError, which says what there is instead, if a path is not that of a file."""
-    if not path.is_file():
-        found = "a folder, not a file" if path.is_dir() else "no such file"
-        if path.exists() and not path.is_dir():
-            found = "a pipe or a device, not a file: files are read more than once; save it as one"
-        raise InputError(f"{path}: {found}")
 
 
 def check_unpacked(path: str | os.PathLike[str], n_bytes: int) -> None:

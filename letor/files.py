@@ -24,6 +24,15 @@ LOCK, LOCKED = ".lock", ".locked"
 T = TypeVar("T")
 
 
+def check_is_file(path: Path) -> None:
+    """Raise InputError, which says what there is instead, if a path is not that of a file."""
+    if not path.is_file():
+        found = "a folder, not a file" if path.is_dir() else "no such file"
+        if path.exists() and not path.is_dir():
+            found = "a pipe or a device, not a file: files are read more than once; save it as one"
+        raise InputError(f"{path}: {found}")
+
+
 def read_json(path: Path) -> Any:
     """Parse a JSON file.
 

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from letor.arrow_rows import KEY, ROLES, VERSION, ArrowRows
-from letor.compression import check_is_file
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
+from letor.files import check_is_file
 from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.name_checks import check_distinct

@@ -38,6 +38,11 @@ def quoted(text: str, most: int = 80) -> str:
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
 
+def clipped(content: str, length: int) -> str:
+    """The text, cut with an ellipsis if longer than ``length`` characters."""
+    return content if len(content) <= length else content[: length - 1] + "…"
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text has a UTF-8 encoding. Parts of surrogate pairs have none, and stand in names
     of files for bytes that are not UTF-8."""

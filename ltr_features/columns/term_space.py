@@ -27,6 +27,7 @@ from ltr_features.text.letter_ngrams import (
     side_by_side,
 )
 from ltr_features.text.term_counts import renumbered
+from ssi_models.base import MatchingModel
 from ssi_models.kernels.sparse import Csr, pair_products
 from ssi_models.vocabulary import Vocabulary
 from ssi_models.weighting import TfIdf
@@ -162,6 +163,24 @@ def query_row(vocabulary: Vocabulary, weighting: TfIdf | None, words: Sequence[s
     rarest = float(weighting.idf_.max())
     own_words = _known_part(weighting, known, csr_matrix(often[None]), rarest)
     return _unit(own_words + weighting.transform(trigrams))
+
+
+def nearest_terms(
+    model: MatchingModel, vocabulary: Vocabulary, words: Sequence[str], terms: Sequence[int], n: int
+) -> list[tuple[int, float]]:
+    """(Row, score) of the n document terms that match a query of some words best, descending.
+
+    Args:
+        vocabulary: the model's. terms: the rows of the query's terms in it; a single one has the
+            weight 1, several weigh as when the model scores the query.
+
+    Raises:
+        TypeError, ValueError: the model cannot score single terms, or several.
+    """
+    if len(terms) == 1:
+        return model.nearest_words(terms[0], n)
+    query = query_row(vocabulary, model.weighting_, words)
+    return model.nearest_words_of_text(query, n)
 
 
 def row_products(Q: csr_matrix, D: csr_matrix, pairs: Pairs) -> NDArray[np.float64]:

@@ -310,7 +310,6 @@ def convert(
     beside it.
 
     Example: ltr-features convert test.txt test.run --scores scores.txt"""
-
     from letor.column_names import check_format, write_rows
     from letor.document_ids import needed_ids
     from letor.trec import qrels_of, run_of, write_qrels, write_run

@@ -139,7 +139,7 @@ def explain(
 
 
 def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count: int) -> None:
-    from ltr_features.columns.term_space import query_row
+    from ltr_features.columns.term_space import nearest_terms
     from ltr_features.text.analyzer import Analyzer
 
     if model.n_query_words_ != model.n_words_:
@@ -153,13 +153,9 @@ def _explain_word(model: MatchingModel, vocabulary: Vocabulary, word: str, count
     if model.only_same_words:
         _show_weights(model, vocabulary, word, rows)
         return
-    if len(rows) > 1:  # weighted as queries are when the model scores them
-        near = model.nearest_words_of_text(query_row(vocabulary, model.weighting_, parts), count)
-    else:
-        near = model.nearest_words(rows[0], count)
-        matches: list[tuple[int, float]] = getattr(model, "top_matches", lambda row: [])(rows[0])
-        if matches:
-            _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in matches])
+    near = nearest_terms(model, vocabulary, parts, rows, count)
+    if len(rows) == 1 and hasattr(model, "top_matches") and (hashed := model.top_matches(rows[0])):
+        _show(f"{word} is hashed to (DICE)", [(vocabulary[j], x) for j, x in hashed])
     _show(f"{word} matches", [(vocabulary[j], x) for j, x in near])
 
 

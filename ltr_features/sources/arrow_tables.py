@@ -19,8 +19,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from letor.compression import check_is_file, open_for_arrow, text_lines
+from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
+from letor.files import check_is_file
 from letor.parquet import check_parquet_size, plain_texts
 from ltr_base.names import listed
 from ltr_features.text.records import OnBadLine, joined

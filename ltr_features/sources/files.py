@@ -31,7 +31,7 @@ from letor.trec import (
     read_run,
     run_of,
 )
-from ltr_base.names import counted, quoted, written_otherwise
+from ltr_base.names import clipped, counted, quoted, written_otherwise
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -228,8 +228,7 @@ def read_titles(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[s
 def shown_title(*texts: str) -> str:
     """The first text that has a word, its beginning if it is long; "" if none has."""
     plain = (" ".join(text[:400].split()) for text in texts)
-    shown = next((text for text in plain if text), "")
-    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+    return clipped(next((text for text in plain if text), ""), _SHOWN)
 
 
 def is_ranking(path: Path) -> bool:

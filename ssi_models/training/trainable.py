@@ -131,8 +131,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
     def check_for_parts(self) -> None:
         if (asked := self.training.hold_out) not in (AUTO, "parts"):
             raise ValueError(
-                f"hold_out={asked!r}: the training queries of a fold are held out in its parts; "
-                "leave it out"
+                f"hold_out={asked!r}: a fold holds out its training queries in parts; leave it out"
             )
         if self.warm_start:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
@@ -389,10 +388,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             self._take({name: found})
 
     def _fingerprint(
-        self,
-        data: TrainingData,
-        groups: ArrayLike | None,
-        parts: Sequence[NDArray[np.int64]] = (),
+        self, data: TrainingData, groups: ArrayLike | None, parts: Sequence[NDArray[np.int64]]
     ) -> str:
         """A digest of everything that the result depends on."""
         parameters = {k: v for k, v in self.get_params().items() if k != "threads"}

@@ -326,7 +326,7 @@ def test_impossible_parts_are_refused():
                 get_model(name)().fit_parts(*texts, preferences, parts)
     for params, message in (
         ({"warm_start": True}, "warm_start"),
-        ({"hold_out": "queries"}, "hold_out='queries': the training queries of a fold"),
+        ({"hold_out": "queries"}, "hold_out='queries': a fold holds out its training queries"),
     ):
         model = get_model("ssi")(max_epochs=1, rank=2, **params)
         with pytest.raises(ValueError, match=message):

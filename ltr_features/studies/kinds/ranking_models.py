@@ -10,15 +10,15 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from letor.errors import InputError
+from ltr_base.names import clipped
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.fitted import model_texts
 from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.registry import family_class
-from ltr_features.columns.term_space import query_row
+from ltr_features.columns.term_space import nearest_terms, query_row
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.kinds.sections import FamilyConfig, ModelConfig
-from ltr_features.studies.page.charts.drawing import clipped
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Column, Columns, Table
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap, embedding_map
@@ -217,11 +217,7 @@ def nearest_words(
         if not own:
             continue
         try:
-            if len(own) == 1:
-                near = fitted.nearest_words(own[0], 6)
-            else:  # its trigrams
-                text = query_row(vocabulary, fitted.weighting_, [word])
-                near = fitted.nearest_words_of_text(text, 5 + len(own))
+            near = nearest_terms(fitted, vocabulary, [word], own, 5 + len(own))
         except (TypeError, ValueError):  # the model scores only documents, or explains single terms
             continue
         # Probabilities of words may be small; two decimals would show them all as 0.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ltr_features.studies.page.charts.drawing import clipped
+from ltr_base.names import clipped
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.tables import aligned, wrapped
 from ltr_features.studies.page.verdicts import (

@@ -136,7 +136,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         (
             "symmetric = true",
             'hold_out = "queries"',
-            "hold_out='queries': the training queries",
+            "hold_out='queries': a fold holds out its training",
         ),
         (
             "learning_rate = 0.15",

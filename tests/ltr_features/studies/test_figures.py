@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
+from ltr_base.names import clipped
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
-from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped, clipped_apart
+from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_apart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve

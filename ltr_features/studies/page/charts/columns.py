@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_base.names import clipped
 from ltr_features.studies.page.charts.drawing import (
     FAMILY_COLOURS,
     HEX,
     WIDTH,
     Drawing,
     axes_in,
-    clipped,
     clipped_apart,
 )
 from ltr_features.studies.page.verdicts import minus

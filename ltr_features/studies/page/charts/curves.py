@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltr_base.names import clipped
 from ltr_features.studies.page.charts.drawing import (
     FAMILY_COLOURS,
     HEX,
     Drawing,
     axes_in,
-    clipped,
     nice_ticks,
     short,
 )

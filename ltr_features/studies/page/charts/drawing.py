@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from ltr_base.names import clipped
 from ltr_base.quiet import ignored
 from ltr_features.studies.page.verdicts import minus
 
@@ -162,11 +163,6 @@ def _markup(element: ElementTree.Element, key: str, colour: Callable[[str], str]
 
 def _hundredths(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def clipped(content: str, length: int) -> str:
-    """The text, cut with an ellipsis if longer than ``length`` characters."""
-    return content if len(content) <= length else content[: length - 1] + "…"
 
 
 def clipped_apart(contents: Sequence[str], length: int) -> list[str]:

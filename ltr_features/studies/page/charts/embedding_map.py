@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in, clipped
+from ltr_base.names import clipped
+from ltr_features.studies.page.charts.drawing import HEX, WIDTH, Drawing, axes_in
 from ltr_features.studies.statistics.embedding_map import EmbeddingMap
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltr_base.names import clipped
 from ltr_features.studies.page.charts.drawing import (
     HEX,
     WIDTH,
     Drawing,
     axes_in,
-    clipped,
     clipped_apart,
     nice_ticks,
 )
