@@ -141,14 +141,7 @@ def read_clicks(
             on_unknown=on_unknown, on_bad_row=on_bad_row,
         )  # fmt: skip
         fitted = fitted_model(read, model, model_options)
-        judged = ClickJudgements(fitted, min_evidence, n_grades, scale)
-        if not (judged.grade > 0).any():
-            reasons = "; ".join(judged.remarks) or "get more clicks"
-            raise InputError(
-                f"none of {int(judged.enough.sum()):,} judged pairs is better than their average, "
-                f"so that no document would be relevant: {reasons}"
-            )
-        return judged
+        return _with_relevant(ClickJudgements(fitted, min_evidence, n_grades, scale))
 
     numbers: dict[str, int] = {}  # by text
     places: dict[tuple[int, int], int] = {}  # rows of the queries, by period and number
@@ -191,6 +184,17 @@ def read_clicks(
             **({"periods": facts} if cuts else facts[0]),
         },
     )
+
+
+def _with_relevant(judged: ClickJudgements) -> ClickJudgements:
+    """The judgements; raises InputError if no document is relevant by them."""
+    if not (judged.grade > 0).any():
+        reasons = "; ".join(judged.remarks) or "get more clicks"
+        raise InputError(
+            f"none of {int(judged.enough.sum()):,} judged pairs is better than their average, "
+            f"so that no document would be relevant: {reasons}"
+        )
+    return judged
 
 
 def _counted_queries(judged: ClickJudgements, query: NDArray[np.int64]) -> dict[str, int]:

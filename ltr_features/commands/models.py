@@ -284,7 +284,6 @@ def models_fit(
     import numpy as np
 
     from letor.lock import locked
-    from ltr_base.former import warn_of_former
     from ltr_features.candidates import choose_candidates
     from ltr_features.column_workers import fitted_on
     from ltr_features.columns.context import open_workspace
@@ -297,11 +296,7 @@ def models_fit(
 
     if out.suffix != ".safetensors":
         raise InputError(f"{out}: the name of a model file must end in .safetensors")
-    if stream is not None:
-        if field != "whole":
-            raise InputError("--stream is now --field, and both are given; give --field")
-        warn_of_former("--stream is now --field")
-        field = stream
+    field = _field(field, stream)
     replaced = check_outputs(out, inputs=[queries])
     recipe = LearnedColumn(
         name or model,
@@ -343,6 +338,18 @@ def models_fit(
     unknown = context.unknown_words if recipe.looks_at_labels else []
     for remark in (*unknown, *(f"{recipe.name}: {remark}" for remark in column.remarks)):
         typer.echo(remark, err=True)
+
+
+def _field(field: str, stream: str | None) -> str:
+    """The field, by the present or the former option."""
+    from ltr_base.former import warn_of_former
+
+    if stream is None:
+        return field
+    if field != "whole":
+        raise InputError("--stream is now --field, and both are given; give --field")
+    warn_of_former("--stream is now --field")
+    return stream
 
 
 def _query_ids(path: Path, known: set[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,12 +118,10 @@ def rank_train(
     """Train a ranker and save it in a folder, which contains no code.
 
     Example: ltr-features rank train train.txt --vali vali.txt --param n_estimators=50 --out r"""
-    from letor.column_names import chosen_columns, read_rows
     from letor.column_settings import zero_for_missing
     from letor.errors import LetorWarning
     from letor.files import check_replaced
     from letor.rankers.registry import get_ranker
-    from letor.rankers.rows import filled
     from letor.svmlight import MAX_COLUMNS
     from ltr_features.blocks import memory_size
     from ltr_features.studies.progress import Reporter
@@ -138,13 +137,8 @@ def rank_train(
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
     reporter, measure = Reporter(shown=progress), model.get_params().get("measure")
     if scheduler is not None:
-        if only or without:
-            raise InputError("--only, --without: workers train on all columns of the .parquet")
-        if columns is not None or non_finite != "raise" or max_columns != MAX_COLUMNS:
-            raise InputError(
-                "--columns, --max-columns, --non-finite: for LETOR text; workers read a .parquet: "
-                "leave them out"
-            )
+        of_text = columns is not None or non_finite != "raise" or max_columns != MAX_COLUMNS
+        _check_for_workers(chosen=bool(only or without), of_text=of_text)
         _train_on_workers(scheduler, train, vali, model, out, n_bytes, threads, reporter)
         tell_replaced(replaced)
         return
@@ -158,13 +152,7 @@ def rank_train(
                 "threads": threads,
                 "memory": n_bytes,
             }
-            rows, stop, remark = read_rows(train, **options), None, None
-            if vali is not None:
-                stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
-            if only or without:
-                chosen = chosen_columns(rows.column_names, only or (), without or ())
-                rows = rows.select_columns(chosen)
-                stop = None if stop is None else stop.select_columns(chosen)
+            rows, stop, remark = _rows(train, vali, only or (), without or (), options)
         with reporter.stage(ranker):
             if threads is not None and model.get_params().get("num_threads", 1) is None:
                 model.set_params(num_threads=threads)
@@ -188,6 +176,38 @@ def rank_train(
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
     typer.echo(f"{ranker}, {sizes}: {out}")
+
+
+def _check_for_workers(*, chosen: bool, of_text: bool) -> None:
+    """Raise InputError if columns were chosen, or options given that are for text."""
+    if chosen:
+        raise InputError("--only, --without: workers train on all columns of the .parquet")
+    if of_text:
+        raise InputError(
+            "--columns, --max-columns, --non-finite: for LETOR text; workers read a .parquet: "
+            "leave them out"
+        )
+
+
+def _rows(
+    train: Path,
+    vali: Path | None,
+    only: Sequence[str],
+    without: Sequence[str],
+    options: Mapping[str, Any],
+) -> tuple[RankingData, RankingData | None, str | None]:
+    """The training rows, the validation rows, and a remark on columns that these lack."""
+    from letor.column_names import chosen_columns, read_rows
+    from letor.rankers.rows import filled
+
+    rows, stop, remark = read_rows(train, **options), None, None
+    if vali is not None:
+        stop, remark = filled(read_rows(vali, **options), rows.column_names, str(vali))
+    if only or without:
+        chosen = chosen_columns(rows.column_names, only, without)
+        rows = rows.select_columns(chosen)
+        stop = None if stop is None else stop.select_columns(chosen)
+    return rows, stop, remark
 
 
 def _show(ranker: Ranker) -> None:
