@@ -1,0 +1,133 @@
+"""``models fit``, and what the model is then used for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from toys import done, refused, topics
+from typer.testing import CliRunner
+
+import ltr_features.studies.progress
+from letor.column_names import read_rows, write_rows
+from letor.errors import LetorWarning
+from letor.svmlight import read_letor
+from ltr_features.cli import app
+from ltr_features.columns.context import make_workspace
+from ltr_features.columns.term_space import query_row
+from ssi_models.registry import load_model
+
+
+def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path):
+    queries, model = tmp_path / "train.ids", tmp_path / "ssi.safetensors"
+    queries.write_text("".join(f"q{i}\n" for i in range(30)))
+    text = done("models", "fit", "ssi", "--workspace", workspace, "--queries", queries, "--out",
+                model, "--param", "rank=4", "--param", "max_epochs=2")  # fmt: skip
+    assert "30 training queries" in text
+    assert "rank = 4" in done("models", "info", model)
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
+         tmp_path / "all.txt")  # fmt: skip
+    rows = read_rows(tmp_path / "all.txt")
+    unseen = [q for q in rows.query_ids if int(q[1:]) >= 30]
+    write_rows(rows.select_queries(unseen), tmp_path / "unseen.txt")
+    append = ("--workspace", workspace, "--model-file", model, "--out", tmp_path / "more.txt")
+    assert "2: ssi" in done("columns", "append", tmp_path / "unseen.txt", *append)
+    assert np.ptp(read_letor(tmp_path / "more.txt").column("2")) > 0
+    message = refused("columns", "append", tmp_path / "all.txt", *append)
+    assert "trained on judgements of 30 of the 40 queries to be scored" in message
+    (tmp_path / "ssi.column.json").unlink()
+    assert "it says on whose judgements" in refused(
+        "columns", "append", tmp_path / "unseen.txt", *append
+    )
+
+
+def test_a_model_of_queries_of_the_same_text_is_told(tmp_path):
+    make_workspace(topics(), tmp_path / "w")  # whose last six queries are the first six
+    (tmp_path / "train.ids").write_text("".join(f"q{i}\n" for i in range(18)))
+    with_texts = ("--workspace", tmp_path / "w", "--out")
+    model, table = tmp_path / "ssi.safetensors", tmp_path / "all.txt"
+    done("models", "fit", "ssi", "--queries", tmp_path / "train.ids", *with_texts, model,
+         "--param", "rank=4", "--param", "max_epochs=1")  # fmt: skip
+    done("columns", "build", "--family", "vsm", *with_texts, table)
+    rows = read_rows(table)
+    write_rows(rows.select_queries([f"q{i}" for i in range(18, 24)]), tmp_path / "others.txt")
+    append = ("columns", "append", tmp_path / "others.txt", "--model-file", model)
+    with pytest.warns(LetorWarning, match=r"the same text as 6 of those .*\(q18, q19, q20, "):
+        done(*append, *with_texts, tmp_path / "more.txt")
+
+
+def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path):
+    model = tmp_path / "lsi.safetensors"
+    with pytest.warns(FutureWarning, match="--stream is now --field"):
+        done("models", "fit", "lsi", "--workspace", workspace, "--stream", "title", "--out", model,
+             "--param", "rank=4")  # fmt: skip
+    assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["field"] == "title"
+    both = ("--stream", "title", "--field", "body")
+    assert "and both are given" in refused(
+        "models", "fit", "lsi", "--workspace", workspace, *both, "--out", model
+    )
+
+
+def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
+    model = tmp_path / "lsi.safetensors"
+    said = done("models", "fit", "lsi", "--workspace", workspace, "--terms", "both", "--out", model,
+         "--param", "rank=4")  # fmt: skip
+    assert "lsi, documents alone: " in said
+    assert json.loads((tmp_path / "lsi.column.json").read_text())["recipe"]["terms"] == "both"
+    done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
+         tmp_path / "a.txt")  # fmt: skip
+    done("columns", "append", tmp_path / "a.txt", "--workspace", workspace, "--model-file", model,
+         "--out", tmp_path / "b.txt")  # fmt: skip
+    notes = read_rows(tmp_path / "b.txt").provenance["lsi"]
+    assert notes["description"].endswith("; terms: words and letter trigrams")
+    (line,) = done("explain", model, "tpoic3wrod2", "--count", 4).splitlines()
+    assert line.startswith("tpoic3wrod2 matches: ")
+    assert "3:" in line
+    # A known word is a query with its trigrams, too, as it is when the model scores it.
+    fitted = load_model(model)
+    row = query_row(fitted.vocabulary_, fitted.weighting_, ["topic3word2"])
+    near = [f"{fitted.vocabulary_[j]} {x:.3f}" for j, x in fitted.nearest_words_of_text(row, 4)]
+    (line,) = done("explain", model, "topic3word2", "--count", 4).splitlines()
+    assert line == f"topic3word2 matches: {', '.join(near)}"
+    assert "'xylophone' is not a word of the model" in refused("explain", model, "xylophone")
+    bad = ["models", "fit", "lsi", "--workspace", workspace, "--terms", "letters", "--out", model]
+    result = CliRunner().invoke(app, [str(a) for a in bad])
+    assert result.exit_code == 2
+    assert "letter-trigrams" in result.output
+
+
+def test_files_of_training_queries_are_checked_line_by_line(workspace, tmp_path):
+    queries, fit = tmp_path / "queries.txt", ("models", "fit", "tfidf", "--workspace", workspace)
+    fit = (*fit, "--out", tmp_path / "m.safetensors", "--queries", queries)
+    queries.write_text("q1\n\nq999\n")
+    assert "queries.txt, line 3: the workspace has no query 'q999'" in refused(*fit)
+    queries.write_text("\n")
+    assert "queries.txt: no query id" in refused(*fit)
+
+
+def test_an_interrupted_fit_goes_on_where_it_was(workspace, tmp_path, monkeypatch):
+    """Without going through the epochs that it had finished; the file is the same."""
+    training = ("rank=2", "max_epochs=6", "n_negatives=8", "batch_size=16")
+    options = [f"--param={setting}" for setting in training]
+    fit = ("models", "fit", "ssi", "--workspace", workspace, *options, "--out")
+    numbers: list[int] = []
+
+    def epoch(_, model, event):
+        numbers.append(event.number)
+        if len(numbers) == 4:
+            raise KeyboardInterrupt
+
+    whole, cut = tmp_path / "whole.safetensors", tmp_path / "cut.safetensors"
+    done(*fit, whole)
+    monkeypatch.setattr(ltr_features.studies.progress.Reporter, "epoch", epoch)
+    assert CliRunner().invoke(app, [str(a) for a in (*fit, cut)]).exit_code != 0
+    assert any((tmp_path / "cut.safetensors.parts").iterdir())
+    until = numbers.copy()
+    done(*fit, cut)
+    assert numbers[len(until)] == until[-1] + 1
+    assert cut.read_bytes() == whole.read_bytes()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        f"{n}.{end}" for n in ("whole", "cut") for end in ("safetensors", "column.json")
+    }
