@@ -1,8 +1,9 @@
-"""Click logs made of pages by hand."""
+"""Click logs made by hand: in memory, and as files of rows."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from ltr_features.clicks.log import ClickLog, LogBuilder
 
@@ -26,3 +27,50 @@ def log_of(pages: list[Page], names: str = "{}") -> ClickLog:
         [names.format(f"d{i}") for i in range(n_documents)],
         {},
     )
+
+
+HEADER = ("session", "query", "document", "position", "clicked")
+
+SECRET = "my secret query"
+
+
+def write_log(path, rows, header=HEADER):
+    frame = pd.DataFrame(rows, columns=list(header))
+    name = path.name
+    if name.endswith(".parquet"):
+        frame.to_parquet(path)
+    elif ".jsonl" in name:
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, sep="\t" if ".tsv" in name else ",", index=False)
+    return path
+
+
+def page(session, query, documents, clicked=(), first=1):
+    return [(session, query, d, first + i, int(d in clicked)) for i, d in enumerate(documents)]
+
+
+def as_counts(log):
+    """{(query, document, position from 0): (shown, clicked)}."""
+    return {
+        (log.query_ids[log.pair_query[p]], log.document_ids[log.pair_document[p]], int(k)): (s, c)
+        for p, k, s, c in zip(log.result_pair, log.result_position, log.shown.tolist(),
+                              log.clicked.tolist(), strict=True)
+    }  # fmt: skip
+
+
+ROWS = [
+    *page("s1", "  Red  SHOES ", ["a", "b", "c"], ["b"]),
+    *page("s2", "red shoes", ["a", "b", "c"]),
+    *page("s2", "blue", ["b", "d"], ["b", "d"]),
+    *page("s3", "red shoes", ["b", "a"], ["b"]),
+]
+
+EXPECTED = {
+    ("red shoes", "a", 0): (2, 0), ("red shoes", "b", 1): (2, 1), ("red shoes", "c", 2): (2, 0),
+    ("blue", "b", 0): (1, 1), ("blue", "d", 1): (1, 1),
+    ("red shoes", "b", 0): (1, 1), ("red shoes", "a", 1): (1, 0),
+}  # fmt: skip
+
+#: 2025-10-09T08:53:20Z and 2026-09-21T14:13:20Z.
+SECONDS = (1_760_000_000, 1_790_000_000)

@@ -1,0 +1,165 @@
+"""Logs in the layout of User Behavior Insights."""
+
+import json
+
+import pytest
+from click_logs import SECONDS, SECRET, as_counts
+
+from letor.errors import InputError
+from ltr_features.clicks.reading import read_click_counts, read_click_rows
+from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.ubi import read_ubi
+
+
+def ubi_query(query_id, text, hits, time="2024-05-01T10:00:00Z", client="c"):
+    return {"query_id": query_id, "user_query": text, "query_response_hit_ids": hits,
+            "timestamp": time, "client_id": client}  # fmt: skip
+
+
+def ubi_event(query_id, object_id, action="click", time="2024-05-01T10:00:05Z", ordinal=3):
+    return {
+        "action_name": action, "query_id": query_id, "timestamp": time,
+        "event_attributes": {"object": {"object_id": object_id, "object_id_field": "sku"},
+                             "position": {"ordinal": ordinal}},
+    }  # fmt: skip
+
+
+def write_ubi(folder, queries, events):
+    for name, records in (("queries", queries), ("events", events)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return folder / "queries.jsonl", folder / "events.jsonl"
+
+
+def test_ubi_pages_and_clicks(tmp_path):
+    queries = [
+        ubi_query("1", "Shoes", ["a", "b"]),
+        {"_index": "ubi_queries", "_source": ubi_query("2", "shoes", ["b", "a"])},
+        ubi_query("2", "shoes", ["b", "a"]),
+        ubi_query("3", "nothing", []),
+    ]
+    events = [
+        ubi_event("1", "b"), ubi_event("1", "b"), ubi_event("1", "a", "hover"),
+        ubi_event("2", "b", time="2024-05-01T09:00:00Z"), ubi_event(None, "b"),
+    ]  # fmt: skip
+    log = read_ubi(*write_ubi(tmp_path, queries, events))
+    assert as_counts(log) == {
+        ("shoes", "a", 0): (1, 0), ("shoes", "b", 1): (1, 1),
+        ("shoes", "b", 0): (1, 1), ("shoes", "a", 1): (1, 0),
+    }  # fmt: skip
+    said = log.description
+    assert said["pages"] == 2
+    assert said["clicks"] == 3
+    assert said["clicks on an object clicked before, counted as one"] == 1
+    assert said["clicks stamped before their page, counted all the same"] == 1
+    assert said["clicks without a query_id, left out"] == 1
+    assert said["pages with the query_id of another, left out"] == 1
+    assert said["pages without results, left out"] == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_ubi_clicks_at_another_position_are_told(tmp_path, first):
+    """Page 2 of a query, in a record of its own, seems to begin at the first position."""
+    queries = [ubi_query("1", "q", ["a", "b", "c"]), ubi_query("2", "q", ["d", "e", "f"])]
+    events = [ubi_event("1", d, ordinal=first + i) for i, d in enumerate("abc")]
+    second = [ubi_event("2", d, ordinal=first + 3 + i) for i, d in enumerate("de")]
+    told = "clicks whose position.ordinal is not the place of the hit, as on second pages"
+    log = read_ubi(*write_ubi(tmp_path, queries, events + second))
+    assert log.description[told] == 2
+    assert log.clicked.sum() == 5
+    second = [{**event, "event_attributes": {"object": {"object_id": "d"}}} for event in second]
+    for unsaid in (second, [ubi_event("2", "d", ordinal=None)]):
+        log = read_ubi(*write_ubi(tmp_path, queries, events + unsaid))
+        assert told not in log.description
+
+
+def test_ubi_events_that_are_clicks_are_named(tmp_path):
+    queries = [ubi_query("1", SECRET, ["a", "b"])]
+    events = [ubi_event("1", "a", "item_click"), ubi_event("1", "b", "open"),
+              ubi_event("1", "b", "hover"), ubi_event("1", "a", "hover")]  # fmt: skip
+    paths = write_ubi(tmp_path, queries, events)
+    log = read_ubi(*paths)
+    assert log.clicked.tolist() == [1, 0]
+    told = "events that are no clicks, left out: hover (2), open (1)"
+    assert log.description[told] == 3
+    log = read_ubi(*paths, rules=LogRules(actions=["open", "item_click"]))
+    assert log.clicked.tolist() == [1, 1]
+    assert read_ubi(*paths, rules=LogRules(actions="open")).clicked.tolist() == [0, 1]
+    with pytest.raises(
+        InputError, match=r"no event is a click \(tap\); there are hover \(2\)"
+    ) as e:
+        read_ubi(*paths, rules=LogRules(actions="tap"))
+    assert SECRET not in str(e.value)
+    for bad in ("", [], [1]):
+        with pytest.raises(InputError, match="actions must be names of events"):
+            LogRules(actions=bad)
+
+
+def test_ubi_clicks_without_a_showing(tmp_path):
+    paths = write_ubi(
+        tmp_path, [ubi_query("1", SECRET, ["a"])], [ubi_event("1", "z"), ubi_event("9", "a")]
+    )
+    with pytest.raises(InputError, match=r"events\.jsonl, line 1: a click on a page") as e:
+        read_ubi(*paths)
+    assert SECRET not in str(e.value)
+    log = read_ubi(*paths, on_unknown="skip")
+    assert log.description["clicks without a showing, left out"] == 2
+    assert log.clicked.sum() == 0
+
+
+def test_ubi_rules(tmp_path):
+    queries = [ubi_query(str(i), "q", ["a", "b"], client="robot") for i in range(3)]
+    queries += [
+        ubi_query("8", "q", ["a", "b", "c"], time="2024-05-03T00:00:00Z", client="x"),
+        ubi_query("9", "q", ["b", "a"], time="2024-04-30T00:00:00Z", client="y"),
+    ]
+    paths = write_ubi(tmp_path, queries, [ubi_event("8", "c"), ubi_event("0", "a")])
+    log = read_ubi(*paths, rules=LogRules(max_pages=2, since="2024-05-01", depth=2))
+    assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 0)}
+
+
+def test_ubi_times_may_be_milliseconds(tmp_path):
+    """And the times of clicks dates."""
+    queries = [
+        ubi_query(str(i), "q", ["a", "b"], time=1000 * time) for i, time in enumerate(SECONDS)
+    ]
+    events = [
+        ubi_event("0", "a", time="2025-10-09T08:53:21Z"),
+        ubi_event("1", "b", time=SECONDS[1]),
+    ]
+    paths = write_ubi(tmp_path, queries, events)
+    log = read_ubi(*paths, rules=LogRules(since="2026-06-01"))
+    assert as_counts(log) == {("q", "a", 0): (1, 0), ("q", "b", 1): (1, 1)}
+    assert log.description["times"] == "milliseconds since 1970, by their size"
+    early = "clicks stamped before their page, counted all the same"
+    assert early not in read_ubi(*paths).description
+    with pytest.raises(InputError, match=r"queries\.jsonl, line 1: the time is in milliseconds"):
+        read_ubi(*paths, rules=LogRules(since=5))
+
+
+@pytest.mark.parametrize(
+    ("query", "event", "message"),
+    [
+        ({"user_query": SECRET}, {}, r"queries\.jsonl, line 1: query_id is missing"),
+        ({**ubi_query("1", SECRET, ["a"]), "query_response_hit_ids": SECRET}, {}, "is not a list"),
+        (ubi_query("1", SECRET, ["a", "a"]), {}, "an object twice"),
+        (ubi_query("1", SECRET, ["a"], time="noon"), {}, "timestamp is neither"),
+        (ubi_query("1", " ", ["a"]), {}, "user_query is empty"),
+        (ubi_query("1", SECRET, ["a"]), {"event_attributes": None}, "without event_attributes"),
+        (ubi_query("1", SECRET, ["a"]), {"action_name": None}, "action_name is missing"),
+    ],
+)
+def test_bad_ubi_records_are_refused(tmp_path, query, event, message):
+    paths = write_ubi(tmp_path, [query], [{**ubi_event("1", "a"), **event}])
+    with pytest.raises(InputError, match=message) as e:
+        read_ubi(*paths)
+    assert SECRET not in str(e.value)
+
+
+def test_logs_without_a_row_are_named(tmp_path):
+    (tmp_path / "log.csv").write_text("session,query,document,position,clicked\n")
+    (tmp_path / "counts.csv").write_text("query,document,position,shown,clicked\n")
+    for read, name in ((read_click_rows, "log.csv"), (read_click_counts, "counts.csv")):
+        with pytest.raises(InputError, match=rf"{name}: click log: no result was shown"):
+            read(tmp_path / name)
+    with pytest.raises(InputError, match=r"queries.jsonl: click log: no result was shown"):
+        read_ubi(*write_ubi(tmp_path, [], []))
