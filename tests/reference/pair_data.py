@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ssi_models.parallel import Workers
+from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.preferences import Preferences
 
 
@@ -118,3 +119,13 @@ def killing(number):
             raise KeyboardInterrupt
 
     return kill
+
+
+def quick_ssi(**more):
+    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
+    paper = {"init": "identity", "margin": 1.0, "scales": (1.0,), "hold_out": "queries"}
+    return LowRankSSI(**{**quick, **paper, **more})
+
+
+def bytes_of(fitted):
+    return b"".join(getattr(fitted, f"{name}_").tobytes() for name in fitted.tensors)

@@ -3,29 +3,23 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import ssi_twins as twins
-from pair_data import killing
+from pair_data import bytes_of, killing, quick_ssi
 from pair_data import topic_texts as problem
 
 from ssi_models import checkpoint
 from ssi_models.matrices import check_csr
-from ssi_models.s2net.model import S2Net
 from ssi_models.ssi.correlated_hash import CorrelatedHashSSI
 from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
-from ssi_models.training import held_out
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.choosing import EARLY, checkpoints, choose
 from ssi_models.training.loop import (
     DivergenceWarning,
-    Epoch,
-    History,
     Settings,
     divergence_in_remarks,
     train,
@@ -34,18 +28,8 @@ from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 
 
-def model(**more):
-    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
-    paper = {"init": "identity", "margin": 1.0, "scales": (1.0,), "hold_out": "queries"}
-    return LowRankSSI(**{**quick, **paper, **more})
-
-
-def bytes_of(fitted):
-    return b"".join(getattr(fitted, f"{name}_").tobytes() for name in fitted.tensors)
-
-
 def test_training_finds_words_that_go_together():
-    fitted = model(max_epochs=30).fit(*problem())
+    fitted = quick_ssi(max_epochs=30).fit(*problem())
     losses = [epoch.loss for epoch in fitted.history_.epochs[1:]]
     assert losses[-1] < 0.5 * losses[0]
     # Word 0 is of topic 0, whose document words are 15, 16, 17.
@@ -59,15 +43,15 @@ def test_a_checkpoint_of_another_run_is_not_resumed(tmp_path, change):
     path = tmp_path / "state"
 
     with pytest.raises(KeyboardInterrupt):
-        model().fit(*problem(), checkpoint=path, callback=killing(2))
+        quick_ssi().fit(*problem(), checkpoint=path, callback=killing(2))
     options = {
         "candidates": {"candidates": np.arange(40)},
         "excluded": {"excluded": np.arange(60)},
         "candidate_lists": {"candidate_lists": CandidateLists.of_judged(problem()[2])},
     }.get(change, {})
     params = {"margin": 0.5} if change == "params" else {}
-    other = model(**params).fit(*problem(), checkpoint=path, **options)
-    assert bytes_of(other) == bytes_of(model(**params).fit(*problem(), **options))
+    other = quick_ssi(**params).fit(*problem(), checkpoint=path, **options)
+    assert bytes_of(other) == bytes_of(quick_ssi(**params).fit(*problem(), **options))
 
 
 def test_a_large_state_is_written_now_and_then(tmp_path, monkeypatch):
@@ -75,16 +59,16 @@ def test_a_large_state_is_written_now_and_then(tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(checkpoint, "SMALL", 0)
     monkeypatch.setattr(checkpoint, "save_tensors", lambda *_: written.append(1) or sleep(0.05))
-    model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
+    quick_ssi(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
     assert not written  # within seconds
     monkeypatch.setattr(checkpoint, "PAUSE", 0)
-    fitted = model(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
+    fitted = quick_ssi(max_epochs=8, patience=8).fit(*problem(), checkpoint=tmp_path / "state")
     assert 1 <= len(written) < len(fitted.history_.epochs) - 1
 
 
 def test_divergence_keeps_the_last_good_parameters_and_names_a_rate():
     with pytest.warns(DivergenceWarning, match=r"the learning rate was 1e\+30, try 1e\+29"):
-        fitted = model(learning_rate=1e30, optimizer="sgd").fit(*problem())
+        fitted = quick_ssi(learning_rate=1e30, optimizer="sgd").fit(*problem())
     assert np.isfinite(fitted.U_).all()
     assert np.isfinite(fitted.V_).all()
     assert fitted.history_.best_epoch == 0
@@ -102,7 +86,7 @@ def test_scores_that_are_not_finite_are_divergence_too():
 
 def test_divergence_is_left_to_remarks_by_the_thread_that_asks_for_it():
     def fit():
-        return model(learning_rate=1e30, optimizer="sgd").fit(*problem())
+        return quick_ssi(learning_rate=1e30, optimizer="sgd").fit(*problem())
 
     before = warnings.filters[:]
     with ThreadPoolExecutor(1) as others, divergence_in_remarks():
@@ -118,16 +102,16 @@ def test_training_that_cannot_help_returns_the_word_matching_model():
     rng = np.random.default_rng(0)
     X = sp.csr_matrix(twins.unit_rows(rng, 40, 25, 0.4))
     own = Preferences.from_pairs(np.arange(40), np.arange(40), n_queries=40, n_documents=40)
-    fitted = model(max_epochs=4, patience=1).fit(X, X, own)
+    fitted = quick_ssi(max_epochs=4, patience=1).fit(X, X, own)
     assert fitted.history_.best_epoch == 0
     scores = fitted.score(X, X, np.zeros(40, int), np.arange(40))
     np.testing.assert_allclose(scores, (X @ X[0].T).toarray()[:, 0], atol=1e-6)
 
 
 def test_patience_and_the_clock_end_training():
-    epochs = model(max_epochs=50, patience=2, least_gain=0).fit(*problem()).history_
+    epochs = quick_ssi(max_epochs=50, patience=2, least_gain=0).fit(*problem()).history_
     assert len(epochs.epochs) - 1 - epochs.best_epoch == 2
-    assert len(model(max_seconds=1e-9).fit(*problem()).history_.epochs) == 1
+    assert len(quick_ssi(max_seconds=1e-9).fit(*problem()).history_.epochs) == 1
 
 
 def test_small_gains_do_not_keep_training_going():
@@ -165,10 +149,10 @@ def test_small_gains_do_not_keep_training_going():
 
 
 def test_automatic_rate_has_the_lowest_training_loss():
-    fitted = model(learning_rate="auto", optimizer="sgd").fit(*problem())
+    fitted = quick_ssi(learning_rate="auto", optimizer="sgd").fit(*problem())
     assert fitted.learning_rate_ in RATES
     losses = {
-        rate: model(learning_rate=rate, optimizer="sgd", max_epochs=2)
+        rate: quick_ssi(learning_rate=rate, optimizer="sgd", max_epochs=2)
         .fit(*problem())
         .history_.epochs[-1]
         .loss
@@ -178,7 +162,7 @@ def test_automatic_rate_has_the_lowest_training_loss():
 
 
 def test_warm_start_goes_on_from_the_fitted_parameters():
-    first = model(max_epochs=5).fit(*problem())
+    first = quick_ssi(max_epochs=5).fit(*problem())
     best = first.history_.best_validation
     again = first.set_params(warm_start=True, max_epochs=0).fit(*problem())
     assert again.history_.epochs[0].validation == best
@@ -187,19 +171,19 @@ def test_warm_start_goes_on_from_the_fitted_parameters():
 
 
 def test_validation_by_rank_loss():
-    fitted = model(validation_measure="rank_loss").fit(*problem())
+    fitted = quick_ssi(validation_measure="rank_loss").fit(*problem())
     values = [epoch.validation for epoch in fitted.history_.epochs]
     assert all(-1 <= value <= 0 for value in values)
     assert max(values) == fitted.history_.best_validation > values[0]
 
 
 def test_held_out_pairs_belong_to_queries_that_are_trained():
-    fitted = model(hold_out="pairs", max_epochs=20).fit(*problem())
+    fitted = quick_ssi(hold_out="pairs", max_epochs=20).fit(*problem())
     queries = fitted.validation_queries_
     assert len(queries) > 20
     assert fitted.history_.best_validation > 1.2 * fitted.history_.epochs[0].validation
     with pytest.raises(ValueError, match="groups: single pairs are held out"):
-        model(hold_out="pairs").fit(*problem(), groups=np.arange(60))
+        quick_ssi(hold_out="pairs").fit(*problem(), groups=np.arange(60))
 
 
 @pytest.mark.parametrize(
@@ -222,196 +206,11 @@ def test_a_warm_start_is_from_parameters_of_the_same_words(kind, params, change,
         first.fit(*((Q, D) if change else turned), pairs)
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_the_margin_is_chosen_by_held_out_queries(symmetric, tmp_path):
-    """The fit is that with the margin whose validation is the better, to the byte."""
-    options = {"symmetric": symmetric, "init": "lsi"}
-    each = [model(margin=margin, **options).fit(*problem()) for margin in (0.3, 0.1)]
-    chosen = model(margin="auto", **options).fit(*problem(), checkpoint=tmp_path / "state")
-    best = max(each, key=lambda fitted: fitted.history_.best_validation)
-    assert bytes_of(chosen) == bytes_of(best)
-    assert chosen.margin_ == best.margin_
-    chosen.save(tmp_path / "model.safetensors")
-    assert LowRankSSI.load(tmp_path / "model.safetensors").margin_ == best.margin_
-    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
-    assert bytes_of(each[0]) != bytes_of(each[1])
-
-
-@pytest.mark.parametrize("kind", [LowRankSSI, PSI, S2Net])
-def test_whether_embeddings_are_shared_is_chosen_by_held_out_queries(kind, tmp_path):
-    """The fit is that of the two whose validation is the better, to the byte."""
-    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
-    each = [kind(symmetric=v, margin=0.3, **quick).fit(*problem()) for v in (False, True)]
-    best = max(each, key=lambda fitted: fitted.history_.best_validation)
-    chosen = kind(margin=0.3, **quick).fit(*problem(), checkpoint=tmp_path / "state")
-    assert chosen.symmetric_ is best.symmetric_
-    assert bytes_of(chosen) == bytes_of(best)
-    assert bytes_of(each[0]) != bytes_of(each[1])
-    assert list(tmp_path.iterdir()) == []
-    chosen.save(tmp_path / "model.safetensors")
-    assert kind.load(tmp_path / "model.safetensors").symmetric_ is best.symmetric_
-    again = kind(margin=0.3, warm_start=True, **quick).fit(*problem())
-    again.save(tmp_path / "model.safetensors")
-    loaded = kind.load(tmp_path / "model.safetensors")
-    assert loaded.symmetric_ is again.symmetric_
-    assert loaded.fit(*problem()).symmetric_ is again.symmetric_  # goes on from what it was
-    if kind is not S2Net:
-        shared = each[1].V_[0] if kind is PSI else each[1].V_
-        np.testing.assert_array_equal(shared, each[1].U_)
-    with pytest.raises(ValueError, match="symmetric must be True or False or 'auto', got 'yes'"):
-        kind(symmetric="yes").fit(*problem())
-
-
-_NOTHING = {(form, 0.03, margin): 1 for form in (0, 1) for margin in (0.3, 0.1)}
-
-
-@pytest.mark.parametrize(
-    ("measures", "best"),
-    [
-        # Both learn with the usual margin: the other one is tried with the better of them.
-        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 3, (1, 0.03, 0.1): 4}, (1, 0.03, 0.1)),
-        # Only the usual form learns.
-        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 1, (0, 0.03, 0.1): 1}, (0, 0.03, 0.3)),
-        # None learns (the start has 1): which form is better is seen with the other margin.
-        ({**_NOTHING, (1, 0.03, 0.1): 4}, (1, 0.03, 0.1)),
-        # None learns with any margin: the next rate is tried in the same way.
-        (
-            {**_NOTHING, (0, 0.003, 0.3): 2, (1, 0.003, 0.3): 3, (1, 0.003, 0.1): 2},
-            (1, 0.003, 0.3),
-        ),
-        (_NOTHING | {(form, 0.003, margin): 1 for form, _, margin in _NOTHING}, (0, 0.03, 0.3)),
-    ],
-)
-def test_forms_are_compared_with_each_margin_and_rate_until_one_learns(measures, best):
-    """Epochs are early where nothing is learned, or late."""
-    assert chosen_by(measures, {values: 99 * (m > 1) for values, m in measures.items()}) == best
-
-
-ONE_FORM = {"form": (0,), "learning_rate": (0.03, 0.01, 0.003), "margin": (0.3,)}
-
-
-@pytest.mark.parametrize(
-    ("found", "best"),
-    [
-        # Measure and best epoch of each rate: the first late optimum ends the search.
-        ({0.03: (2, EARLY + 1)}, 0.03),
-        ({0.03: (2, EARLY), 0.01: (3, EARLY + 1)}, 0.01),
-        ({0.03: (2, 1), 0.01: (1.5, EARLY + 1)}, 0.03),
-        ({0.03: (1, 0), 0.01: (2, 1), 0.003: (1.5, 2)}, 0.01),
-        ({0.03: (1, 0), 0.01: (1, 0), 0.003: (1.5, 2)}, 0.003),
-    ],
-)
-def test_smaller_steps_are_tried_while_the_best_epoch_is_early(found, best):
-    measures, epochs = (
-        {(0, rate, 0.3): values[i] for rate, values in found.items()} for i in (0, 1)
-    )
-    assert chosen_by(measures, epochs, ONE_FORM) == (0, best, 0.3)
-
-
-def test_an_early_optimum_of_a_short_training_says_nothing():
-    first = (0, 0.03, 0.3)
-    assert chosen_by({first: 2}, {first: 1}, ONE_FORM, stopped="max_epochs") == first
-
-
-@pytest.mark.parametrize(
-    ("measures", "best"),
-    [
-        # With many queries neither margins nor steps are compared where the usual ones teach
-        # something, if only in the first epoch; forms are.
-        ({(0, 0.03, 0.3): 2, (1, 0.03, 0.3): 3}, (1, 0.03, 0.3)),
-        # None learns with the usual margin; both do with the other one.
-        ({**_NOTHING, (0, 0.03, 0.1): 2, (1, 0.03, 0.1): 3}, (1, 0.03, 0.1)),
-        # None learns with any margin: smaller steps, and again only the usual margin.
-        ({**_NOTHING, (0, 0.003, 0.3): 2, (1, 0.003, 0.3): 3}, (1, 0.003, 0.3)),
-    ],
-)
-def test_many_queries_are_trained_on_again_only_if_they_taught_nothing(measures, best):
-    epochs = {values: int(m > 1) for values, m in measures.items()}
-    assert chosen_by(measures, epochs, thorough=False) == best
-
-
-def test_steps_that_taught_nothing_become_smaller_while_the_best_epoch_is_early():
-    """With many queries, too."""
-    measures = {(0, 0.03, 0.3): 1, (0, 0.01, 0.3): 2, (0, 0.003, 0.3): 3}
-    epochs = {values: m - 1 for values, m in measures.items()}
-    assert chosen_by(measures, epochs, ONE_FORM, thorough=False) == (0, 0.003, 0.3)
-
-
-def chosen_by(measures, epochs, choices=None, stopped="patience", thorough=True):
-    """The values that are chosen among trainings with these measures and best epochs."""
-    if choices is None:
-        choices = {"form": (0, 1), "learning_rate": (0.03, 0.003), "margin": (0.3, 0.1)}
-    tried = []
-
-    def train(chosen, _):
-        values = chosen["form"], chosen["learning_rate"], chosen["margin"]
-        measure = measures[values]
-        history = History([Epoch(0, 0, 0, measure)] * (epochs[values] + 1), epochs[values], stopped)
-        run = SimpleNamespace(
-            measure=measure, is_better_than=lambda other, errors=1: measure > other.measure
-        )
-        tried.append(values)
-        return run, history
-
-    found = choose(choices, checkpoints(None, choices), train, thorough=thorough)
-    assert sorted(tried) == sorted(measures)
-    return tuple(found.chosen.values())
-
-
-@pytest.mark.filterwarnings("ignore::ssi_models.training.loop.DivergenceWarning")
-def test_steps_that_spoil_the_start_are_followed_by_shorter_ones():
-    """The second rate is taken where the first learns nothing, and only there."""
-    long, short = (model(learning_rate=rate).fit(*problem()) for rate in (1e30, 0.1))
-    assert long.history_.best_epoch == 0 < short.history_.best_epoch
-    for rates in ((1e30, 0.1), (0.1, 1e30)):
-        found = model(learning_rate=rates).fit(*problem())
-        assert found.learning_rate_ == 0.1
-        assert bytes_of(found) == bytes_of(short)
-    goes_on = found.set_params(warm_start=True, max_epochs=0).fit(*problem())
-    assert goes_on.learning_rate_ == 0.1
-
-
-@pytest.mark.parametrize("kind", [LowRankSSI, PSI])
-def test_few_links_between_documents_teach_shared_embeddings(kind):
-    """Documents of 12 topics that link to some others of their own, four of its 20 words each."""
-    rng, n = np.random.default_rng(0), 240
-    topic, D = np.arange(n) % 12, np.zeros((n, 300), np.float32)
-    for i in range(n):
-        D[i, topic[i] * 20 + rng.choice(20, 4, replace=False)] = 1
-        D[i, 240 + rng.choice(60, 6, replace=False)] = 1
-    D = sp.csr_matrix(D / np.linalg.norm(D, axis=1, keepdims=True))
-    query, document = np.nonzero((topic[:, None] == topic) & (rng.random((n, n)) < 0.06))
-    links = Preferences.from_pairs(query, document, n_queries=n, n_documents=n)
-    options = {"batch_size": 64, "margin": 0.3, "threads": 1, "max_epochs": 20}
-    model = kind(8, **options).fit(D, D, links, excluded=np.arange(n))
-    apart = kind(8, symmetric=False, **options).fit(D, D, links, excluded=np.arange(n))
-    assert model.symmetric_
-    assert model.history_.best_validation > 1.2 * apart.history_.best_validation
-
-
-def test_embeddings_that_start_at_word_matching_are_not_shared():
-    assert model(init="identity").fit(*problem()).symmetric_ is False
-    with pytest.raises(ValueError, match="symmetric: separate degrees"):
-        PSI(symmetric=True, separate=True).fit(*problem())
-    quick = {"rank": 6, "batch_size": 32, "max_epochs": 2, "threads": 1}
-    assert PSI(separate=True, **quick).fit(*problem()).symmetric_ is False
-
-
-def test_many_queries_are_trained_on_once(monkeypatch):
-    monkeypatch.setattr(held_out, "MANY_QUERIES", 60)
-    numbers = []
-    chosen = model(margin="auto").fit(
-        *problem(), callback=lambda epoch: numbers.append(epoch.number)
-    )
-    assert numbers == sorted(set(numbers))
-    assert bytes_of(chosen) == bytes_of(model(margin=0.3).fit(*problem()))
-
-
 @pytest.mark.parametrize("rank_weight", ["uniform", "warp", "ndcg", "map"])
 @pytest.mark.parametrize("negatives", ["uniform", "in-batch"])
 @pytest.mark.parametrize("loss", ["margin", "logistic"])
 def test_every_loss_learns(loss, rank_weight, negatives):
-    fitted = model(loss=loss, rank_weight=rank_weight, negatives=negatives, max_epochs=10)
+    fitted = quick_ssi(loss=loss, rank_weight=rank_weight, negatives=negatives, max_epochs=10)
     history = fitted.fit(*problem()).history_
     assert history.best_validation > 1.2 * history.epochs[0].validation
 
@@ -427,7 +226,7 @@ def test_given_negatives_learn_from_rejected_documents_only():
         n_queries=60,
         n_documents=60,
     )
-    history = model(negatives="given", max_epochs=10).fit(Q, D, labels).history_
+    history = quick_ssi(negatives="given", max_epochs=10).fit(Q, D, labels).history_
     assert history.best_validation > 1.2 * history.epochs[0].validation
 
 
@@ -457,13 +256,13 @@ def test_given_negatives_learn_from_rejected_documents_only():
 )
 def test_bad_parameters_are_refused_by_name(params, message):
     with pytest.raises(ValueError, match=message):
-        model(**params).fit(*problem())
+        quick_ssi(**params).fit(*problem())
 
 
 def test_no_warning_in_an_ordinary_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted = model().fit(*problem())
+        fitted = quick_ssi().fit(*problem())
     assert len(fitted.history_.epochs) > 1
 
 
@@ -485,35 +284,7 @@ def test_embedded_documents_of_unit_length(kind, symmetric, tmp_path):
     np.testing.assert_array_equal(loaded.cache(D).scores(Q), fitted.cache(D).scores(Q))
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_the_chosen_factor_is_that_of_scores_with_unit_documents(symmetric):
-    """Without training, the stored embeddings give the start's cosines, times one factor."""
-    Q, D, pairs = problem()
-    quick = {"rank": 6, "max_epochs": 0, "threads": 1, "diagonal": "none", "symmetric": symmetric}
-    fitted = LowRankSSI(unit_documents=True, **quick).fit(Q, D, pairs)
-    start = LowRankSSI(unit_documents=False, **quick).fit(Q, D, pairs)
-    E = D @ start.V_
-    lengths = np.linalg.norm(E, axis=1, keepdims=True)
-    cosines = (Q @ start.U_) @ (E / np.maximum(lengths, 1e-30)).T
-    found = fitted.cache(D).scores(Q)
-    factor = (found * cosines).sum() / (cosines**2).sum()
-    np.testing.assert_allclose(found, factor * cosines, atol=1e-5)
-    assert factor > 0
-
-
-def test_whether_documents_have_unit_length_is_chosen_by_held_out_queries():
-    quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
-    quick |= {"margin": 0.3, "symmetric": False}
-    each = [LowRankSSI(unit_documents=v, **quick).fit(*problem()) for v in (False, True)]
-    chosen = LowRankSSI(unit_documents="auto", **quick).fit(*problem())
-    assert bytes_of(chosen) == bytes_of(each[chosen.unit_documents_])
-    with pytest.raises(
-        ValueError, match="unit_documents must be True or False or 'auto', got 'yes'"
-    ):
-        LowRankSSI(unit_documents="yes").fit(*problem())
-
-
 def test_embeddings_that_start_at_zero_have_no_unit_length():
     with pytest.raises(ValueError, match="unit_documents: embeddings that start at 0"):
-        model(unit_documents=True).fit(*problem())
-    assert model(unit_documents="auto").fit(*problem()).unit_documents_ is False
+        quick_ssi(unit_documents=True).fit(*problem())
+    assert quick_ssi(unit_documents="auto").fit(*problem()).unit_documents_ is False
