@@ -34,7 +34,8 @@ def hard_query_verdict(study: Study) -> str:
     if not row["n_queries"]:
         return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
     baseline = study.hard_baseline
-    groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
+    alone = row["n_groups"] == row["n_queries"]
+    groups = "" if alone else f" in {counted(int(row['n_groups']), 'group')}"
     family = f" ({study.test.correction_name} over {len(rows)} systems)" if len(rows) > 1 else ""
     others = len(study.queries) - row["n_queries"]
     rest = f"; on the {counted(others, 'other')} it {changes(row['other_gain'])}" if others else ""

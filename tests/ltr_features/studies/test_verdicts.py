@@ -115,6 +115,9 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     assert "No query is hard for BM25" in hard_query_verdict(replace(example, hard_queries=nobody))
     grouped = make_report().studies[1]
     assert " groups on which a third ranking, BM25" in hard_query_verdict(grouped)
+    assert grouped.hard_queries is not None
+    one = replace(grouped, hard_queries=grouped.hard_queries.assign(n_groups=1))
+    assert " in 1 group on which a third ranking" in hard_query_verdict(one)
 
 
 def test_no_hard_query_verdict_without_a_third_ranking() -> None:
