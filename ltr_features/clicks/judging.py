@@ -312,8 +312,8 @@ def weighted_pairs(
     if not len(chosen):
         raise InputError(
             f"of {int(known.sum()):,} clicked pairs with enough evidence none is better than the "
-            f"average result by {errors_above:g} standard errors: get more clicks, or lower "
-            "errors_above"
+            f"average result by its standard error times {errors_above:g}: get more clicks, or "
+            "lower errors_above of weighted_pairs"
         )
     value = clicks[chosen] / clicks[chosen].mean()
     return WeightedPairs(

@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ class Exhibit:
             for table in (self.report / f"{name}.csv", self.report / "tables" / f"{name}.csv"):
                 if table.is_file():
                     shutil.copyfile(table, folder / table.name)
-        shown = "\n".join(f"![{self.manifest['title']}]({chart.name})\n" for chart in self.charts)
+        title = _as_text(self.manifest["title"])
+        shown = "\n".join(f"![{title}]({chart.name})\n" for chart in self.charts)
         text = summary.read_text(encoding="utf-8")
         page = f"{self._head}\n{shown}\n```text\n{text}```\n"
         (folder / INDEX).write_text(page, encoding="utf-8", newline="\n")
@@ -113,8 +115,14 @@ class Exhibit:
         if self.seconds is not None:
             minutes = max(self.seconds / 60, 1)
             took = f" ({minutes:.0f} min on {manifest['machine']['cores']} cores)"
-        verdict = f"**{manifest['verdict']}**\n\n" if manifest["verdict"] else ""
-        return f"# {manifest['title']}\n\n{verdict}`{self.command}`{took}\n"
+        title, verdict = _as_text(manifest["title"]), _as_text(manifest["verdict"])
+        answer = f"**{verdict}**\n\n" if verdict else ""
+        return f"# {title}\n\n{answer}`{self.command}`{took}\n"
+
+
+def _as_text(text: str) -> str:
+    """Markdown that shows the text, with names such as "a<b>" and "*x*" in it, as it is."""
+    return re.sub(r"([\\`*_\[\]])", r"\\\1", escape(text, quote=False))
 
 
 def write_gallery(

@@ -24,7 +24,7 @@ from ltr_features.studies.page.charts.drawing import Drawing
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Table
-from ltr_features.studies.page.verdicts import p_value, signed, value
+from ltr_features.studies.page.verdicts import minus, p_value, signed, value
 from ltr_features.studies.statistics.paired_tests import TIE
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings, compare, gain_row
@@ -195,8 +195,7 @@ def _answer(every: Sequence[Results]) -> str:
     for results in every:
         row = results.gaps.iloc[-1]
         parts.append(
-            f"{row['closed']:.0%} ({results.learner}; {row['closed_low']:.0%} to "
-            f"{row['closed_high']:.0%})"
+            _share_closed(row, f"{results.learner}; ")
             if row["gap_low"] > 0
             else f"unknown, as the gap, {_with_interval(row, 'gap')}, may be 0 ({results.learner})"
         )
@@ -257,9 +256,11 @@ def checks(results: Results) -> list[tuple[str, str]]:
     return found
 
 
-def _share_closed(row: Mapping[str, float] | pd.Series) -> str:
-    """The closed share of the gap with its interval."""
-    return f"{row['closed']:.0%} ({row['closed_low']:.0%} to {row['closed_high']:.0%})"
+def _share_closed(row: Mapping[str, float] | pd.Series, of: str = "") -> str:
+    """The closed share of the gap, ``of``, and its interval: "2% (−45% to 47%)"."""
+    ends = ("closed", "closed_low", "closed_high")
+    share, low, high = (minus(f"{row[name]:z.0%}") for name in ends)
+    return f"{share} ({of}{low} to {high})"
 
 
 def _remarks(results: Results) -> list[tuple[str, str]]:

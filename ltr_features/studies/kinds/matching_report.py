@@ -31,7 +31,7 @@ from ltr_features.studies.page.charts.queries import scatter
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Curve
 from ltr_features.studies.page.tables import Cell, Table
-from ltr_features.studies.page.verdicts import p_equals, p_value
+from ltr_features.studies.page.verdicts import p_equals, p_value, signed
 from ltr_features.studies.statistics.paired_tests import group_error
 from ltr_features.studies.statistics.refits import repeats_note, spread_note, with_spread
 from ltr_features.studies.statistics.significance import corrected
@@ -275,7 +275,7 @@ class OrderCheck:
         if not np.isnan(self.p):
             p = f", {p_equals(self.p)}, corrected {p_value(self.p_corrected)}"
         p += "" if self.n_groups is None else f" by {self.n_groups:,} groups of queries"
-        return f"{self.low} < {self.high}: {self.outcome[1]} ({self.difference:+.4f}{p})"
+        return f"{self.low} < {self.high}: {self.outcome[1]} ({signed(self.difference)}{p})"
 
 
 def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderCheck]:

@@ -7,7 +7,14 @@ from typing import Any
 
 from ltr_base.names import counted
 from ltr_features.studies.page.report import Study
-from ltr_features.studies.page.verdicts import changes, interval, p_equals, percent, signed
+from ltr_features.studies.page.verdicts import (
+    changes,
+    hundredths,
+    interval,
+    p_equals,
+    percent,
+    signed,
+)
 from ltr_features.studies.statistics.paired_tests import smallest_p
 
 
@@ -27,7 +34,8 @@ def hard_query_verdict(study: Study) -> str:
     if not row["n_queries"]:
         return f"No query is hard for {row['chosen_by']} ({study.hard_measure}, {row['rule']})."
     baseline = study.hard_baseline
-    groups = "" if row["n_groups"] == row["n_queries"] else f" in {row['n_groups']:,} groups"
+    alone = row["n_groups"] == row["n_queries"]
+    groups = "" if alone else f" in {counted(int(row['n_groups']), 'group')}"
     family = f" ({study.test.correction_name} over {len(rows)} systems)" if len(rows) > 1 else ""
     others = len(study.queries) - row["n_queries"]
     rest = f"; on the {counted(others, 'other')} it {changes(row['other_gain'])}" if others else ""
@@ -47,9 +55,9 @@ def hard_query_verdict(study: Study) -> str:
     both = study.hard_for_both(row)
     return (
         f"{text} The difference depends on the values of {row['chosen_by']} (their correlation "
-        f"with those of {baseline} is {row['baseline_correlation']:.2f}, of {row['system']} "
-        f"{row['system_correlation']:.2f}), so part of this may come from the choice of queries. "
-        f"{_on_both(study, row, both, baseline)}"
+        f"with those of {baseline} is {hundredths(row['baseline_correlation'])}, of "
+        f"{row['system']} {hundredths(row['system_correlation'])}), so part of this may come from "
+        f"the choice of queries. {_on_both(study, row, both, baseline)}"
     )
 
 

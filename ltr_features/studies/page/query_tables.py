@@ -18,7 +18,7 @@ from ltr_features.studies.page.table_parts import (
     two,
 )
 from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
-from ltr_features.studies.page.verdicts import minus, p_value, signed, value
+from ltr_features.studies.page.verdicts import hundredths, minus, p_value, signed, value
 from ltr_features.studies.statistics.paired_tests import TIE
 
 EXTREME_QUERIES = 6
@@ -55,7 +55,7 @@ def hard_query_table(study: Study) -> Table | None:
 
 
 def _correlations(row: Record) -> str:
-    return f"{row['baseline_correlation']:.2f}, {row['system_correlation']:.2f}"
+    return ", ".join(hundredths(row[f"{of}_correlation"]) for of in ("baseline", "system"))
 
 
 def _all_hard(study: Study, n_hard: int) -> str:

@@ -30,7 +30,7 @@ from ltr_features.studies.page.tables import (
 from ltr_features.studies.page.verdicts import (
     detected,
     group_verdict,
-    minus,
+    hundredths,
     outcome_of,
     p_value,
     value,
@@ -140,7 +140,7 @@ def comparison_table(study: Study, measure: str | None = None) -> Table:
         number("Corrected p", "p_corrected", p_value),
         number("p", "p", p_value, *(["refits {}", "p_refits"] if refits else [])),
         number("p (t, groups)" if study.groups else "p (t)", "p_t", p_value),
-        number("Effect", "effect", lambda x: minus(f"{x:.2f}")),
+        number("Effect", "effect", hundredths),
         ("Won / tied / lost", lambda r: f"{r['won']} / {r['tied']} / {r['lost']}"),
         number("Detectable", "detectable", detected,
                 *(["design effect {:.1f}", "design_effect"] if grouped else [])),

@@ -70,7 +70,7 @@ def interval(
         remark, style = note.format(row[note_key]) if noted else "", outcome_of(row, middle).style
         return Cell(f"{signed(low)} to {signed(high)}", remark, style, span=span)
 
-    return f"{study.test.confidence:.0%} interval", cell
+    return f"{study.test.confidence_text} interval", cell
 
 
 QUERIES = number("Queries", "n_queries", "{:,}".format)

@@ -157,7 +157,7 @@ def interval(study: Study, row: Mapping[str, Any] | pd.Series) -> str:
     if pd.isna(row["low"]):
         return "no interval"
     ends = f"{signed(row['low'])} to {signed(row['high'])}"
-    return f"{study.test.confidence:.0%} interval {ends}"
+    return f"{study.test.confidence_text} interval {ends}"
 
 
 def _observations(row: pd.Series) -> str:
@@ -245,7 +245,7 @@ def _other_measures(study: Study, pair: tuple[str, str], outcome: Outcome) -> st
         found = [f"{o.verb} on {m}" for m, o in others.items() if o is not NEITHER]
         if found:
             return f"Other measures disagree: it {', '.join(found)}."
-        return f"The same holds for {', '.join(others)}."
+        return f"Also no significant difference on {', '.join(others)}."
     same = [m for m, o in others.items() if o == outcome]
     unsure = [m for m, o in others.items() if o != outcome]
     text = f"Also significant on {', '.join(same)}." if same else ""
@@ -269,6 +269,11 @@ def tie_remark(measure: str, worst: float, best: float, order: str) -> Iterator[
 def value(x: float) -> str:
     """A number with four decimals: "0.4123"."""
     return f"{x:.4f}"
+
+
+def hundredths(x: float) -> str:
+    """A number with two decimals and a typographic minus: "−0.21"; "n/a" for NaN."""
+    return "n/a" if pd.isna(x) else minus(f"{x:z.2f}")
 
 
 def detected(x: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -107,8 +108,9 @@ def _judged(qrels: pd.DataFrame, rankings: Mapping[str, pd.DataFrame]) -> str:
     if shares is None:
         return "The judgements list only relevant documents; all others count as not relevant."
     least = min(shares.values())
+    percent = math.floor(100 * least + 1e-9)  # of what is "at least", 99.6 is not 100
     doubt = " Judgements of relevant documents are thus likely missing, and recall is too high."
     return (
-        f"At least {least:.0%} of the first {DEPTH} documents of each ranking are judged; "
+        f"At least {percent}% of the first {DEPTH} documents of each ranking are judged; "
         f"others count as not relevant.{doubt if least < 0.5 else ''}"
     )

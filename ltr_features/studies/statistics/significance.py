@@ -70,6 +70,11 @@ class TestSettings:
         """Name of the correction in prose."""
         return CORRECTIONS.get(self.correction, self.correction)
 
+    @property
+    def confidence_text(self) -> str:
+        """Level of the bootstrap interval in prose: "95%", or "99.5%"."""
+        return f"{100 * self.confidence:g}%"
+
     def corrected(self, p_values: ArrayLike) -> NDArray[np.float64]:
         """p-values of a family, corrected for this level, float64 [k]; see :func:`corrected`."""
         return corrected(p_values, self.correction, self.alpha)
@@ -94,7 +99,7 @@ class TestSettings:
             f"Corrected p: the larger of p and p (refits), corrected ({self.correction_name}) over "
             f"all comparisons and measures of the table; significant if below {self.alpha:g}, so "
             f"that a verdict holds over queries and over fits. p (t): paired t-test, two-sided. "
-            f"Interval: {self.confidence:.0%} percentile bootstrap of the mean difference over "
+            f"Interval: {self.confidence_text} percentile bootstrap of the mean difference over "
             f"queries, {self.n_resamples:,} samples, seed {self.seed}, expanded as a t-interval is "
             f"against a normal one; for systems fitted several "
             f"times, stretched by as much as the variance over fits widens that t-test's "

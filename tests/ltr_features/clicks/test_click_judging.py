@@ -153,7 +153,8 @@ def test_pairs_are_better_than_the_average_result():
     assert weighted_pairs(judged, errors_above=1).document.tolist() == [0, 1]
     assert weighted_pairs(judged, errors_above=2).document.tolist() == [0]
     assert weighted_pairs(judged, errors_above=-np.inf).document.tolist() == [0, 1, 2, 3]
-    with pytest.raises(InputError, match=r"of 4 clicked pairs .* none is better .* by 9 standard"):
+    said = "of 4 clicked pairs .* none .* by its standard error times 9: .* of weighted_pairs"
+    with pytest.raises(InputError, match=said):
         weighted_pairs(judged, errors_above=9)
     with pytest.raises(InputError, match="errors_above must be a number"):
         weighted_pairs(judged, errors_above=np.nan)

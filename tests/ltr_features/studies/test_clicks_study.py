@@ -105,6 +105,15 @@ def test_an_expected_share_holds_if_its_interval_does(closed, sign):
     )
 
 
+def test_negative_shares_have_the_minus_of_other_numbers_and_zero_has_none():
+    """By hand: debiased clicks close -.001 / .4 of the gap on average."""
+    raw, true = [np.full(8, 0.2)], [np.full(8, 0.6)]
+    debiased = [0.199 + np.tile([-0.1, 0.1], 4)]
+    found = results(raw, debiased, true, expected=[{"sessions": 100, "closed": 0.5}])
+    [(_, text)] = checks(found)
+    assert re.search(r"is closed: 0% \(−\d+% to \d+%\)$", text)
+
+
 def test_without_a_gap_no_share_of_it_is_closed():
     level = np.linspace(0.1, 0.3, 10)
     row = results([level], [level + 0.1], [level]).gaps.iloc[0]

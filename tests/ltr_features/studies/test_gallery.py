@@ -1,5 +1,8 @@
 """The gallery: what is shown of finished experiments, and what stays behind."""
 
+import json
+import shutil
+
 import pytest
 from folders import different
 from small_studies import WRITERS
@@ -43,6 +46,21 @@ def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
 )
 def test_the_demo_is_made_by_its_own_command(tmp_path, name, command):
     assert Exhibit(name, tmp_path, {}, None).command == f"ltr-features {command}"
+
+
+def test_names_with_signs_of_markdown_and_html_are_shown_as_they_are(outs, tmp_path):
+    folder = tmp_path / "compare"
+    shutil.copytree(outs[1], folder)
+    manifest = folder / "report" / "manifest.json"
+    given = json.loads(manifest.read_text(encoding="utf-8"))
+    given |= {"title": "Is *b* <best>?", "verdict": "x_1 [b] & `c` did no better than a<b>."}
+    manifest.write_text(json.dumps(given), encoding="utf-8")
+    write_gallery([folder], tmp_path / "reports")
+    page = (tmp_path / "reports" / "compare" / "README.md").read_text(encoding="utf-8")
+    for text in (page, (tmp_path / "reports" / "README.md").read_text(encoding="utf-8")):
+        assert "# Is \\*b\\* &lt;best&gt;?" in text
+        assert "**x\\_1 \\[b\\] &amp; \\`c\\` did no better than a&lt;b&gt;.**" in text
+    assert "![Is \\*b\\* &lt;best&gt;?](overview.svg)" in page
 
 
 def test_nothing_is_by_query_or_document(outs, tmp_path):

@@ -205,6 +205,13 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
         assert absent not in page
 
 
+def test_charts_have_the_level_of_their_intervals(make_report: Callable[..., Report]) -> None:
+    study = make_report().studies[0]
+    page = render(Report("t", "", [replace(study, test=replace(study.test, confidence=0.975))]))
+    for caption in ("Bars: 97.5% intervals", "with 97.5% intervals"):
+        assert caption in page
+
+
 def test_moved_documents_without_columns_or_titles(make_report: Callable[..., Report]) -> None:
     study = make_report(n_queries=12, n_systems=4).studies[0]
     [extreme] = extreme_queries(study, 1)[:1]

@@ -69,6 +69,7 @@ def test_a_mean_over_fits_and_what_must_be_known() -> None:
     assert "list only relevant documents" in note
     _, note = precision_recall(qrels, {}, {"one": run_of(q="uvwxyzb", p="abcdef")})
     assert "recall is too high" in note
+    assert "At least 7% of the first" in note  # 1 of 13
 
 
 def test_no_curve_where_queries_have_one_relevant_document() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features.studies.page.hard_verdicts import hard_in_short, hard_query_verdict
+from ltr_features.studies.page.query_tables import hard_query_table as hard_rows
 from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_tables import comparison_table, marks_note
 from ltr_features.studies.page.verdicts import (
@@ -21,6 +22,7 @@ from ltr_features.studies.page.verdicts import (
     Outcome,
     changes,
     group_verdict,
+    hundredths,
     outcome_of,
     p_equals,
     p_value,
@@ -75,7 +77,7 @@ def test_other_measures_are_reported_whichever_way_they_go() -> None:
     assert "Not significant on MAP." in verdict(study([0.1, 0.0])).details
     assert "the opposite is significant on MAP" in verdict(study([0.1, -0.1])).details
     assert "Other measures disagree: it helps on MAP" in verdict(study([0.0, 0.1])).details
-    assert "The same holds for MAP." in verdict(study([0.0, 0.0])).details
+    assert "Also no significant difference on MAP, P@10." in verdict(study([0.0] * 3)).details
 
 
 def test_says_so_when_nothing_could_have_been_significant() -> None:
@@ -113,6 +115,9 @@ def test_the_hard_query_verdict_is_one_estimate(make_report: Callable[..., Repor
     assert "No query is hard for BM25" in hard_query_verdict(replace(example, hard_queries=nobody))
     grouped = make_report().studies[1]
     assert " groups on which a third ranking, BM25" in hard_query_verdict(grouped)
+    assert grouped.hard_queries is not None
+    one = replace(grouped, hard_queries=grouped.hard_queries.assign(n_groups=1))
+    assert " in 1 group on which a third ranking" in hard_query_verdict(one)
 
 
 def test_no_hard_query_verdict_without_a_third_ranking() -> None:
@@ -141,6 +146,18 @@ def test_a_third_ranking_that_is_related_to_the_baseline_is_told() -> None:
     both = table[table["chosen_by"] == BOTH].iloc[0]
     assert f"On the {both['n_queries']} that are hard by the mean of old and new" in text
     assert f"new {changes(both['gain'])}, 95% interval {signed(both['low'])} to" in text
+
+
+def test_a_baseline_of_equal_values_has_no_correlation() -> None:
+    old = pd.Series(0.0, [f"q{i}" for i in range(30)])
+    new = pd.Series(np.linspace(0.1, 0.9, 30), old.index)
+    table = hard_query_table(old, {"new": new}, selectors={"third": new**2})
+    example = replace(study([0.0], n=30), hard_queries=table)
+    text = hard_query_verdict(example)
+    assert "(their correlation with those of old is n/a, of new 0.98)" in text
+    shown = hard_rows(example)
+    assert shown is not None
+    assert "n/a, 0.98" in shown.text()
 
 
 def test_hard_queries_on_which_nobody_finds_anything_are_told() -> None:
@@ -353,8 +370,18 @@ def test_formats() -> None:
     assert [p_value(p) for p in (0.0499, 0.0501, 0.05, 0.04996, 0.0489, 0.0511)] == [
         "0.0499", "0.0501", "0.050", "0.04996", "0.049", "0.051",
     ]  # fmt: skip
+    assert [hundredths(x) for x in (-0.123, -0.004, float("nan"))] == ["−0.12", "0.00", "n/a"]
     assert p_equals(1e-6) == "p < 0.0001"
     assert p_equals(0.5) == "p = 0.50"
+
+
+def test_intervals_have_their_level_in_full() -> None:
+    test = TestSettings(n_permutations=99, n_resamples=1000, confidence=0.995)
+    example = study([0.1], test=test)
+    for text in (verdict(example).details, comparison_table(example).text(), test.description):
+        assert re.search("99.5% (interval|percentile bootstrap)", text)
+    assert "100%" not in test.description
+    assert TestSettings().confidence_text == "95%"
 
 
 def test_bad_studies() -> None:

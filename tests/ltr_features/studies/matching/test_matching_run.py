@@ -20,6 +20,7 @@ from ltr_features.studies.kinds.matching_report import (
     order_checks,
 )
 from ltr_features.studies.kinds.task_tables import Fit, Row, too_few_queries
+from ltr_features.studies.page.verdicts import signed
 from ltr_features.studies.run import run_file
 
 
@@ -75,7 +76,7 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
     assert tfidf["paper_rank_loss"] == 1.62
     assert rows.loc["TFIDF of links", "map"] == tfidf["map"]
     [line] = re.findall(r"TFIDF < SSI: .*", text)
-    assert f"{ssi['map'] - tfidf['map']:+.4f}" in line
+    assert signed(ssi["map"] - tfidf["map"]) in line
     assert "SSI: A remark." in text
 
 
@@ -160,6 +161,12 @@ def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
     other = order_check(fits, np.arange(8), tasks={"b": "other articles"})
     assert np.isnan(other.p)
     assert "a < b: in this order (+0.1000, not tested: " in other.text
+
+
+@pytest.mark.parametrize(("gain", "shown"), [(-0.1, "(−0.1000, p"), (0.0, "(0.0000, p")])
+def test_differences_are_written_as_in_other_reports(gain, shown):
+    ap = np.linspace(0.1, 0.5, 8)
+    assert shown in order_check({"a": [ap], "b": [ap + gain]}, np.arange(8)).text
 
 
 def test_too_few_test_queries_are_told():
