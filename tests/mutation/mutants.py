@@ -45,13 +45,13 @@ TESTS = {
     "ltr_features/test_trained.py ltr_features/test_remarks.py",
     "ltr_features/feature_table.py": "ltr_features/test_feature_table.py "
     "ltr_features/test_trained.py ltr_features/test_remarks.py "
-    "ltr_features/test_feature_builder.py letor/test_missing.py",
+    "ltr_features/feature_builder letor/test_missing.py",
     "ssi_models/mixing.py": "ssi_models/test_variants.py ssi_models/test_topics.py "
     "ssi_models/test_language_model.py ssi_models/test_baselines.py ssi_models/test_projections.py",
     "ssi_models/training/batches.py": "ssi_models/test_training.py ssi_models/test_scorers.py "
     "ssi_models/test_candidate_lists.py ssi_models/test_losses.py ssi_models/test_preferences.py",
     "ssi_models/training/held_out.py": "ssi_models/test_preferences.py ssi_models/test_losses.py "
-    "ssi_models/test_training.py ssi_models/test_joint_fits.py",
+    "ssi_models/test_training.py ssi_models/test_choosing.py ssi_models/test_joint_fits.py",
     "ssi_models/word_weight.py": "ssi_models/test_joint_fits.py ssi_models/test_remarks.py",
     "ltr_features/studies/statistics/significance.py": "ltr_features/studies/test_significance.py "
     "ltr_features/studies/test_groups_and_refits.py",
