@@ -276,6 +276,7 @@ def document(results: Results) -> Document:
         remarks=[
             *weak_rankers(results.means, config),
             *results.remarks,
+            *(f"{study.name}: {remark}" for study in results.studies for remark in study.remarks),
             *ranker_remarks((str(r["ranker"]), r["remarks"]) for r in results.trained),
         ],
     )  # fmt: skip
