@@ -174,6 +174,10 @@ def test_the_report_tells_the_expectation(report):
         (MATCHING, '"wtm"', '"lsa"', "'words and topics' learns neither from judgements"),
         (MATCHING, "tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
         (MATCHING, "[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
+        (MATCHING, "sessions", "n_grades = 5\nsessions", "n_grades is for rankers of folder"),
+        (MATCHING, "sessions", "n_columns = 5\nsessions", "n_columns is for rankers of folder"),
+        (CLICKS, "[users]", "[users]\ncontinuation = 0.5", "continuation: users of the model pbm"),
+        (CLICKS, "[users]", "[users]\nmodel = 'dcm'\neta = 2.0", "eta: users of the model dcm"),
     ],
 )
 def test_mistakes_are_told(tmp_path, file, old, new, message):

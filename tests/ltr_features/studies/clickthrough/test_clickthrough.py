@@ -358,6 +358,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("n_topics = 2", "topics = 2", "BLTMPR has no parameter 'topics'; did you mean 'n_topics'"),
         ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "no row 'XY'"),
         ('["UM", "~", "PR"]', '["UM", "~", "UM"]', "'UM' is compared with itself"),
+        ('evaluations = ["PR"]', 'evaluations = ["UM"]', "'unigram' of row 'UM' has no projection"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),

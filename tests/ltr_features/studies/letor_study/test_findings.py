@@ -161,6 +161,7 @@ def test_without_such_a_ranker_nothing_is_said_of_hard_queries(data):
         ('hard_by = "colum"', "hard_by: no ranker 'colum'; did you mean 'one column'"),
         ('hard_by = "baseline"', "hard_by: the baseline cannot choose the hard queries"),
         ('hard_by = "all"\nhard_measure = "MRR"', "hard_measure: no measure 'MRR'"),
+        ('hard_measure = "MAP"', "hard_measure: no ranker chooses hard queries; name one by hard"),
     ],
 )
 def test_what_cannot_choose_hard_queries_is_refused(data, new, message):
