@@ -235,7 +235,12 @@ class Study(ABC):
                 contents[stage.name] = self.done(stage).content
                 if message := self.message_after(stage):
                     self.reporter.message(message)
-            inputs = {"config": self.settings, "stages": contents, "files": self.files}
+            inputs = {
+                "config": self.settings,
+                "order": list(_orders(self.settings)),
+                "stages": contents,
+                "files": self.files,
+            }
             others = {name for stage in stages for name in stage.code if not is_ours(name)}
             planned = Planned(
                 REPORT, inputs, partial(self._write, others=sorted(others)), "the report", REPORT,
@@ -290,3 +295,13 @@ class Study(ABC):
         if self.timed:
             found["files with clock times"] = list(self.timed)
         write_json(folder / MANIFEST, found, default=str)
+
+
+def _orders(settings: Any) -> Iterator[list[str]]:
+    """The keys of each table within settings, whose order reports have and digests do not."""
+    if isinstance(settings, Mapping):
+        yield list(settings)
+        settings = list(settings.values())
+    if isinstance(settings, list | tuple):
+        for part in settings:
+            yield from _orders(part)

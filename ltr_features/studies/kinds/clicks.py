@@ -58,8 +58,11 @@ class ClicksStudy(Study):
     @cached_property
     def _folds(self) -> dict[str, dict[tuple[int, int], Planned]]:
         """The stages of each learner, by numbers of the simulation and of the fold."""
-        report_only = {"title", "introduction", "notes", "expected", "repeats", "n_resamples"}
-        settings = self.config.model_dump(mode="json", exclude=report_only)
+        report_only = "title", "introduction", "notes", "expected", "repeats", "n_resamples"
+        # Learners say by which files and models; other folds and learners change nothing.
+        of_learners: Any = {"folder": True, "matching": {"collection", "models", "tested"}}
+        left_out = of_learners | dict.fromkeys(report_only, True)
+        settings = self.config.model_dump(mode="json", exclude=left_out)
         settings |= self._learners.settings
         folds = self._learners.folds
         places = list(product(range(self.config.repeats), range(1, 1 + len(folds))))
@@ -68,7 +71,7 @@ class ClicksStudy(Study):
                 (fit, number): self._stage(settings, name, fit, number, folds[number - 1])
                 for fit, number in places
             }
-            for name in self._learners.names
+            for name in self._learners.described
         }
 
     def _stage(
@@ -76,7 +79,7 @@ class ClicksStudy(Study):
     ) -> Planned:
         seed = self.config.seed + fit
         inputs = settings | {
-            "learner": name,
+            "learner": self._learners.described[name],
             "seed": seed,
             "fold": [list(fold.train), list(fold.validation), list(fold.test)],
         }

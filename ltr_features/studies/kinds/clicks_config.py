@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from letor.measures import parse_measure
+from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import Simulation, Users
 from ltr_features.studies.config import Section
@@ -72,6 +73,12 @@ class UsersSection(Section):
     @model_validator(mode="after")
     def _known(self) -> UsersSection:
         self.behaviour  # noqa: B018  # raises for invalid values
+        for name, models in (("eta", ("pbm",)), ("continuation", ("dcm", "dbn"))):
+            if name in self.model_fields_set and self.model not in models:
+                raise ValueError(
+                    f"{name}: users of the model {self.model} have none, only those of "
+                    f"{in_words(models)}; leave it out"
+                )
         return self
 
 
@@ -131,6 +138,9 @@ class ClicksConfig(Section):
             raise ValueError("give either folder, of LETOR files, or matching, for models of texts")
         if self.matching is not None and "production" in self.model_fields_set:
             raise ValueError("production is about folder; with matching users see BM25's ranking")
+        of_rows = self.model_fields_set & {"n_columns", "n_grades"}
+        if self.matching is not None and of_rows:
+            raise ValueError(f"{min(of_rows)} is for rankers of folder, not for models of texts")
         get_click_model(self.model)
         if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):
             raise ValueError(f"sessions must ascend from 1 or more, got {list(self.sessions)}")

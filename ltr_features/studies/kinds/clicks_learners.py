@@ -87,16 +87,16 @@ class Learners(ABC):
     """All learners of an experiment: one for each name, fold and seed.
 
     Attributes:
-        names: of the learners.
+        described: what each learner is, JSON-compatible, by its name.
         folds: queries that are shown (training and validation) and tested.
-        settings: everything that the learners depend on, JSON-compatible.
+        settings: everything else that the learners depend on, JSON-compatible.
         production: description of the ranker in production.
         packages: packages of plug-ins that the learners use.
         groups: group of each query, if some belong together. remarks: sentences, without full stop,
             on the queries.
     """
 
-    names: tuple[str, ...]
+    described: Mapping[str, Any]
     folds: list[Fold]
     settings: Mapping[str, Any]
     production: str
@@ -113,7 +113,7 @@ class RankerLearners(Learners):
     """LambdaMART on LETOR files with folds; early stopping uses the same kind of labels as
     training."""
 
-    names = ("LambdaMART",)
+    described: Mapping[str, Any] = {"LambdaMART": "LambdaMART"}
 
     def __init__(self, config: ClicksConfig, folder: Path) -> None:
         self._config = config
@@ -166,11 +166,12 @@ class MatchingLearners(Learners):
         self, config: ClicksConfig, matching: MatchingSection, data: Path, digests: Digests
     ) -> None:
         self._section, self._data = matching, data
-        self.names = tuple(model.name for model in matching.models)
+        self.described = {m.name: m.model_dump(mode="json") for m in matching.models}
         given = matching.collection
         source = get_source(given.source)
         self.packages = packages_of(source)
-        self.settings = {"collection": with_content(source, given.options, data, digests)}
+        content = with_content(source, given.options, data, digests)
+        self.settings = {"collection": {"source": given.source, **content}}
         self._options = with_paths(source, given.options, data)
         collection, ids = self.context.collection, self.rows.query_ids
         together = collection.kept_together(by_group=True)

@@ -110,6 +110,11 @@ class TableConfig(TableSection):
         yield from super().problems()
         for low in [low for low, _, high in self.expectations if low == high]:
             yield f"expectations: {low!r} is compared with itself"
+        for row in self.rows:
+            kind = find_model(row.model)
+            known = {} if kind is None else inspect.signature(kind).parameters
+            if row.label in self.evaluations and kind and "max_evaluations" not in known:
+                yield f"evaluations: {row.model!r} of row {row.label!r} has no projection"
 
 
 class ClickthroughConfig(TablesSection):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from letor.column_settings import settings_of
 from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_base.names import written_otherwise
@@ -40,9 +41,10 @@ def not_found(path: Path, option: str, known: Collection[str], wanted: Collectio
 
 
 def digest_of_rows(rows: RankingData) -> str:
-    """Digest of rows, equal for equal rows."""
+    """Digest of rows and of what rankers keep of them, equal for equal rows."""
     missing = None if rows.missing is None else rows.missing.to_json()
-    named = [list(rows.query_ids), list(rows.column_names), missing]
+    documents = None if rows.document_ids is None else list(rows.document_ids)
+    named = [list(rows.query_ids), documents, list(rows.column_names), settings_of(rows), missing]
     digest = hashlib.sha256(json.dumps(named).encode())
     for array in (rows.X, rows.y, rows.query_index):
         digest.update(array.tobytes())

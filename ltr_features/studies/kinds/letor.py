@@ -54,6 +54,7 @@ from ltr_features.studies.study import Contents, Study
 Provenance: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
 _CODE = ("letor", f"{__name__}:_train")
+_PLACE = ("scheme", "fit", "fold", "ranker")
 
 
 class LetorStudy(Study):
@@ -139,12 +140,17 @@ class LetorStudy(Study):
         return rows.with_columns(list(new.provenance), new.values, new.provenance)
 
     @cached_property
-    def files(self) -> dict[str, Any]:
+    def _content(self) -> dict[str, Any]:
+        """Identities of the files that rows and further columns are made of."""
         found = self.identity(self.data / self.config.folder)
         if (beside := names_path(self.data / self.config.folder)).is_file():
             found["names"] = self.identity(beside)
         columns = [column.content(self.data, self.digests) for column in self.config.columns]
-        found |= {"columns": columns} if columns else {}
+        return found | ({"columns": columns} if columns else {})
+
+    @cached_property
+    def files(self) -> dict[str, Any]:
+        found = dict(self._content)
         for name in ("groups", "queries"):
             if (file := getattr(self.config, name)) is not None:
                 found[name] = self.identity(self.data / file)
@@ -167,8 +173,7 @@ class LetorStudy(Study):
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
         rows, (_, official, homes) = self._rows, self._given
         # Of folds whose rows differ, the rows here are only those that are tested.
-        content = self.identity(self.data / self.config.folder) if homes else None
-        digest = content or digest_of_rows(rows)
+        digest = self._content if homes else digest_of_rows(rows)
         found = []
         for scheme, fit in product(self.config.schemes, range(self.config.repeats)):
             folds = _folds(scheme, rows, official, fit, self._groups)
@@ -192,6 +197,7 @@ class LetorStudy(Study):
             "columns": columns,
             "params": ranker.params,
             "grid": grid,
+            "order": list(grid),  # of equal trials, the first wins
             "tune_measure": config.tune_measure,
             "measures": config.measures,
         }
@@ -259,8 +265,9 @@ class LetorStudy(Study):
             *(f"Column {remark}" for remark in grouped_remarks(of_folds)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
+        per_query = pd.concat(values, ignore_index=True)
         results = Results(
-            self.config, trained, pd.concat(values, ignore_index=True),
+            self.config, trained, per_query[[*_PLACE, "qid", *self.config.measures]],
             kinds_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
@@ -273,7 +280,7 @@ def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
     """A table of a trained ranker, with the ranker's place before its columns; the column ``names``
     is text."""
     table = pd.read_csv(path, dtype={names: str}, keep_default_na=False)
-    for column, key in enumerate(("scheme", "fit", "fold", "ranker")):
+    for column, key in enumerate(_PLACE):
         table.insert(column, key, place[key])
     return table
 
@@ -363,27 +370,29 @@ def _train(
         fixed=ranker.params,
     )  # fmt: skip
     seconds = time.perf_counter() - start
-    definitions = [parse_measure(text) for text in config.measures.values()]
+    # The stage is the same in whatever order the measures are listed and whichever is tested.
+    names = sorted(config.measures)
+    definitions = [parse_measure(config.measures[name]) for name in names]
     scores = tuned.ranker.predict(test)
     values = evaluate(test, scores, definitions)
-    values.columns = pd.Index(list(config.measures))
+    values.columns = pd.Index(names)
     values.to_csv(folder / "per_query.csv", float_format="%.17g")
     importance = tuned.ranker.feature_importance()[["column", "gain"]]
     importance.to_csv(folder / "importance.csv", index=False)
     tuned.ranker.save(folder / "ranker")
     if test.document_ids is not None:
         write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))
-    measure = parse_measure(config.measures[config.compare_measures[0]])
+    worst, best = (
+        evaluate(test, scores, [replace(of, ties=ties) for of in definitions]).mean().tolist()
+        for ties in ("worst", "best")
+    )
     tuned.trials.to_csv(folder / "trials.csv", index=False)
     result = {
         "chosen": tuned.parameters,
         "validation": float(tuned.trials["value"].max()),
         "trials": len(tuned.trials),
         "remarks": list(tuned.ranker.remarks),
-        "ties": [
-            float(evaluate(test, scores, replace(measure, ties=ties)).mean().item())
-            for ties in ("worst", "best")
-        ],
+        "ties": dict(zip(names, zip(worst, best, strict=True), strict=True)),
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
     for file, found in (("result.json", result), ("times.json", times)):

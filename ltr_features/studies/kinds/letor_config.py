@@ -170,7 +170,8 @@ class StudyConfig(Section):
         measures = found.get("measures", cls.model_fields["measures"].default)
         found.setdefault("compare_measures", list(measures))
         with suppress(IndexError, KeyError, TypeError):
-            found.setdefault("hard_measure", found["compare_measures"][0])
+            if found.get("hard_by") is not None:
+                found.setdefault("hard_measure", found["compare_measures"][0])
         return found
 
     @property
@@ -190,7 +191,10 @@ class StudyConfig(Section):
             yield "hard_by: the baseline cannot choose the hard queries"
         elif self.hard_by is not None and not self.compared:
             yield "hard_by: besides it and the baseline no ranker is left to compare"
-        yield from no_such("hard_measure", "measure", [self.hard_measure], self.measures)
+        if self.hard_by is not None:
+            yield from no_such("hard_measure", "measure", [self.hard_measure], self.measures)
+        elif self.hard_measure:
+            yield "hard_measure: no ranker chooses hard queries; name one by hard_by"
         yield from no_such("compare_measures", "measure", self.compare_measures, self.measures)
         known = (name for name in self.compare_measures if name in self.measures)
         tested = [parse_measure(self.measures[name]) for name in known]

@@ -143,7 +143,7 @@ def weak_rankers(means: pd.DataFrame, config: StudyConfig) -> Iterator[str]:
 
 def _hard(figures: StudyFigures) -> Section | None:
     study, drawing = figures.study, figures.hard
-    if study.hard_queries is None:
+    if study.hard_queries is None or not study.hard_rows():
         return None
     chooser = study.system(str(study.hard_queries["chosen_by"].iloc[0]))
     used = pd.DataFrame(chooser.importance).query("gain > 0")["column"].tolist()

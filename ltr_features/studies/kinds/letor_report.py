@@ -276,6 +276,7 @@ def document(results: Results) -> Document:
         remarks=[
             *weak_rankers(results.means, config),
             *results.remarks,
+            *(f"{study.name}: {remark}" for study in results.studies for remark in study.remarks),
             *ranker_remarks((str(r["ranker"]), r["remarks"]) for r in results.trained),
         ],
     )  # fmt: skip
@@ -296,8 +297,8 @@ def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
         told = [(str(r["fold"]), remark) for r in of_folds for remark in r["remarks"]]
         label = f"{ranker.label}{_first_fit(results.config)}"
         found += [(f"{label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
-        worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
         measure = results.config.compare_measures[0]
+        worst, best = np.mean([r["ties"][measure] for r in of_folds], axis=0).tolist()
         order = "here they keep the order of the files"
         found += [(label, tied) for tied in tie_remark(measure, worst, best, order)]
     return found

@@ -198,19 +198,29 @@ class MatchingConfig(TablesSection):
         if row.model is None:
             return []
         kind = get_model(row.model)
-        given, choose = {"seed": self.seed} if _has(kind, "seed") else {}, row.choose
+        given, choose = {"seed": self.seed} if _has(kind, "seed") else {}, self.chosen(row)
         if issubclass(kind, TrainableModel):
             given |= {k: v for k, v in self.settings.items() if _has(kind, k)}
-            choose = self.choose if choose is None else choose
-        choose = choose or {}
         return [
             refitted(kind, {**given, **row.params, **dict(zip(choose, values, strict=True))}, fit)
             for values in product(*choose.values())
         ]
 
+    def chosen(self, row: RowConfig) -> dict[str, list[Any]]:
+        """The values that a row's parameters are chosen from: its own or the experiment's."""
+        kind = None if row.model is None else find_model(row.model)
+        if row.choose is not None or kind is None or not issubclass(kind, TrainableModel):
+            return row.choose or {}
+        return self.choose
+
     def row_problems(self, row: RowConfig, task: str) -> Iterator[str]:
         if row.model is None and (row.params or row.choose):
             yield "parameters without a model"
+        for name in sorted(row.params.keys() & self.chosen(row).keys()):
+            yield (
+                f"{name} is in params and in choose: leave it out of one of them, or give the row "
+                "a choose of its own, such as choose = {}"
+            )
         split = self.tasks[task].split if task in self.tasks else "documents"
         if row.choose_on == "documents" and split != "documents":
             yield "choose_on = 'documents' needs a task with split = 'documents'"
@@ -268,6 +278,8 @@ class MatchingConfig(TablesSection):
             if twice := repeated(f"{value:g}" for value in getattr(curves, name)):
                 yield f"curves: {name} has {', '.join(twice)} twice: leave one out"
         yield from no_such("curves", "task", [curves.task], self.tasks)
+        if "rank" in curves.params:
+            yield "curves: params have a rank, but ranks say which are trained: leave it out"
         try:
             kind = get_model(curves.model)
             if not issubclass(kind, TrainableModel) or not _has(kind, "rank"):

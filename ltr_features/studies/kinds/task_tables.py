@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -315,12 +316,14 @@ class TaskStudy(Study):
         return list({stage.name: stage for stage in every}.values())
 
     def task_inputs(self, config: Any) -> dict[str, Any]:
-        """Everything that a task depends on."""
+        """Everything that a task depends on; its files count by name and content."""
         try:
             files = [self.identity(path) for path in self.tasks.task_files(config, self.data)]
         except InputError as error:
             raise InputError(f"{error}; {DATA_ADVICE}") from None
-        return {"task": config.model_dump(mode="json"), "files": files}
+        described = config.model_dump(mode="json", exclude={"folder"})
+        named = {k: Path(described[k]).name for k in ("groups", "sources") if described.get(k)}
+        return {"task": described | named, "files": files}
 
     @cached_property
     def task_stages(self) -> dict[str, Planned]:

@@ -193,22 +193,36 @@ class Study:
         ``hard_measure``, see :func:`hard_queries.hard_query_table`.
 
         Args:
-            selectors: systems that choose these queries. control: the baseline refitted.
+            selectors: systems that choose these queries; one that has the values of a judged system
+                for every query chooses none, and a remark says so. control: the baseline refitted.
             rules: ``thresholds`` and ``quantiles``.
         """
         named = {
             name: self.by_fit(name, self.hard_measure) for name in (s.name for s in self.systems)
         }
+        order = self.systems[0].per_query.index
+        means = {name: pd.DataFrame(of).loc[order].mean(axis=1) for name, of in named.items()}
+        judged = [self.hard_baseline, *systems]
+        alike = {
+            name: next((other for other in judged if means[name].equals(means[other])), None)
+            for name in selectors
+        }
+        remarks = [
+            f"{name} has the {self.hard_measure} of {other} for every query, so that it is no "
+            "third ranking that could choose hard queries"
+            for name, other in alike.items()
+            if other is not None
+        ]
         table = hard_query_table(
             named[self.hard_baseline],
             {name: named[name] for name in systems},
-            selectors={name: named[name] for name in selectors},
+            selectors={name: named[name] for name in selectors if alike[name] is None},
             control=None if control is None else named[control],
             settings=self.test,
             groups=self.groups,
             **rules,
         )
-        return replace(self, hard_queries=table)
+        return replace(self, hard_queries=table, remarks=[*self.remarks, *remarks])
 
     @cached_property
     def query_classes(self) -> pd.DataFrame | None:

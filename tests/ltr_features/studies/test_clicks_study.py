@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -182,6 +183,10 @@ def test_the_report_tells_the_expectation(report):
         (MATCHING, '"wtm"', '"lsa"', "'words and topics' learns neither from judgements"),
         (MATCHING, "tested = 2", "tested = 6", "tested is 6, but there are 5 folds"),
         (MATCHING, "[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
+        (MATCHING, "sessions", "n_grades = 5\nsessions", "n_grades is for rankers of folder"),
+        (MATCHING, "sessions", "n_columns = 5\nsessions", "n_columns is for rankers of folder"),
+        (CLICKS, "[users]", "[users]\ncontinuation = 0.5", "continuation: users of the model pbm"),
+        (CLICKS, "[users]", "[users]\nmodel = 'dcm'\neta = 2.0", "eta: users of the model dcm"),
     ],
 )
 def test_mistakes_are_told(tmp_path, file, old, new, message):
@@ -301,3 +306,38 @@ def test_what_models_learn_from_is_what_was_clicked(texts, monkeypatch):
     assert not tested & {query for query, _ in labelled}
     mates = {collection.query_ids.index(query) for query in learner.shown.query_ids}
     assert {query for query, _ in labelled} <= mates
+
+
+def test_learners_are_known_by_their_files_and_models_alone(texts, tmp_path, capsys):
+    """Files may be moved; another model or fold leaves the others as they are."""
+    data = texts[1]
+    shutil.copytree(data, tmp_path / "data" / "below")
+    few = MATCHING.replace("[100, 2000]", "[100]").replace("tested = 2", "tested = 1")
+    first, _, _ = few.rpartition("[[matching.models]]")
+
+    def to_do(text):
+        (tmp_path / "x.toml").write_text(text, encoding="utf-8")
+        options = {"data": tmp_path / "data", "out": tmp_path / "out"}
+        run_file(tmp_path / "x.toml", **options, dry_run=True)
+        run_file(tmp_path / "x.toml", **options)
+        return re.findall(r"(?m)^(.*?), simulation.*to do", capsys.readouterr().out)
+
+    def moved(text):
+        return text.replace('folder = "beir"', 'folder = "./below/beir"')
+
+    shutil.copytree(data / "beir", tmp_path / "data" / "beir")
+    assert to_do(first) == ["ssi"]
+    assert to_do(moved(first)) == []
+    assert to_do(few) == ["words and topics"]
+    assert to_do(few.replace("tested = 1", "tested = 2")) == ["ssi", "words and topics"]
+
+
+def test_folds_may_be_moved(tmp_path, capsys):
+    toml, data = tmp_path / "x.toml", tmp_path / "data"
+    toml.write_text(write_clicks(data), encoding="utf-8")
+    run_file(toml, data=data, out=tmp_path / "out")
+    data.rename(tmp_path / "moved")
+    name = re.search(r'(?m)^folder = "(.*)"', toml.read_text())[1]
+    toml.write_text(toml.read_text().replace(f'"{name}"', f'"moved/{name}"'))
+    run_file(toml, data=tmp_path, out=tmp_path / "out", dry_run=True)
+    assert " 0 to do" in capsys.readouterr().out

@@ -288,6 +288,27 @@ def test_a_model_is_fitted_once_and_stages_are_reused(data, monkeypatch):
     assert len(fitted) == 3
 
 
+def test_files_may_be_moved(data, capsys):
+    """They are known by name and content; queries made from the documents of their ids are a
+    choice."""
+    toml = data / "x.toml"
+    queries = (data / "data/small/queries.jsonl").read_text().splitlines()
+    groups = "".join(f"{json.loads(line)['_id']}\tg{i // 2}\n" for i, line in enumerate(queries))
+    (data / "data/groups.tsv").write_text(groups)
+    toml.write_text(toml.read_text().replace("[[tables]]", 'groups = "groups.tsv"\n[[tables]]', 1))
+    run_it(data)
+    (data / "data/below").mkdir()
+    for name in ("small", "groups.tsv"):
+        (data / "data" / name).rename(data / "data/below" / name)
+    moved = toml.read_text().replace('"small"', '"./below/small"', 1)
+    toml.write_text(moved.replace('"groups.tsv"', '"below/groups.tsv"'))
+    run_file(toml, data=data / "data", out=data / "out", dry_run=True)
+    assert " 0 to do" in capsys.readouterr().out
+    toml.write_text(toml.read_text().replace("groups =", 'sources = "same-id"\ngroups ='))
+    run_file(toml, data=data / "data", out=data / "out", dry_run=True)
+    assert "to do: changed" in capsys.readouterr().out
+
+
 def test_queries_may_be_ranked_some_at_a_time(data, monkeypatch):
     once = run_it(data)
     monkeypatch.setattr(clickthrough_ranking, "_PAIRS", 50)
@@ -337,6 +358,7 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
         ("n_topics = 2", "topics = 2", "BLTMPR has no parameter 'topics'; did you mean 'n_topics'"),
         ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "no row 'XY'"),
         ('["UM", "~", "PR"]', '["UM", "~", "UM"]', "'UM' is compared with itself"),
+        ('evaluations = ["PR"]', 'evaluations = ["UM"]', "'unigram' of row 'UM' has no projection"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
         ("cutoffs = [1, 3]", "cutoffs = [3, 1]", "cutoffs must be positive and ascending"),

@@ -161,6 +161,7 @@ def test_without_such_a_ranker_nothing_is_said_of_hard_queries(data):
         ('hard_by = "colum"', "hard_by: no ranker 'colum'; did you mean 'one column'"),
         ('hard_by = "baseline"', "hard_by: the baseline cannot choose the hard queries"),
         ('hard_by = "all"\nhard_measure = "MRR"', "hard_measure: no measure 'MRR'"),
+        ('hard_measure = "MAP"', "hard_measure: no ranker chooses hard queries; name one by hard"),
     ],
 )
 def test_what_cannot_choose_hard_queries_is_refused(data, new, message):
@@ -194,3 +195,15 @@ def test_groups_may_be_a_column_of_a_table_of_queries(data):
     (data / "queries.jsonl").write_text("".join(rows))
     report = _run(data, STUDY.replace('folder = "toy"', 'folder = "toy"\ngroups = "queries.jsonl"'))
     assert (pd.read_csv(report / "comparisons.csv")["n_groups"] == 3).all()
+
+
+def test_a_chooser_of_hard_queries_that_ranks_as_a_compared_one_is_told(tmp_path):
+    """It may turn out so only when all are trained."""
+    write_letor(tmp_path)
+    one = STUDY[STUDY.rindex("[[rankers]]") :]
+    text = STUDY + one.replace("one column", "again")
+    (tmp_path / "study.toml").write_text(text)
+    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
+    told = "one column has the NDCG@2 of again for every query, so that it is no third ranking"
+    assert told in unwrapped(report / "verdict.txt")
+    assert "hard for one column" not in unwrapped(report / "tables.txt")

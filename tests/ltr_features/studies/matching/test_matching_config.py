@@ -67,6 +67,12 @@ def test_all_problems_are_named_at_once(tmp_path):
         ('folder = "articles"', 'folder = "a"\nqueries_per_article = 2', "needs query_words"),
         ('folder = "articles"', 'folder = "a"\nshare = 2', "share"),
         ('model = "ssi"\nnote', "params = {rank = 2}\nnote", "parameters without a model"),
+        (
+            'model = "ssi"\nnote',
+            'model = "ssi"\nparams = { learning_rate = 0.1 }\nnote',
+            "'SSI': learning_rate is in params and in choose: leave it out of one",
+        ),
+        ("ranks = [2]", "ranks = [2]\nparams = { rank = 3 }", "curves: params have a rank"),
         ("max_epochs = 2", "max_epoch = 2", "no trained model has a parameter 'max_epoch'"),
         (
             "max_epochs = 2",

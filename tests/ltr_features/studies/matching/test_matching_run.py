@@ -295,3 +295,13 @@ def test_a_file_counts_for_what_is_made_of_it(finished, tmp_path, capsys):
         assert mates
         assert not mates & links
         path.write_bytes(content)
+
+
+def test_files_may_be_moved(finished, tmp_path, capsys):
+    """They are known by name and content."""
+    data, toml, out, _ = finished
+    shutil.copytree(data, tmp_path / "data" / "below")
+    moved = tmp_path / toml.name
+    moved.write_text(toml.read_text().replace('folder = "', 'folder = "./below/'))
+    run_file(moved, data=tmp_path / "data", out=out, dry_run=True)
+    assert " 0 to do" in capsys.readouterr().out
