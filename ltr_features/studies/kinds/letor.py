@@ -43,7 +43,7 @@ from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, not_found, same_text
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_findings import kinds_of
+from ltr_features.studies.kinds.letor_findings import properties_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.kinds.systems import SECONDS
 from ltr_features.studies.stages import Planned
@@ -261,7 +261,7 @@ class LetorStudy(Study):
         ]
         results = Results(
             self.config, trained, pd.concat(values, ignore_index=True),
-            kinds_of(rows, self._texts),
+            properties_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
             groups, self._texts, remarks, rows.coverage,

@@ -24,7 +24,7 @@ from ltr_features.studies.page.query_tables import (
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.study_figures import GAIN, StudyFigures
 from ltr_features.studies.page.verdicts import WEAK, signed, value
-from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
+from ltr_features.studies.statistics.query_classes import judged_properties
 from ltr_features.studies.statistics.significance import TestSettings
 
 _NAMED = 3
@@ -98,12 +98,12 @@ def _on_hard_queries(study: Study) -> Iterator[str]:
     )
 
 
-def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
-    """The class of each query that has a relevant row, by the number of these and, if the texts of
-    all queries are known, by the number of words."""
+def properties_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
+    """Of each query that has a relevant row the number of these and, if the texts of all such
+    queries are known, that of its words."""
     queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
     judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
-    return query_classes(judged_properties(judged, texts))
+    return judged_properties(judged, texts)
 
 
 def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, list[Section]]:
