@@ -67,9 +67,7 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
     """The collection with the documents that its queries were made from.
 
     Args:
-        given: a file of query id, tab, document id, or a table with a column ``source``; queries
-            without a line, or with an empty column, were made from no document. Or
-            :data:`SAME_ID`.
+        given: a file, see :func:`read_query_sources`, or :data:`SAME_ID`.
         folder: what the file's path is relative to.
 
     Raises:
@@ -78,7 +76,7 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
     ids = collection.query_ids
     of_query = {query: query for query in ids}
     if given != SAME_ID:
-        of_query = {query: source for _, query, source in _of_queries(folder / given, SOURCE)}
+        of_query = read_query_sources(folder / given)
     sources = np.full(len(ids), -1, np.int64)
     made = [row for row, query in enumerate(ids) if query in of_query]
     sources[made] = rows_of([of_query[ids[row]] for row in made], collection.document_ids)
@@ -92,6 +90,20 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
             "document's id; leave out queries that were made from no document"
         )
     return replace(collection, query_sources=sources)
+
+
+def read_query_sources(path: Path) -> dict[str, str]:
+    """Read the id of the document that each query was made from; return it by query id.
+
+    Args:
+        path: query id, tab, document id; or a table with a column ``source``, such as the
+            ``queries.jsonl`` of a workspace. Queries without a line, or with an empty column, were
+            made from no document.
+
+    Raises:
+        InputError: the file cannot be read, a line has another format, or a query has several.
+    """
+    return {query: source for _, query, source in _of_queries(path, SOURCE)}
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:

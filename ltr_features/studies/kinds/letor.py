@@ -39,11 +39,11 @@ from ltr_base.user_warning import warn_user
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
-from ltr_features.sources.query_files import read_query_groups
+from ltr_features.sources.query_files import read_query_groups, read_query_sources
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, not_found, same_text
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_findings import properties_of
+from ltr_features.studies.kinds.letor_findings import drawn_queries, properties_of
 from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.kinds.systems import SECONDS
 from ltr_features.studies.stages import Planned
@@ -115,6 +115,12 @@ class LetorStudy(Study):
         queries = self.config.queries
         return {} if queries is None else read_queries(self.data / queries)
 
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        """The documents that queries were made from, as far as they are known."""
+        sources = self.config.sources
+        return {} if sources is None else read_query_sources(self.data / sources)
+
     def _rows_of_file(self, path: Path) -> tuple[RankingData, list[Fold]]:
         if any(scheme.official for scheme in self.config.schemes):
             raise InputError(
@@ -145,7 +151,7 @@ class LetorStudy(Study):
             found["names"] = self.identity(beside)
         columns = [column.content(self.data, self.digests) for column in self.config.columns]
         found |= {"columns": columns} if columns else {}
-        for name in ("groups", "queries"):
+        for name in ("groups", "queries", "sources"):
             if (file := getattr(self.config, name)) is not None:
                 found[name] = self.identity(self.data / file)
         return found
@@ -165,7 +171,7 @@ class LetorStudy(Study):
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
-        rows, (_, official, homes) = self._rows, self._given
+        rows, (_, official, homes), _ = self._rows, self._given, self._sources  # before training
         # Of folds whose rows differ, the rows here are only those that are tested.
         content = self.identity(self.data / self.config.folder) if homes else None
         digest = content or digest_of_rows(rows)
@@ -249,18 +255,20 @@ class LetorStudy(Study):
         in_folds = set().union(*of_folds.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
+        per_query = pd.concat(values, ignore_index=True)
         remarks = [
             *self._not_finite,
             *label_remarks(rows.y),
             *_without_text(self.config.queries, self._texts, rows),
             *_giveaways(rows, used),
             *_groups_apart(dealt, groups),
+            *drawn_queries(self._sources, per_query["qid"]),
             *given_remark(rows.provenance, used),
             *(f"Column {remark}" for remark in grouped_remarks(of_folds)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
         results = Results(
-            self.config, trained, pd.concat(values, ignore_index=True),
+            self.config, trained, per_query,
             properties_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},

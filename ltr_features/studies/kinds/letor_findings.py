@@ -3,7 +3,7 @@ query by query, and by the columns that they use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from ltr_features.studies.page.study_figures import GAIN, StudyFigures
 from ltr_features.studies.page.verdicts import WEAK, signed, value
 from ltr_features.studies.statistics.query_classes import judged_properties
 from ltr_features.studies.statistics.significance import TestSettings
+from ltr_features.text.source_remarks import drawn_remark
 
 _NAMED = 3
 """Number of rankers that the verdict names of those that are better, or worse."""
@@ -104,6 +105,13 @@ def properties_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
     queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
     judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
     return judged_properties(judged, texts)
+
+
+def drawn_queries(sources: Mapping[str, str], tested: Iterable[str]) -> list[str]:
+    """A remark if tested queries were made from documents, their ``sources``."""
+    queries = set(tested)
+    drawn = len(queries & sources.keys())
+    return [drawn_remark(drawn, len(queries), "test queries", known="")] if drawn else []
 
 
 def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, list[Section]]:
