@@ -72,8 +72,8 @@ def index(
         str | None,
         typer.Option(
             help="Documents that queries were made from, which are not ranked for them: query id, "
-            "tab, document id; a table with a column source; or same-id, where each has the id of "
-            "its query."
+            "tab, document id; a table with a column source, empty for others; or same-id, where "
+            "each has the id of its query."
         ),
     ] = None,
     scheduler: Annotated[

@@ -102,7 +102,10 @@ def columns_append(
     if recipes and workspace is None:
         raise InputError("models learn from the texts of the rows: name their --workspace")
     if in_folds and model_file:
-        raise InputError("--model-file: it would score queries that it learned from; use --model")
+        raise InputError(
+            "--model-file: in folds, one model would also score queries that it learned from; use "
+            "--model, which trains one for each, or append a model of other queries file by file"
+        )
     if folds is not None and (file.is_dir() or not recipes):
         raise InputError(
             f"--folds is for a file and --model; {file} has its folds"

@@ -59,14 +59,15 @@ def groups_and_times_facts(collection: Collection) -> dict[str, int | str]:
 
 #: In place of a file of sources: each query was made from the document with its id.
 SAME_ID = "same-id"
+#: The column of the document that a query was made from; in a table, some queries may have none.
+SOURCE = "source"
 
 
 def with_sources(collection: Collection, given: str | Path, folder: Path = Path()) -> Collection:
     """The collection with the documents that its queries were made from.
 
     Args:
-        given: a file of query id, tab, document id, or a table with a column ``source``, whose
-            other queries were made from no document; or :data:`SAME_ID`.
+        given: a file, see :func:`read_query_sources`, or :data:`SAME_ID`.
         folder: what the file's path is relative to.
 
     Raises:
@@ -75,7 +76,7 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
     ids = collection.query_ids
     of_query = {query: query for query in ids}
     if given != SAME_ID:
-        of_query = {query: source for _, query, source in _of_queries(folder / given, "source")}
+        of_query = read_query_sources(folder / given)
     sources = np.full(len(ids), -1, np.int64)
     made = [row for row, query in enumerate(ids) if query in of_query]
     sources[made] = rows_of([of_query[ids[row]] for row in made], collection.document_ids)
@@ -89,6 +90,20 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
             "document's id; leave out queries that were made from no document"
         )
     return replace(collection, query_sources=sources)
+
+
+def read_query_sources(path: Path) -> dict[str, str]:
+    """Read the id of the document that each query was made from; return it by query id.
+
+    Args:
+        path: query id, tab, document id; or a table with a column ``source``, such as the
+            ``queries.jsonl`` of a workspace. Queries without a line, or with an empty column, were
+            made from no document.
+
+    Raises:
+        InputError: the file cannot be read, a line has another format, or a query has several.
+    """
+    return {query: source for _, query, source in _of_queries(path, SOURCE)}
 
 
 def read_query_groups(path: Path, queries: Iterable[str] = ()) -> dict[str, str]:
@@ -207,12 +222,16 @@ def _check_all(
 
 
 def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
-    """Line number, query and value in a file of two columns or a table, once for each query."""
+    """Line number, query and value in a file of two columns or a table, once for each query that
+    has a value; all have one, but for a table's column :data:`SOURCE`."""
     values: dict[str, str] = {}
     usual = {"id": (*QUERY_IDS, "id", "query"), what: (what,)}  # id may number judgements
-    table = named_rows(path, None, usual, "")
+    optional = (what,) if what == SOURCE else ()
+    table = named_rows(path, None, usual, "", optional=optional)
     rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)
     for number, query, value in rows:
+        if query and not value and optional and table is not None:
+            continue
         if not query or not value:
             expected = f"query id, tab, {what}" if table is None else f"a query id and a {what}"
             raise InputError(f"{place(path, number)}: expected {expected}")

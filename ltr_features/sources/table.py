@@ -262,6 +262,13 @@ def _to_write(words: Sequence[str]) -> str:
     return f"grades={shlex.quote(f'{{{named}}}')}"
 
 
+def _refused(where: str, grade: str, problem: str) -> InputError:
+    """The error for a grade; a row without any was not judged, and no number says that."""
+    if not grade.strip():
+        return InputError(f"{where}: the grade is empty; leave out rows without a grade")
+    return InputError(f"{where}: grade {grade!r} {problem}")
+
+
 def _grade_rule(
     grades: Mapping[str, Any] | None, thresholds: Sequence[float] | None, found: Iterable[str]
 ) -> Callable[[str, str], str]:
@@ -270,7 +277,7 @@ def _grade_rule(
     if grades is not None and thresholds is not None:
         raise InputError("grades and grade_thresholds both say what grades mean; give one of them")
     if thresholds is None:
-        written = list(dict.fromkeys(found))
+        written = [grade for grade in dict.fromkeys(found) if grade]
 
         def by_name(where: str, value: str) -> str:
             if grades is not None and value in grades:
@@ -278,10 +285,12 @@ def _grade_rule(
             problem = f"is not among {', '.join(grades)}" if grades else "is not an integer"
             if grades is None and _is_whole(value):
                 return value
-            raise InputError(
-                f"{where}: grade {value!r} {problem}; the table has {listed(written, 10)}: say "
-                f"what each means by the option grades (on the command line {_to_write(written)}), "
-                "or from which numbers on each begins by grade_thresholds"
+            raise _refused(
+                where,
+                value,
+                f"{problem}; the table has {listed(written, 10)}: say what each means by the "
+                f"option grades (on the command line {_to_write(written)}), or from which numbers "
+                "on each begins by grade_thresholds",
             )
 
         return by_name
@@ -297,8 +306,7 @@ def _grade_rule(
         except ValueError:
             number = np.nan
         if not np.isfinite(number):
-            raise InputError(f"{where}: grade {value!r} is not a finite number, as needed for "
-                             "grade_thresholds")  # fmt: skip
+            raise _refused(where, value, "is not a finite number, as needed for grade_thresholds")
         return str(bisect_right(edges, number))
 
     return by_threshold

@@ -277,6 +277,7 @@ def named_rows(
     usual: Mapping[str, Sequence[str]],
     option: str,
     encoding: str = "utf-8",
+    optional: Sequence[str] = (),
 ) -> Iterator[tuple[int, dict[str, str]]] | None:
     """(line, values by key) of each row of a table; None for other files, and for a .tsv whose
     first line does not have the usual names.
@@ -285,7 +286,7 @@ def named_rows(
         path: the file.
         given: columns by key; None if the caller has no option for them.
         usual: for each key, usual names of its column.
-        option: name of the parameter ``given``, for messages.
+        option: the parameter ``given``, for messages. optional: keys that objects may lack.
 
     Raises:
         InputError: a column is neither given nor has a usual name; see also :func:`rows`.
@@ -309,9 +310,10 @@ def named_rows(
             f"{' or '.join(lost)}: "
             + (f"call it {known}" if given is None else f"name it, {option}.{lost[0]}=...")
         )
+    options = {"encoding": encoding, "optional": [wanted[key] for key in optional]}
     return (
         (number, dict(zip(wanted, values, strict=True)))
-        for number, values in rows(path, list(wanted.values()), encoding=encoding)
+        for number, values in rows(path, list(wanted.values()), **options)
     )
 
 

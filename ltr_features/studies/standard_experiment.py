@@ -42,7 +42,7 @@ _N_PARTS = 5
 #: NDCG@10 cuts nothing where most queries have no more documents than this.
 _SHORT_LIST = 10
 #: A line of the experiment that names a file or folder.
-_PATH = re.compile(r'(?:folder|queries|groups) = (".*").*')
+_PATH = re.compile(r'(?:folder|queries|groups|sources) = (".*").*')
 
 
 def has_standard(folder: Path) -> bool:
@@ -206,21 +206,25 @@ def _measures(
 
 
 def _queries_of(folder: Path) -> dict[str, str | bool]:
-    """The file with the texts of the queries, and whether it has their groups, if the folds have a
-    workspace that is as it was; else a warning says why they are not known."""
-    unknown: dict[str, str | bool] = {"queries": "", "groups": False}
+    """The file with the texts of the queries, and whether it has their groups and sources, if the
+    folds have a workspace that is as it was; else a warning says why they are not known."""
+    unknown: dict[str, str | bool] = {"queries": "", "groups": False, "sources": False}
     built = folder / BUILT
     if not built.exists():
         return unknown
     try:
         with reading(built, "it names the workspace of the folds"):
             found = read_json(built)
-            groups = built_of(folder, found).collection.query_groups
+            collection = built_of(folder, found).collection
             file = folder / found["workspace"] / "collection" / "queries.jsonl"
     except InputError as error:
         warn_user(f"texts and groups of queries are unknown: {error}", LetorWarning)
         return unknown
-    return {"queries": str(file.resolve()), "groups": groups is not None}
+    return {
+        "queries": str(file.resolve()),
+        "groups": collection.query_groups is not None,
+        "sources": collection.query_sources is not None,
+    }
 
 
 def keep(experiment: str, out: Path) -> Path:

@@ -28,7 +28,12 @@ from ltr_features.text.id_rows import (
 )
 from ltr_features.text.markup import html_share, without_markup
 from ltr_features.text.query_texts import begins_within, connected, normalised, same_text_remark
-from ltr_features.text.source_remarks import html_remarks, own_text_remarks, source_remarks
+from ltr_features.text.source_remarks import (
+    drawn_remark,
+    html_remarks,
+    own_text_remarks,
+    source_remarks,
+)
 
 #: Text fields that a document may have. ``whole`` (all of them together) is derived.
 FIELDS = ("body", "anchor", "title", "url", "keywords", "description")
@@ -329,12 +334,7 @@ class Collection:
         seen or have the same text, that documents are relevant to each other or contain HTML."""
         found = source_remarks(self.description)
         if self.query_sources is not None and (n := int((self.query_sources >= 0).sum())):
-            found.append(
-                f"{n:,} of {self.n_queries:,} queries were drawn from documents of the collection, "
-                "which are not ranked for them: models that learn from its texts have seen their "
-                "words together, so the gain of such columns is overstated; draw queries from "
-                "texts outside the collection"
-            )
+            found.append(drawn_remark(n, self.n_queries))
             judged, relevant = self.judgements, self.judgements.grade > 0
             ends = (self.query_sources[judged.query[relevant]], judged.document[relevant])
             if both := int(are_reversed(ends, ends, self.n_documents).sum()):

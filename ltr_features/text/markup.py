@@ -14,6 +14,8 @@ _HTML = re.compile(
 )
 #: Possessive, so that no text takes longer than its length.
 _TAG = re.compile(r"<!--|<(/?)([a-z][^\s/<>]*+)[^<>]*+>|<[!?][^<>]*+>", re.IGNORECASE)
+#: Elements that mark parts of words, as in H<sub>2</sub>O and <i>p</i>53; other tags end words.
+_WITHIN_WORDS = frozenset({"em", "i", "sub", "sup"})
 #: What ends a comment, or an element whose content is not text; by its beginning.
 _ENDS = {
     "<!--": re.compile("-->"),
@@ -31,13 +33,15 @@ def html_share(documents: Iterable[Iterable[str]]) -> float:
 
 def without_markup(text: str) -> str:
     """The text of HTML: without tags, comments, scripts and styles, with character references
-    (``&eacute;``) as characters, and runs of blanks as one. What is open at the end is left out."""
+    (``&eacute;``) as characters, and runs of blanks as one. What is open at the end is left out.
+    A tag separates words, unless it marks a part of one: ``CO<sub>2</sub>`` is ``CO2``."""
     parts, at = [], 0
     while (tag := _TAG.search(text, at)) is not None:
-        parts.append(text[at : tag.start()])
+        name = (tag[2] or "").lower()
+        parts += [text[at : tag.start()], "" if name in _WITHIN_WORDS else " "]
         at = tag.end()
-        opened = tag[0] if tag[2] is None else "" if tag[1] else tag[2].lower()
+        opened = tag[0] if tag[2] is None else "" if tag[1] else name
         if end := _ENDS.get(opened):
             closing = end.search(text, at)
             at = len(text) if closing is None else closing.end()
-    return " ".join(unescape(" ".join([*parts, text[at:]])).split())
+    return " ".join(unescape("".join([*parts, text[at:]])).split())

@@ -10,6 +10,7 @@ from ltr_base.names import in_words
 #: From these shares on, queries that seem to be made from the document of the same id, and texts
 #: with HTML, are told of.
 _MANY_OWN, _MUCH_HTML = 0.5, 0.05
+_NOT_RANKED = ", which are not ranked for them"
 
 
 def source_remarks(description: Mapping[str, Any]) -> list[str]:
@@ -47,6 +48,19 @@ def own_text_remarks(share: float, option: str) -> list[str]:
         "not judged relevant: it is ranked for them, as not relevant; if they were made from it, "
         f"leave it out by {option}"
     ]
+
+
+def drawn_remark(drawn: int, n: int, of: str = "queries", known: str = _NOT_RANKED) -> str:
+    """What to tell of queries that were made from documents: ``drawn`` of ``n``.
+
+    Args:
+        of: what they are called. known: a clause on these documents.
+    """
+    return (
+        f"{drawn:,} of {n:,} {of} were drawn from documents of the collection{known}: models that "
+        "learn from its texts have seen their words together, so the gain of such columns is "
+        "overstated; draw queries from texts outside the collection"
+    )
 
 
 def html_remarks(documents: float, queries: float) -> list[str]:

@@ -422,7 +422,7 @@ def test_the_command_refuses_what_would_be_ignored(workspace, tmp_path):
             [source, "--model", "opca", "--out", tmp_path / "b"],
             "of the rows: name their --workspace",
         ),
-        ([source, "--model-file", source, *with_texts], "queries that it learned from"),
+        ([source, "--model-file", source, *with_texts], "append a model of other queries file by"),
         (
             [source, "--model", "opca", "--workspace", workspace, "--out", source],
             "stay as they are",

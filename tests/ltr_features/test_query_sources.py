@@ -150,6 +150,21 @@ def test_sources_that_are_wrong(patents, tmp_path, text, message):
     assert not (tmp_path / "workspace").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sources.csv", "query_id,source\nUS-1,US-1\nUS-2,\n"),
+        ("sources.tsv", "query_id\tsource\nUS-1\tUS-1\nUS-2\t\n"),
+        ("sources.jsonl", '{"_id": "US-1", "source": "US-1"}\n{"_id": "US-2", "text": "x"}\n'),
+    ],
+)
+def test_queries_of_a_table_may_have_no_source(patents, tmp_path, name, text):
+    """Those that people wrote, beside others that were made from documents."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    said = indexed(patents, tmp_path, "--sources", tmp_path / name).stderr
+    assert "1 of 4 queries were drawn from documents" in said
+
+
 def test_ids_that_agree_by_chance_are_not_told(patents, tmp_path):
     path = tmp_path / "queries.jsonl"
     text = path.read_text(encoding="utf-8").replace("1. A ", "Which ")

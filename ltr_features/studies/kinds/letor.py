@@ -8,7 +8,7 @@ tells what columns are worth that others made (the family ``scores``).
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -17,7 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from letor.column_names import names_path, read_rows
@@ -26,24 +25,31 @@ from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
 from letor.files import write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
-from letor.folds import Fold, has_relevant, k_fold, queries_of_trained_groups
-from letor.lint_labels import label_remarks, ordered_as_labels
+from letor.folds import Fold, has_relevant, k_fold
+from letor.lint_labels import label_remarks
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
 from letor.trec import run_of, write_run
 from letor.tuning import GRIDS, tune
-from ltr_base.names import counted, listed
+from ltr_base.names import counted
 from ltr_base.quiet import ignored
 from ltr_base.source_code import packages_of
 from ltr_base.user_warning import warn_user
 from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
-from ltr_features.sources.query_files import read_query_groups
+from ltr_features.sources.query_files import read_query_groups, read_query_sources
 from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.kinds.given_files import digest_of_rows, not_found, same_text
+from ltr_features.studies.kinds.given_files import digest_of_rows, same_text
 from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
-from ltr_features.studies.kinds.letor_findings import kinds_of
+from ltr_features.studies.kinds.letor_findings import properties_of
+from ltr_features.studies.kinds.letor_remarks import (
+    drawn_queries,
+    giveaways,
+    groups_apart,
+    not_finite,
+    without_text,
+)
 from ltr_features.studies.kinds.letor_report import Results, document, summary
 from ltr_features.studies.kinds.systems import SECONDS
 from ltr_features.studies.stages import Planned
@@ -89,7 +95,7 @@ class LetorStudy(Study):
     @cached_property
     def _not_finite(self) -> list[str]:
         """A remark on values that were read as missing, if there are any."""
-        return _not_finite(self._given[0]) if self.config.non_finite == "nan" else []
+        return not_finite(self._given[0]) if self.config.non_finite == "nan" else []
 
     @cached_property
     def _rows(self) -> RankingData:
@@ -115,6 +121,12 @@ class LetorStudy(Study):
         """Texts of the queries, as far as they are known."""
         queries = self.config.queries
         return {} if queries is None else read_queries(self.data / queries)
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        """The documents that queries were made from, as far as they are known."""
+        sources = self.config.sources
+        return {} if sources is None else read_query_sources(self.data / sources)
 
     def _rows_of_file(self, path: Path) -> tuple[RankingData, list[Fold]]:
         if any(scheme.official for scheme in self.config.schemes):
@@ -151,7 +163,7 @@ class LetorStudy(Study):
     @cached_property
     def files(self) -> dict[str, Any]:
         found = dict(self._content)
-        for name in ("groups", "queries"):
+        for name in ("groups", "queries", "sources"):
             if (file := getattr(self.config, name)) is not None:
                 found[name] = self.identity(self.data / file)
         return found
@@ -171,7 +183,7 @@ class LetorStudy(Study):
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
-        rows, (_, official, homes) = self._rows, self._given
+        rows, (_, official, homes), _ = self._rows, self._given, self._sources  # before training
         # Of folds whose rows differ, the rows here are only those that are tested.
         digest = self._content if homes else digest_of_rows(rows)
         found = []
@@ -255,20 +267,21 @@ class LetorStudy(Study):
         in_folds = set().union(*of_folds.values())
         others = {name: n for name, n in rows.provenance.items() if name not in in_folds}
         used = {c for ranker in self.config.rankers for c in ranker.chosen(rows.column_names)}
+        per_query = pd.concat(values, ignore_index=True)
         remarks = [
             *self._not_finite,
             *label_remarks(rows.y),
-            *_without_text(self.config.queries, self._texts, rows),
-            *_giveaways(rows, used),
-            *_groups_apart(dealt, groups),
+            *without_text(self.config.queries, self._texts, rows),
+            *giveaways(rows, used),
+            *groups_apart(dealt, groups),
+            *drawn_queries(self._sources, per_query["qid"]),
             *given_remark(rows.provenance, used),
             *(f"Column {remark}" for remark in grouped_remarks(of_folds)),
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
-        per_query = pd.concat(values, ignore_index=True)
         results = Results(
             self.config, trained, per_query[[*_PLACE, "qid", *self.config.measures]],
-            kinds_of(rows, self._texts),
+            properties_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
             groups, self._texts, remarks, rows.coverage,
@@ -283,37 +296,6 @@ def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
     for column, key in enumerate(_PLACE):
         table.insert(column, key, place[key])
     return table
-
-
-def _without_text(path: str | None, texts: Mapping[str, str], rows: RankingData) -> Iterator[str]:
-    """A remark if the file with the texts of queries lacks some."""
-    if path is not None and (n := not_found(Path(path), "queries", texts, rows.all_query_ids)):
-        yield f"{counted(n, 'query')} without a text in {path}, shown by their ids"
-
-
-def _not_finite(rows: RankingData) -> list[str]:
-    """A remark on values of LETOR text that were read as missing, if there are any."""
-    blocks = range(0, len(rows), 2**16)
-    n = np.sum([np.isnan(rows.X[i : i + 2**16]).sum(axis=0) for i in blocks], axis=0)
-    names = np.array(rows.column_names)[n > 0].tolist()
-    if not names:
-        return []
-    return [
-        f"values that are nan, infinite or beyond float32 count as missing: {int(n.sum()):,}, in "
-        f"columns {listed(names, 3)}"
-    ]
-
-
-def _giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
-    """A remark on columns that may have been made from the labels, if any of those used may."""
-    found = np.array(rows.column_names)[ordered_as_labels(rows)].tolist()
-    names = [name for name in found if name in used]
-    if not names:
-        return []
-    return [
-        f"columns ({listed(names, 3)}) order the rows of every query exactly as the labels do: if "
-        "they were made from the labels, a gain is worth nothing; leave them out"
-    ]
 
 
 def _folds(
@@ -333,19 +315,6 @@ def _folds(
         )  # fmt: skip
     except InputError as error:
         raise InputError(f"scheme {scheme.name!r}: {error}") from error
-
-
-def _groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> list[str]:
-    """A remark if folds of the data set test queries whose group they train on."""
-    again = 0 if groups is None else queries_of_trained_groups(folds, groups)
-    if not again:
-        return []
-    of = sum(len(fold.test) for fold in folds)
-    return [
-        f"official folds: {again:,} of {of:,} test queries belong to a group that was also trained "
-        "on; unless they follow time, take random folds (k = 5 in [[schemes]]), which keep groups "
-        "together"
-    ]
 
 
 def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:

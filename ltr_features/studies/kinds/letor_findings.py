@@ -12,7 +12,6 @@ import pandas as pd
 from letor.dataset import RankingData
 from ltr_base.names import counted, listed
 from ltr_features.studies.config import slug
-from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.pages import Section
 from ltr_features.studies.page.query_tables import (
@@ -23,8 +22,8 @@ from ltr_features.studies.page.query_tables import (
 )
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.study_figures import GAIN, StudyFigures
-from ltr_features.studies.page.verdicts import WEAK, signed, value
-from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
+from ltr_features.studies.page.verdicts import signed
+from ltr_features.studies.statistics.query_classes import judged_properties
 from ltr_features.studies.statistics.significance import TestSettings
 
 _NAMED = 3
@@ -98,12 +97,12 @@ def _on_hard_queries(study: Study) -> Iterator[str]:
     )
 
 
-def kinds_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
-    """The class of each query that has a relevant row, by the number of these and, if the texts of
-    all queries are known, by the number of words."""
+def properties_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
+    """Of each query that has a relevant row the number of these and, if the texts of all such
+    queries are known, that of its words."""
     queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
     judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
-    return query_classes(judged_properties(judged, texts))
+    return judged_properties(judged, texts)
 
 
 def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, list[Section]]:
@@ -123,22 +122,6 @@ def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, l
             if part is not None
         ]
     return found
-
-
-def weak_rankers(means: pd.DataFrame, config: StudyConfig) -> Iterator[str]:
-    """A remark on each scheme in which the ranker that chooses hard queries beats all others, by
-    the means that the tables show."""
-    if config.hard_by is None:
-        return
-    measure = config.compare_measures[0]
-    for scheme, rows in means.groupby("scheme", sort=False):
-        of = dict(zip(rows["ranker"], rows[measure], strict=True))
-        simple = of.pop(config.hard_by)
-        if simple > max(of.values()):
-            yield (
-                f"{scheme}: {config.hard_by} has a higher mean {measure} ({value(simple)}) than "
-                f"every other row: {WEAK}"
-            )
 
 
 def _hard(figures: StudyFigures) -> Section | None:

@@ -17,11 +17,8 @@ from ltr_base.names import counted
 from ltr_features.remarks import alike, ranker_remarks
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
-from ltr_features.studies.kinds.letor_findings import (
-    answer,
-    sections,
-    weak_rankers,
-)
+from ltr_features.studies.kinds.letor_findings import answer, sections
+from ltr_features.studies.kinds.letor_remarks import weak_rankers
 from ltr_features.studies.page.pages import Document, Section
 from ltr_features.studies.page.report import Study, SystemResult
 from ltr_features.studies.page.study_figures import overview
@@ -30,6 +27,7 @@ from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import tie_remark, value
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
+from ltr_features.studies.statistics.query_classes import query_classes
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -44,7 +42,7 @@ class Results:
         trained: chosen parameters, validation value and seconds by scheme, fit, fold and ranker.
         per_query: a row per scheme, fit (from 0), fold, ranker and test query (``qid``), a column
             per measure.
-        kinds: classes of the queries, see :func:`~ltr_features.studies.kinds.letor_findings`.
+        properties: see :func:`~ltr_features.studies.kinds.letor_findings.properties_of`.
         importance: a row per scheme, fit, fold, ranker and column, with its ``gain``.
         family: of each column, where it is known.
         groups: group of each query, if they are known. texts: of the queries, as far as known.
@@ -54,7 +52,7 @@ class Results:
     config: StudyConfig
     trained: list[dict[str, Any]]
     per_query: pd.DataFrame
-    kinds: pd.DataFrame
+    properties: pd.DataFrame
     importance: pd.DataFrame
     family: Mapping[str, str]
     groups: dict[str, str] | None = None
@@ -118,7 +116,7 @@ class Results:
                     importance=importance,
                 )
             )
-        tested = self.kinds.index.intersection(systems[0].per_query.index)
+        tested = self.properties.index.intersection(systems[0].per_query.index)
         study = Study(
             name=scheme,
             description="",
@@ -128,7 +126,7 @@ class Results:
             measures=config.compare_measures,
             groups=self.groups,
             query_texts=self.texts,
-            query_kinds=self.kinds.loc[tested],
+            query_kinds=query_classes(self.properties.loc[tested]),
             hard_measure=config.hard_measure,
             hard_baseline=config.baseline,
             test=self.test,
@@ -323,7 +321,7 @@ def _means_table(results: Results, scheme: str) -> Table:
             rows.append([Cell(f"{reference.label} (published)", style="biased"), *values, "–"])
     n = results.folds.loc[results.folds["scheme"] == scheme, "fold"].nunique()
     tested = set(results.per_query.loc[results.per_query["scheme"] == scheme, "qid"])
-    none = len(tested.difference(results.kinds.index))
+    none = len(tested.difference(results.properties.index))
     fits = f" and over {config.repeats} fits" if config.repeats > 1 else ""
     over = "queries" if results.groups is None else "groups of queries"
     caption = (

@@ -290,11 +290,25 @@ def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
     assert read.facts[absent] == "'text.en' in 3 of 4 objects"
 
 
+@pytest.mark.parametrize("rule", [{}, {"grades": {"3": 3}}, {"grade_thresholds": [1, 2]}])
+def test_rows_without_a_grade_are_to_be_left_out(rule):
+    rated = RATINGS.assign(label=["3", "3", ""])
+    options = {**OPTIONS, "grades": None, **rule}
+    with pytest.raises(InputError, match="3: the grade is empty; leave out rows without a grade"):
+        read_table(PRODUCTS, rated, **options)
+    rated["label"] = ["3", "3", "Exact"]
+    if "grade_thresholds" not in rule:
+        with pytest.raises(InputError, match=r"grade 'Exact' .* the table has 3, Exact: say"):
+            read_table(PRODUCTS, rated, **options)
+
+
 HTML = [
     ('<p>Caf&eacute; <a href="/a">au</a> lait</p>', "Café au lait"),
     ("a &lt;b&gt; <!-- <p> --> <br/>c &amp;eacute;", "a <b> c &eacute;"),
     ("<STYLE>p {}</style>x<script>if (a<b) y = '<p>'</Script >z", "x z"),
     ("1 < 2, x <- y, i<3 & j>4", "1 < 2, x <- y, i<3 & j>4"),
+    ("H<sub>2</sub>O, Ca<SUP>2+</SUP>, <i>p</i>53 <em>in vivo</em>", "H2O, Ca2+, p53 in vivo"),
+    ("one<br>two<p>three</p><b>four</b>five", "one two three four five"),
     ("open <script>lost", "open"),
     ("open <!-- lost", "open"),
     ("cut off <a href='x", "cut off <a href='x"),
@@ -307,7 +321,7 @@ def test_html_is_told_of_and_stripped(tmp_path):
     ratings = pd.DataFrame({"query_text": ["coffee"], "docno": ["1"], "grade": [1]})
     kept = read_table(path, ratings)
     assert kept.fields["body"] == list(products["text"])
-    assert kept.remarks[0].startswith("57 % of the documents contain HTML, whose tags")
+    assert kept.remarks[0].startswith("67 % of the documents contain HTML, whose tags")
     stripped = read_table(path, ratings, markup="strip")
     assert stripped.fields["body"] == [text for _, text in HTML]
     assert stripped.fields["url"] == ["/a?b&amp;copy=1"] * len(HTML)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import toys
+from folders import unwrapped
 from learnable import rows
 from toys import done, refused, topics
 
@@ -379,6 +380,25 @@ def test_folds_of_a_workspace_are_reported_with_its_texts_and_groups(collection,
         (tmp_path / name / "workspace").rename(tmp_path / name / "moved")
         with pytest.warns(LetorWarning, match="texts and groups of queries are unknown: "):
             assert "queries = " not in standard_experiment(folds)
+
+
+def test_a_verdict_on_folds_tells_of_test_queries_that_were_made_from_documents(
+    collection, tmp_path
+):
+    """Queries for training may be: their columns do not flatter those that people wrote."""
+    made = np.array([0] * 10 + [-1] * (N_QUERIES - 10))
+    make_workspace(replace(collection, query_sources=made), tmp_path / "workspace")
+    for name, tested in (("people", range(12, N_QUERIES)), ("both", range(7, N_QUERIES))):
+        parts = [f"q{i}\t{'test' if i in tested else 'train'}\n" for i in range(N_QUERIES)]
+        (tmp_path / f"{name}.tsv").write_text("".join(parts))
+        done(
+            "columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm",
+            "--family", "letters", "--split", tmp_path / f"{name}.tsv", "--out", tmp_path / name,
+        )  # fmt: skip
+        done("run", tmp_path / name, "--out", tmp_path / "out" / name)
+        verdict = unwrapped(tmp_path / "out" / name / "report" / "verdict.txt")
+        said = f"3 of {N_QUERIES - 7} test queries were drawn from documents of the collection"
+        assert (said in verdict) == (name == "both")
 
 
 def test_folds_of_appended_columns_know_the_workspace_that_gave_the_texts(collection, tmp_path):

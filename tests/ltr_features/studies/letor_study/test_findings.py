@@ -103,6 +103,22 @@ def test_kinds_are_by_the_number_of_relevant_rows(data, report):
     assert table["n_queries"][0] == ((n >= int(first[0])) & (n <= int(first[-1]))).sum()
 
 
+def test_kinds_are_those_of_the_tested_queries(tmp_path):
+    """In parts that somebody else made, test queries may be unlike those for training."""
+    (tmp_path / "toy").mkdir()
+    rng = np.random.default_rng(0)
+    for part, relevant in (("train", (1, 2, 3)), ("vali", (1, 2, 3)), ("test", (9, 9, 8))):
+        lines = [
+            f"{int(n < relevant[query % 3])} qid:{part}{query} 1:{a:.3f} 2:{b:.3f} 3:{c:.3f}\n"
+            for query in range(12)
+            for n, (a, b, c) in enumerate(rng.random((10, 3)))
+        ]
+        (tmp_path / "toy" / f"{part}.txt").write_text("".join(lines))
+    table = pd.read_csv(_run(tmp_path, STUDY) / "query_classes.csv")
+    assert table["class"].tolist() == [8, 9]
+    assert table["n_queries"].tolist() == [4, 8]
+
+
 def test_captions_count_queries_and_tests_as_nothing_stands_beside_a_table_in_latex(report, data):
     rows, _ = read_folds(data / "toy")
     first = rows.query_ids[0]
