@@ -21,6 +21,7 @@ from letor.errors import InputError, LetorWarning, NotFittedError, reading
 from letor.files import atomic_path, check_replaced, read_at_once, remove_temporary
 from letor.lock import locked
 from letor.rankers.base import Ranker
+from letor.rankers.contributions import column_contributions
 from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
@@ -95,6 +96,10 @@ class ScoringPipeline:
         Raises:
             InputError: an unknown document.
         """
+        return self.ranker.predict(self._rows(query, docnos))
+
+    def _rows(self, query: str, docnos: Sequence[str]) -> RankingData:
+        """A row of the ranker's columns for each document."""
         X = self.features.compute([query], np.zeros(len(docnos), np.int64), docnos)
         data = RankingData(
             X=X,
@@ -103,9 +108,9 @@ class ScoringPipeline:
             query_index=np.zeros(len(X), np.int64),
             column_names=self.features.column_names,
         )
-        if data.column_names != self.ranker.feature_names_:
-            data = data.select_columns(self.ranker.feature_names_)
-        return self.ranker.predict(data)
+        if data.column_names == self.ranker.feature_names_:
+            return data
+        return data.select_columns(self.ranker.feature_names_)
 
     def rank(
         self,
@@ -130,24 +135,49 @@ class ScoringPipeline:
             InputError: an unknown document, ids that are not a list of texts, or n is below 0 or
                 not a whole number.
         """
+        docnos = self._candidates(query, n, docnos, excluded)
+        return _ranked(docnos, self.score(query, docnos), n)[1]
+
+    def explain(
+        self,
+        query: str,
+        n: int = 10,
+        *,
+        docnos: Sequence[str] | None = None,
+        excluded: Sequence[str] = (),
+    ) -> pd.DataFrame:
+        """How the columns make the scores of the n best documents; arguments and errors as those of
+        :meth:`rank`.
+
+        Returns:
+            Its columns and, in a row for each of the ranker's columns, ``column``, ``value`` (what
+            the document has in it, float32) and ``contribution`` (float64), the largest first
+            whatever its sign. The contributions of a document add up to its score minus the mean
+            score of all candidates, see :func:`~letor.rankers.contributions.column_contributions`.
+        """
+        docnos = self._candidates(query, n, docnos, excluded)
+        rows = self._rows(query, docnos)
+        best, found = _ranked(docnos, self.ranker.predict(rows), n)
+        parts = column_contributions(self.ranker, rows)[best]
+        order = np.argsort(-np.abs(parts), axis=1, kind="stable")
+        explained = found.loc[np.repeat(found.index, len(rows.column_names))].assign(
+            column=np.array(rows.column_names, dtype=object)[order].ravel(),
+            value=np.take_along_axis(rows.X[best], order, axis=1).ravel(),
+            contribution=np.take_along_axis(parts, order, axis=1).ravel(),
+        )
+        return explained.reset_index(drop=True)
+
+    def _candidates(
+        self, query: str, n: int, docnos: Sequence[str] | None, excluded: Sequence[str]
+    ) -> list[str]:
         if not isinstance(n, Integral) or n < 0:
             raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
-        # A list: a pandas Series would find docnos[row] by its index.
         if docnos is None:
-            docnos = self.features.best_documents(query, excluded=excluded)
-        else:
-            check_texts("excluded", excluded)
-            barred = set(excluded)
-            docnos = [docno for docno in dict.fromkeys(docnos) if docno not in barred]
-        scores = self.score(query, docnos) if len(docnos) else np.zeros(0, np.float32)
-        best = np.argsort(-scores, kind="stable")[:n]
-        return pd.DataFrame(
-            {
-                "docno": [docnos[row] for row in best.tolist()],
-                "score": scores[best],
-                "rank": np.arange(1, len(best) + 1),
-            }
-        )
+            return list(self.features.best_documents(query, excluded=excluded))
+        check_texts("excluded", excluded)
+        barred = set(excluded)
+        # A list: a pandas Series would find docnos[row] by its index.
+        return [docno for docno in dict.fromkeys(docnos) if docno not in barred]
 
     @former_names(streams="fields")
     def with_documents(self, ids: Sequence[str], fields: Mapping[str, Sequence[str]]) -> Self:
@@ -253,6 +283,19 @@ class ScoringPipeline:
         load = load_ranker if ranker is None else ranker.load
         with reading(folder):
             return cls(features, load(folder / "ranker"))
+
+
+def _ranked(
+    docnos: Sequence[str], scores: NDArray[np.float32], n: int
+) -> tuple[NDArray[np.intp], pd.DataFrame]:
+    """The places of the n best documents, and their ranking."""
+    best = np.argsort(-scores, kind="stable")[:n]
+    ranking = {
+        "docno": [docnos[row] for row in best.tolist()],
+        "score": scores[best],
+        "rank": np.arange(1, len(best) + 1),
+    }
+    return best, pd.DataFrame(ranking)
 
 
 def _settings(features: FeatureBuilder) -> dict[str, dict[str, Any]]:

@@ -122,6 +122,11 @@ class LambdaMART(TreeRanker):
         described: dict[str, Any] = self._booster.dump_model()
         return described
 
+    def contributions(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        self._check_fitted()
+        parts = np.asarray(self._booster.predict(X, pred_contrib=True, num_threads=1))
+        return parts[:, :-1].astype(np.float64)  # the last one is the constant
+
     def check(self) -> None:
         super().check()
         if self.position_bias and self.objective != "lambdarank":

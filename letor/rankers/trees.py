@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from letor.rankers.base import Ranker
 
 
@@ -18,4 +21,13 @@ class TreeRanker(Ranker):
 
         Raises:
             NotFittedError: the ranker is not fitted.
+        """
+
+    @abstractmethod
+    def contributions(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Contribution of each input of the trees to the score of each row by TreeSHAP, float64
+        [n, p]: those of a row add up to its score, up to a constant that all rows share.
+
+        Args:
+            X: float32 [n, p], rows as ``normaliser_`` transforms them.
         """

@@ -148,6 +148,11 @@ class XGBoostLambdaMART(TreeRanker):
         # Even before saving, scores come from the JSON model: reloading cannot change a bit.
         self._set_model(bytes(booster[: self.best_iteration_].save_raw("json")))
 
+    def contributions(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
+        self._check_fitted()
+        parts = self._booster.predict(xgboost.DMatrix(_finite(X), nthread=1), pred_contribs=True)
+        return np.asarray(parts[:, :-1], dtype=np.float64)  # the last one is the constant
+
     def _predict(self, data: RankingData) -> NDArray[Any]:
         return np.asarray(self._booster.inplace_predict(_finite(data.X), predict_type="margin"))
 

@@ -1,4 +1,4 @@
-"""Pipelines: ``pipeline build``, ``pipeline add``, and ``serve`` for HTTP."""
+"""Pipelines: ``pipeline build``, ``add``, ``remove`` and ``explain``, and ``serve`` for HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ltr_features.commands.options import (
 )
 
 app = Commands(
-    help="Pipelines that rank: build them, add and remove documents.", no_args_is_help=True
+    help="Pipelines that rank: build and explain them, add and remove documents.",
+    no_args_is_help=True,
 )
 
 
@@ -186,6 +187,54 @@ def pipeline_remove(
         typer.echo(f"{folder} has no document {which}", err=True)
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
+
+
+@app.command("explain")
+def pipeline_explain(
+    folder: Annotated[Path, typer.Argument(help="Folder that `ScoringPipeline.save` wrote.")],
+    query: Annotated[str, typer.Argument(help="The text of the query.")],
+    document: Annotated[
+        list[str] | None,
+        typer.Option(help="Id of a candidate to explain, in place of the best ones; repeatable."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of documents, the best ones.")] = 3,
+    columns: Annotated[int, typer.Option(min=1, help="Columns to show of each document.")] = 6,
+    threads: Threads = 1,
+) -> None:
+    """Show why documents are where they are in the ranking for a query: each with the columns that
+    moved its score most, their values in it and what they add.
+
+    What all columns add is the document's score minus the mean score of the query's candidates: by
+    TreeSHAP for rankers of trees, by Shapley values against the candidates' median for others.
+
+    Example: ltr-features pipeline explain service "greek philosophy" --count 2"""
+    from ltr_features.scoring import ScoringPipeline
+
+    pipeline = ScoringPipeline.load(folder, threads=threads)
+    found = pipeline.explain(query, pipeline.features.n_documents)
+    candidates = found.drop_duplicates("rank").set_index("docno")
+    many = counted(len(candidates), "candidate")
+    shown = dict.fromkeys(document or candidates.index[:count])
+    if others := [one for one in shown if one not in candidates.index]:
+        gone = pipeline.features.unknown_documents(others)
+        raise InputError(
+            f"--document: {folder} has no document {gone[0]!r}"
+            if gone
+            else f"--document: {others[0]!r} is not among the query's {many}"
+        )
+    if candidates.empty:
+        typer.echo(f"no candidates: no document has a word of {query!r}")
+        return
+    width = max(found["column"].str.len().max(), len("100 other columns"))
+    for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):
+        rows = list(columns_of.itertuples())
+        typer.echo(f"{rows[0].rank}. {docno}, score {rows[0].score:.4f}")
+        for row in rows[:columns]:
+            typer.echo(f"   {row.column:{width}} {row.value:10.4g} {row.contribution:+10.4f}")
+        rest = [row.contribution for row in rows[columns:]]
+        if rest:
+            typer.echo(f"   {counted(len(rest), 'other column'):{width + 11}} {sum(rest):+10.4f}")
+    typer.echo(f"Sums are scores minus {candidates['score'].mean():.4f}, the mean of {many}.")
 
 
 def serve(

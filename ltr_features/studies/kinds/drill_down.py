@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.folds import Fold
+from letor.rankers.contributions import column_contributions, is_exact
 from letor.rankers.registry import load_ranker
 from ltr_base.parallel import map_blocks
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.page.query_rankings import RankedDocument, query_rankings
-from ltr_features.studies.statistics.contributions import column_contributions, is_exact
 
 EXPLAINED = 100
 """Number of queries explained by columns if contributions must be sampled, which is slow."""
@@ -62,7 +62,7 @@ class _Side:
     """A system in one fold, and the contributions of its columns to its scores."""
 
     def __init__(self, system: SystemConfig, folder: Path) -> None:
-        self._score, self._folder = system.score, folder
+        self._score = system.score
         self._ranker = None if self._score is not None else load_ranker(folder)
         self.exact = self._ranker is None or is_exact(self._ranker)
 
@@ -74,7 +74,7 @@ class _Side:
             parts = rows.column(names[0])[wanted].astype(np.float64)[:, None]
         else:
             names = self._ranker.feature_names_
-            parts = column_contributions(self._ranker, self._folder, rows, wanted)
+            parts = column_contributions(self._ranker, rows, wanted)
         query = rows.query_index[wanted]
         for mask in (query == q for q in np.unique(query)):
             parts[mask] = _in_spreads(parts[mask])

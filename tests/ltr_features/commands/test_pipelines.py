@@ -237,3 +237,31 @@ def test_given_scores_make_no_pipeline(workspace, tmp_path):
 def test_a_server_is_given_an_address(tmp_path):
     """An empty one, such as that of a variable that is not set, would mean all of the machine's."""
     assert refused("serve", tmp_path, "--host", "").startswith("--host is empty; name an address")
+
+
+def test_places_in_the_ranking_are_explained(tmp_path):
+    make_workspace(topics(), tmp_path / "workspace")
+    run(*of_words(tmp_path), "--out", tmp_path / "p")
+    explain = ("pipeline", "explain", tmp_path / "p", "topic1word1")
+    ranking = ScoringPipeline.load(tmp_path / "p").rank("topic1word1", 100)
+    lines = done(*explain, "--count", 2).splitlines()
+    best = ranking.itertuples()
+    for line, added in (lines[:2], lines[2:4]):
+        row = next(best)
+        assert line == f"{row.rank}. {row.docno}, score {row.score:.4f}"
+        name, value, contribution = added.split()
+        assert name == "vsm"
+        assert float(value) > 0
+        assert float(contribution) == pytest.approx(row.score - ranking["score"].mean(), abs=1e-4)
+    mean = f"{ranking['score'].mean():.4f}, the mean of {len(ranking)} candidates."
+    assert lines[4:] == [f"Sums are scores minus {mean}"]
+    last = ranking.iloc[-1]
+    assert done(*explain, "--document", last["docno"]).startswith(
+        f"{len(ranking)}. {last['docno']}"
+    )
+    assert "has no document 'gone'" in refused(*explain, "--document", "gone")
+    others = set(topics().document_ids) - set(ranking["docno"])
+    not_there = f"{min(others)!r} is not among the query's {len(ranking)} candidates"
+    assert not_there in refused(*explain, "--document", min(others))
+    nothing = done("pipeline", "explain", tmp_path / "p", "unheard")
+    assert nothing == "no candidates: no document has a word of 'unheard'\n"

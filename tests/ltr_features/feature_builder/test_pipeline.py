@@ -74,6 +74,28 @@ def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
     pd.testing.assert_frame_equal(pipeline.rank(text, docnos=series), given)
 
 
+def test_contributions_of_columns_explain_the_scores(pipeline, collection):
+    query = collection.query_texts[3]
+    ranking, found = pipeline.rank(query, 1000), pipeline.explain(query, 4)
+    assert found.groupby("rank")["docno"].unique().str[0].tolist() == ranking["docno"].tolist()[:4]
+    sums = found.groupby("rank")["contribution"].sum()
+    scores = ranking["score"].astype(float)
+    np.testing.assert_allclose(sums, scores[:4] - scores.mean(), atol=1e-6)
+    sizes = found["contribution"].abs().to_numpy().reshape(4, -1)
+    assert (np.diff(sizes, axis=1) <= 0).all()
+    assert sizes.max() > 0.01
+    docnos = ranking["docno"].tolist()
+    table = pipeline.features.transform(pd.DataFrame({"qid": "1", "query": query, "docno": docnos}))
+    for row in found.itertuples():
+        assert table.loc[row.rank - 1, row.column] == row.value
+    of_three = pipeline.explain(query, 1, docnos=docnos[:3], excluded=docnos[:1])
+    assert of_three["docno"].unique().tolist() == [
+        pipeline.rank(query, docnos=docnos[1:3]).docno[0]
+    ]
+    assert len(pipeline.explain("unheard")) == 0
+    assert list(pipeline.explain("unheard")) == list(found)
+
+
 def test_an_excluded_document_is_no_candidate(collection, pipeline):
     """As in training on queries that were made from documents: the others are one more, and are
     scored among themselves."""

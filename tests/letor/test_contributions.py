@@ -9,12 +9,12 @@ import pytest
 
 from letor.dataset import RankingData
 from letor.rankers.adarank import AdaRank
+from letor.rankers.contributions import ORDERS, column_contributions
 from letor.rankers.coordinate_ascent import CoordinateAscent
 from letor.rankers.lambdamart import LambdaMART
 from letor.rankers.neural import ListNet, RankNet
 from letor.rankers.rankboost import RankBoost
 from letor.rankers.xgboost_lambdamart import XGBoostLambdaMART
-from ltr_features.studies.statistics.contributions import ORDERS, column_contributions
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +43,15 @@ RANKERS = [
 ]
 
 
-def parts_of(ranker, rows, tmp_path):
-    ranker.fit(rows).save(tmp_path / "ranker")
+def parts_of(ranker, rows):
+    ranker.fit(rows)
     query = rows.select_queries(["q7"])
-    return query, column_contributions(ranker, tmp_path / "ranker", query)
+    return query, column_contributions(ranker, query)
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
-def test_contributions_add_up_to_the_score(ranker, rows, tmp_path):
-    query, parts = parts_of(ranker, rows, tmp_path)
+def test_contributions_add_up_to_the_score(ranker, rows):
+    query, parts = parts_of(ranker, rows)
     scores = ranker.predict(query).astype(np.float64)
     assert np.ptp(scores) > 0
     np.testing.assert_allclose(
@@ -61,20 +61,20 @@ def test_contributions_add_up_to_the_score(ranker, rows, tmp_path):
 
 
 @pytest.mark.parametrize("ranker", RANKERS[-3:], ids=repr)
-def test_some_rows_of_several_queries(ranker, rows, tmp_path):
+def test_some_rows_of_several_queries(ranker, rows):
     """Rows are normalised with all of their query, and told against those that are wanted."""
-    ranker.fit(rows).save(tmp_path / "ranker")
+    ranker.fit(rows)
     two = rows.select_queries(["q3", "q9"])
     wanted = np.tile(np.arange(10) < 4, 2)
-    parts = column_contributions(ranker, tmp_path / "ranker", two, wanted)
+    parts = column_contributions(ranker, two, wanted)
     scores = ranker.predict(two).astype(np.float64)[wanted].reshape(2, 4)
     centred = scores - scores.mean(axis=1, keepdims=True)
     assert parts.sum(axis=1).reshape(2, 4) == pytest.approx(centred, abs=1e-5)
 
 
 @pytest.mark.parametrize("ranker", LINEAR, ids=repr)
-def test_linear_rankers_give_their_terms(ranker, rows, tmp_path):
-    query, parts = parts_of(ranker, rows, tmp_path)
+def test_linear_rankers_give_their_terms(ranker, rows):
+    query, parts = parts_of(ranker, rows)
     model = ranker._model
     weights = model["weights"] if "weights" in model else model["networks"][0][:4]
     terms = ranker.normaliser_.transform(query).X * weights
@@ -82,9 +82,9 @@ def test_linear_rankers_give_their_terms(ranker, rows, tmp_path):
     assert np.abs(parts).max() > 1e-3
 
 
-def test_rankboost_gives_its_steps(rows, tmp_path):
+def test_rankboost_gives_its_steps(rows):
     ranker = RankBoost(n_rounds=30, normalise="none")
-    query, parts = parts_of(ranker, rows, tmp_path)
+    query, parts = parts_of(ranker, rows)
     model, terms = ranker._model, np.zeros((10, 4))
     for j, threshold, alpha in zip(
         model["column"], model["threshold"], model["alpha"], strict=True
@@ -93,10 +93,10 @@ def test_rankboost_gives_its_steps(rows, tmp_path):
     np.testing.assert_allclose(parts, terms - terms.mean(axis=0), atol=3e-6)
 
 
-def test_two_columns_of_a_network_give_shapley_s_formula(rows, tmp_path):
+def test_two_columns_of_a_network_give_shapley_s_formula(rows):
     two = rows.select_columns(["a", "b"])
     ranker = RankNet(hidden=6, n_epochs=40, normalise="none")
-    query, parts = parts_of(ranker, two, tmp_path)
+    query, parts = parts_of(ranker, two)
     X = query.X
     middle = np.tile(np.sort(X, axis=0)[4], (10, 1))
 
@@ -112,24 +112,23 @@ def test_two_columns_of_a_network_give_shapley_s_formula(rows, tmp_path):
     assert np.abs(f(0, 1) - f(0) - f(1) + f()).max() > 1e-3  # the columns work together
 
 
-def test_missing_values_and_a_single_row(rows, tmp_path):
+def test_missing_values_and_a_single_row(rows):
     ranker = ListNet(n_epochs=5).fit(rows)
-    ranker.save(tmp_path / "ranker")
     query = rows.select_queries(["q3"])
     X = query.X.copy()
     X[::2, 1] = np.nan
     holes = replace(query, X=X)
-    parts = column_contributions(ranker, tmp_path / "ranker", holes)
+    parts = column_contributions(ranker, holes)
     scores = ranker.predict(holes).astype(np.float64)
     np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-5)
     one = query.select_rows(np.array([0]))
-    assert np.array_equal(column_contributions(ranker, tmp_path / "ranker", one), np.zeros((1, 4)))
+    assert np.array_equal(column_contributions(ranker, one), np.zeros((1, 4)))
 
 
 @pytest.mark.parametrize(
     ("ranker", "calls"), [(AdaRank(n_rounds=20), 2), (RankNet(n_epochs=20), 1 + ORDERS)], ids=repr
 )
-def test_one_order_is_enough_for_rankers_that_add_up(ranker, calls, rows, tmp_path, monkeypatch):
+def test_one_order_is_enough_for_rankers_that_add_up(ranker, calls, rows, monkeypatch):
     seen = []
     predict = type(ranker).predict
 
@@ -138,6 +137,6 @@ def test_one_order_is_enough_for_rankers_that_add_up(ranker, calls, rows, tmp_pa
         return predict(self, data)
 
     monkeypatch.setattr(type(ranker), "predict", counted)
-    parts_of(ranker, rows, tmp_path)
+    parts_of(ranker, rows)
     assert len(seen) == calls
     assert set(seen[1:]) == {5 * 10}  # the median row, then one more column each time

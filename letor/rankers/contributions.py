@@ -14,8 +14,6 @@ The contributions of a row add up to its score, up to a constant that all rows s
 from __future__ import annotations
 
 import copy
-import os
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +21,20 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.normalise import NoNormaliser
 from letor.rankers.base import Ranker
+from letor.rankers.trees import TreeRanker
 
 ORDERS = 8
 """Number of sampled orders of the columns; half of them are the other half reversed."""
 
 
 def column_contributions(
-    ranker: Ranker,
-    folder: str | os.PathLike[str],
-    rows: RankingData,
-    wanted: NDArray[np.bool_] | None = None,
+    ranker: Ranker, rows: RankingData, wanted: NDArray[np.bool_] | None = None
 ) -> NDArray[np.float64]:
     """Contribution of each column of ``ranker.feature_names_`` to the score of each row, minus its
     mean over the query's rows: the sum of a row is its score minus the query's mean score.
 
     Args:
-        ranker: a fitted ranker. folder: where it is saved.
+        ranker: a fitted ranker.
         rows: all rows of some queries, with at least the ranker's columns.
         wanted: bool [n], the rows that are returned and that means are taken over; by default all.
 
@@ -48,9 +44,11 @@ def column_contributions(
     rows = ranker.normaliser_.transform(rows.select_columns(ranker.feature_names_))
     if wanted is not None:
         rows = rows.select_rows(wanted)
+    if not len(rows):
+        return np.zeros((0, len(ranker.feature_names_)))
     queries = np.split(rows.order, rows.offsets[1:-1])
-    if is_exact(ranker):
-        parts = _TREES[ranker.name](Path(folder), rows.X)
+    if isinstance(ranker, TreeRanker):
+        parts = ranker.contributions(rows.X)
     else:
         parts = np.zeros(rows.X.shape)
         for query_rows in queries:
@@ -64,31 +62,7 @@ def column_contributions(
 
 def is_exact(ranker: Ranker) -> bool:
     """Whether the contributions are computed exactly rather than sampled."""
-    return ranker.name in _TREES
-
-
-def _lightgbm(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    import lightgbm
-
-    from letor.rankers.lambdamart import MODEL_FILE
-
-    booster = lightgbm.Booster(model_file=str(folder / MODEL_FILE))
-    parts = np.asarray(booster.predict(X, pred_contrib=True, num_threads=1), dtype=np.float64)
-    return parts[:, :-1]  # the last one is the constant
-
-
-def _xgboost(folder: Path, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    import xgboost
-
-    from letor.rankers.xgboost_lambdamart import MODEL_FILE
-
-    booster = xgboost.Booster({"nthread": 1}, model_file=folder / MODEL_FILE)
-    X = np.where(np.isinf(X), np.copysign(np.float32(1e30), X), X)  # as the ranker does
-    parts = booster.predict(xgboost.DMatrix(X, nthread=1), pred_contribs=True)
-    return np.asarray(parts[:, :-1], dtype=np.float64)
-
-
-_TREES = {"lambdamart": _lightgbm, "xgboost": _xgboost}
+    return isinstance(ranker, TreeRanker)
 
 
 def _sampled(ranker: Ranker, rows: RankingData) -> NDArray[np.float64]:
