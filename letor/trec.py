@@ -15,7 +15,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice, pairwise
@@ -188,7 +188,7 @@ def write_run(run: pd.DataFrame, path: str | os.PathLike[str], tag: str = "ltr-f
     """
     run = checked_frame(run, "score", "run")
     qids, docnos = _checked_ids(run)
-    _check_words([tag], "tag")
+    check_trec_ids([tag], "tag")
     scores = run["score"].to_numpy()
     beyond = ~(np.abs(scores) < _LARGEST_SCORE)
     if beyond.any():
@@ -365,13 +365,21 @@ def _refuse_twice(frame: pd.DataFrame, path: Any, line: Callable[[int], int]) ->
 
 def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
     qids, docnos = frame["qid"].tolist(), frame["docno"].tolist()
-    _check_words(qids, "query id")
-    _check_words(docnos, "document id")
+    check_trec_ids(qids, "query id")
+    check_trec_ids(docnos, "document id")
     return qids, docnos
 
 
-def _check_words(words: list[str], what: str) -> None:
-    for word in dict.fromkeys(words):
+def check_trec_ids(ids: Iterable[str], what: str) -> None:
+    """Check that TREC files can hold ids, before time is spent on the work.
+
+    Args:
+        ids: document or query ids, or a tag. what: their kind, for the message: "document id".
+
+    Raises:
+        InputError: one is empty or contains blanks.
+    """
+    for word in dict.fromkeys(ids):
         if len(word.split()) != 1 or word != word.strip():
             raise InputError(
                 f"{what} {word!r} is empty or contains blanks: TREC files cannot hold it; rename it"

@@ -29,7 +29,7 @@ from letor.folds import Fold, has_relevant, k_fold
 from letor.lint_labels import label_remarks
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
-from letor.trec import run_of, write_run
+from letor.trec import check_trec_ids, run_of, write_run
 from letor.tuning import GRIDS, tune
 from ltr_base.names import counted
 from ltr_base.quiet import ignored
@@ -103,7 +103,11 @@ class LetorStudy(Study):
         for remark in self._not_finite:  # before columns are made, which may take long
             path = self.data / self.config.folder
             warn_user(f"{path}: {remark}", LetorWarning)
-        rows = self._with_columns(self._given[0])
+        rows = self._given[0]
+        if rows.document_ids is not None:  # runs of rankers are kept
+            check_trec_ids(rows.query_ids, "query id")
+            check_trec_ids(rows.document_ids, "document id")
+        rows = self._with_columns(rows)
         for ranker in self.config.rankers:
             ranker.chosen(rows.column_names)
         return rows

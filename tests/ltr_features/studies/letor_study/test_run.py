@@ -406,6 +406,11 @@ grid = {}
     values = pd.read_csv(report / "per_query.csv", dtype={"qid": str})
     assert sorted(values["qid"]) == sorted(rows.query_ids)
     assert values["fold"].nunique() == 3
+    named = np.array([f"d {i}" for i in range(len(rows))], object)
+    write_rows(replace(rows, document_ids=named, comments=None), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"document id 'd 0' .* TREC files cannot hold it"):
+        run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "other")
+    assert not list((tmp_path / "other").rglob("ranker*"))
 
 
 def test_what_becomes_known_of_the_columns_is_told(tmp_path):
