@@ -371,14 +371,7 @@ def _checked_ids(frame: pd.DataFrame) -> tuple[list[str], list[str]]:
 
 
 def check_trec_ids(ids: Iterable[str], what: str) -> None:
-    """Check that TREC files can hold ids, before time is spent on the work.
-
-    Args:
-        ids: document or query ids, or a tag. what: their kind, for the message: "document id".
-
-    Raises:
-        InputError: one is empty or contains blanks.
-    """
+    """Raise InputError for an id that is empty or has blanks, which TREC files cannot hold."""
     for word in dict.fromkeys(ids):
         if len(word.split()) != 1 or word != word.strip():
             raise InputError(
