@@ -209,7 +209,17 @@ def test_a_build_that_writes_nothing_leaves_the_earlier_folds(workspace, folds, 
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()
-    assert "has not finished (run it again)" in refused(*build, "--out", tmp_path / "service")
+    assert "has not finished or was an earlier" in refused(*build, "--out", tmp_path / "service")
+
+
+def test_a_workspace_of_an_earlier_version_without_digests_makes_folds_and_pipelines(tmp_path):
+    make_workspace(topics(), tmp_path / "workspace")
+    (tmp_path / "workspace" / "digests.json").unlink()
+    build = of_words(tmp_path)
+    run(*build, "--out", tmp_path / "service")
+    make_workspace(topics(6), tmp_path / "workspace")
+    (tmp_path / "workspace" / "digests.json").unlink()
+    assert "has changed since" in refused(*build, "--out", tmp_path / "another")
 
 
 def test_folds_of_appended_columns_are_refused(folds, workspace, tmp_path):
