@@ -297,6 +297,16 @@ def test_provenance_tells_which_share_of_candidates_was_learned_from():
     assert name not in LearnedColumn("x", "lsi").settings(context)
 
 
+def test_provenance_of_a_fitted_model_has_its_own_parameters_not_present_defaults(tmp_path):
+    """As those of a model that was saved when the defaults were others."""
+    context = context_of(asked())
+    fitted = column(context, "plsa", tmp_path, 0.3).fitted(np.arange(18))
+    later = FittedColumn(LearnedColumn("plsa", "plsa", PARAMS["plsa"], field="title"), fitted.model)
+    assert later.settings(context)["lambda2"] == 0.3
+    assert later.settings(context) == fitted.settings(context)
+    assert "no judgements" in later.trained_on
+
+
 def test_former_names_of_parameters_are_told_once_and_replaced():
     with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
         column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
