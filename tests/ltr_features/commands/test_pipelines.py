@@ -206,6 +206,15 @@ def test_a_build_that_writes_nothing_leaves_the_earlier_folds(workspace, folds, 
     run("pipeline", "build", folds, *ranker, "--out", tmp_path / "service")
 
 
+def test_models_that_the_build_did_not_keep_are_told(folds, tmp_path):
+    """As those of an earlier version, whose files have other names."""
+    build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--out")
+    assert "trained anew" not in run(*build, tmp_path / "service").output
+    for path in (folds / "models").iterdir():
+        path.rename(path.with_stem(path.stem + "0"))
+    assert "did not have were trained anew" in run(*build, tmp_path / "another").output
+
+
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()
