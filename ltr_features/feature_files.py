@@ -32,6 +32,7 @@ from ltr_features.columns.context import ColumnContext, make_workspace, open_wor
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_names, get_family, is_registered
+from ltr_features.text.index_files import HEADER
 
 #: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
 #: made them.
@@ -58,7 +59,7 @@ def workspace_notes(workspace: Path, folder: Path) -> dict[str, str]:
     """
     return {
         "workspace": os.path.relpath(workspace, folder),
-        "sha256": file_digest(workspace / DIGESTS),
+        "sha256": _content_of(workspace),
     }
 
 
@@ -73,12 +74,19 @@ def built_of(folder: Path, found: Mapping[str, Any], threads: int | None = None)
     """
     workspace = folder / found["workspace"]
     context = open_workspace(workspace, threads=threads)
-    if file_digest(workspace / DIGESTS) != found["sha256"]:
+    if _content_of(workspace) != found["sha256"]:
         raise InputError(
             f"{workspace} has changed since {folder} was built of it: build folds and train "
             "the ranker again"
         )
     return context
+
+
+def _content_of(workspace: Path) -> str:
+    """Digest of a workspace's digests or, as those of earlier versions have none, of the
+    description of its index."""
+    digests = workspace / DIGESTS
+    return file_digest(digests if digests.is_file() else workspace / "index" / HEADER)
 
 
 class SavedFeatures(NamedTuple):

@@ -81,7 +81,7 @@ class FittedColumn(ColumnFamily):
 
     @property
     def trained_on(self) -> str:
-        labelled = self.recipe.looks_at_labels
+        labelled = self.model.looks_at_labels
         return "judgements of other queries" if labelled else NO_LABELS
 
     @property
@@ -89,7 +89,7 @@ class FittedColumn(ColumnFamily):
         return self.model.remarks
 
     def settings(self, context: ColumnContext) -> dict[str, Any]:
-        return self.recipe.settings(context, self.fold)
+        return self.recipe.settings(context, self.fold, self.model)
 
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         """Score the pairs: float32 [n, 1]. The documents' representations are computed once per

@@ -262,13 +262,17 @@ class LearnedColumn:
             field=self.field,
         )
 
-    def settings(self, context: ColumnContext, fold: str | None = None) -> dict[str, Any]:
+    def settings(
+        self, context: ColumnContext, fold: str | None = None, model: MatchingModel | None = None
+    ) -> dict[str, Any]:
         """What decides the column's values besides texts and judgements, for its provenance, see
         :data:`letor.dataset.SETTINGS`.
 
         Args:
             fold: the fold whose training judgements the model learned from; None if unknown.
+            model: the fitted model, whose parameters may be those of an earlier version's defaults.
         """
+        model = model or self.new_model()
         recipe: dict[str, Any] = {
             "text analysis": str(context.index.analyzer),
             "model": self.kind.name,
@@ -276,12 +280,12 @@ class LearnedColumn:
             "terms": self.terms,
             "min_document_frequency": self.min_document_frequency,
         }
-        params = self.kind.default_params() | self.all_params
+        params = model.get_params()
         if "list_share" in params:  # its default is the model's, see learns_from_lists
             share = params.pop("list_share")
             recipe["list_share in use"] = share if self.learns_from_lists else 0.0
         settings = recipe | plain_settings(params)
-        return settings if fold is None or not self.looks_at_labels else settings | {"fold": fold}
+        return settings if fold is None or not model.looks_at_labels else settings | {"fold": fold}
 
     @property
     def provenance(self) -> dict[str, str]:

@@ -219,10 +219,9 @@ class TrainedColumn:
         def ids(rows: NDArray[np.int64]) -> list[str]:
             return [] if self._unlabelled else [queries[row] for row in np.unique(rows).tolist()]
 
-        scoring, params = self.recipe.kind.scoring_params, self.recipe.all_params
-        known = self.recipe.new_model().get_params()
-        # A weight that the fit chooses is part of the model, even if only scoring reads it.
-        params |= {name: "auto" for name in scoring if known[name] == "auto"}
+        # Including defaults, which other code may change. A weight that the fit chooses is part of
+        # the model, even if only scoring reads it.
+        scoring, params = self.recipe.kind.scoring_params, self.recipe.new_model().get_params()
         made_of: list[Any] = [
             ids(train_queries),
             sorted((k, v) for k, v in params.items() if k not in scoring or v == "auto"),

@@ -207,7 +207,7 @@ def validate(
                 raise InputError(
                     f"{file} has neither folds of rows (Fold1, ...; S1.txt, ...; or train.txt, "
                     f"vali.txt and test.txt) nor {DIGESTS}, which an index, knowledge base, ranker "
-                    "or pipeline has: name one of these, or a file"
+                    "or pipeline has unless an early version made it: name one of these, or a file"
                 )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return

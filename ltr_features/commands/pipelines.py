@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,9 +20,18 @@ from ltr_features.commands.options import (
     tell_replaced,
 )
 
+if TYPE_CHECKING:
+    from letor.rankers.base import Ranker
+
 app = Commands(
     help="Pipelines that rank: build and explain them, add and remove documents.",
     no_args_is_help=True,
+)
+
+#: On a folder of models that has not all of a pipeline.
+TRAINED_ANEW = (
+    "note: models that {} did not have were trained anew; if an earlier version built these folds, "
+    "its models may have scored in another way: build the folds again, and train the ranker on them"
 )
 
 
@@ -49,7 +59,6 @@ def pipeline_build(
 
     Example: ltr-features pipeline build folds --ranker ranker --out service"""
     from letor.rankers.registry import load_ranker
-    from ltr_base.names import nearest
     from ltr_features.commands.columns_files import read_settings
     from ltr_features.feature_builder import FeatureBuilder
     from ltr_features.feature_files import given_files
@@ -60,20 +69,13 @@ def pipeline_build(
     trained = load_ranker(ranker)
     build = read_settings(folds, threads)
     by_name = {one.name: one for one in build.split}
-    known = {of["fold"] for of in trained.column_settings_.values() if "fold" in of}
-    fold = next(iter(known), "Fold1") if fold is None else fold
-    if fold not in by_name:
-        raise InputError(f"--fold: {folds} has no fold {fold!r}; {nearest(fold, by_name)}")
-    if known - {fold}:
-        raise InputError(
-            f"--fold: {ranker} was trained on rows of {listed(sorted(known), 5)}, not of {fold}; "
-            "leave the option out"
-        )
+    fold = _checked_fold(fold, trained, ranker, folds, by_name)
+    kept = set((models := folds / "models").glob("*.safetensors"))
     builder = FeatureBuilder(
         build.families,
         build.recipes,
         candidates=build.candidates,
-        models_folder=folds / "models",
+        models_folder=models,
         threads=threads,
     )
     ScoringPipeline.check(builder, trained)
@@ -82,10 +84,34 @@ def pipeline_build(
         builder.fit(build.context, by_name[fold].train, folds=build.split)
     ScoringPipeline(builder, trained).save(out)
     tell_replaced(replaced)
+    if set(models.glob("*.safetensors")) - kept:
+        typer.echo(TRAINED_ANEW.format(models), err=True)
     if files := given_files(out / "features"):
         typer.echo(f"note: it reads {listed(files, 5)}: keep this there as it is", err=True)
     columns = counted(len(builder.column_names), "column")
     typer.echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")
+
+
+def _checked_fold(
+    fold: str | None, trained: Ranker, ranker: Path, folds: Path, known: Collection[str]
+) -> str:
+    """The fold whose rows a ranker was trained on, given or as its columns name it.
+
+    Raises:
+        InputError: there is no such fold, or the columns name another.
+    """
+    from ltr_base.names import nearest
+
+    named = {of["fold"] for of in trained.column_settings_.values() if "fold" in of}
+    fold = next(iter(named), "Fold1") if fold is None else fold
+    if fold not in known:
+        raise InputError(f"--fold: {folds} has no fold {fold!r}; {nearest(fold, known)}")
+    if named - {fold}:
+        raise InputError(
+            f"--fold: {ranker} was trained on rows of {listed(sorted(named), 5)}, not of {fold}; "
+            "leave the option out"
+        )
+    return fold
 
 
 @app.command("add")

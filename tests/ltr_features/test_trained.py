@@ -183,6 +183,16 @@ def test_a_class_that_was_changed_is_trained_anew(tmp_path, monkeypatch):
     assert len({path_of(of_notebook(1)) for _ in range(3)}) == 3, "changes of a cell leave no trace"
 
 
+def test_models_are_kept_by_all_parameters_so_that_another_default_is_another_model(tmp_path):
+    """Whether a parameter is given or, in this version, the default."""
+    context, default = context_of(asked()), get_model("ssi").default_params()["margin"]
+
+    def path_of(**params):
+        return TrainedColumn(context, LearnedColumn("x", "ssi", params), tmp_path).path(PARTS[0])
+
+    assert path_of() == path_of(margin=default) != path_of(margin=0.3)
+
+
 @pytest.mark.parametrize("fixed_first", [True, False])
 def test_a_weight_that_is_chosen_is_not_taken_from_a_column_whose_weight_was_given(
     fixed_first, tmp_path
@@ -295,6 +305,16 @@ def test_provenance_tells_which_share_of_candidates_was_learned_from():
         assert settings[name] == share
         assert "list_share" not in settings
     assert name not in LearnedColumn("x", "lsi").settings(context)
+
+
+def test_provenance_of_a_fitted_model_has_its_own_parameters_not_present_defaults(tmp_path):
+    """As those of a model that was saved when the defaults were others."""
+    context = context_of(asked())
+    fitted = column(context, "plsa", tmp_path, 0.3).fitted(np.arange(18))
+    later = FittedColumn(LearnedColumn("plsa", "plsa", PARAMS["plsa"], field="title"), fitted.model)
+    assert later.settings(context)["lambda2"] == 0.3
+    assert later.settings(context) == fitted.settings(context)
+    assert "no judgements" in later.trained_on
 
 
 def test_former_names_of_parameters_are_told_once_and_replaced():

@@ -206,10 +206,29 @@ def test_a_build_that_writes_nothing_leaves_the_earlier_folds(workspace, folds, 
     run("pipeline", "build", folds, *ranker, "--out", tmp_path / "service")
 
 
+def test_models_that_the_build_did_not_keep_are_told(folds, tmp_path):
+    """As those of an earlier version, whose files have other names."""
+    build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--out")
+    assert "trained anew" not in run(*build, tmp_path / "service").output
+    for path in (folds / "models").iterdir():
+        path.rename(path.with_stem(path.stem + "0"))
+    assert "did not have were trained anew" in run(*build, tmp_path / "another").output
+
+
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()
-    assert "has not finished (run it again)" in refused(*build, "--out", tmp_path / "service")
+    assert "has not finished or was an earlier" in refused(*build, "--out", tmp_path / "service")
+
+
+def test_a_workspace_of_an_earlier_version_without_digests_makes_folds_and_pipelines(tmp_path):
+    make_workspace(topics(), tmp_path / "workspace")
+    (tmp_path / "workspace" / "digests.json").unlink()
+    build = of_words(tmp_path)
+    run(*build, "--out", tmp_path / "service")
+    make_workspace(topics(6), tmp_path / "workspace")
+    (tmp_path / "workspace" / "digests.json").unlink()
+    assert "has changed since" in refused(*build, "--out", tmp_path / "another")
 
 
 def test_folds_of_appended_columns_are_refused(folds, workspace, tmp_path):
