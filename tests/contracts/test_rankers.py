@@ -392,11 +392,13 @@ def test_labels_without_order_are_refused(make):
         make().fit(replace(data, y=np.ones_like(data.y)))
     with pytest.raises(InputError, match=r"validation rows: no query .*, or no validation rows$"):
         make().fit(data, replace(data, y=np.zeros_like(data.y)))
-    unjudged = data.y.copy()
-    unjudged[4] = -1
     query = data.query_ids[data.query_index[4]]
-    with pytest.raises(InputError, match=rf"negative training .*: 1 \(row 4, query {query}: -1"):
-        make().fit(replace(data, y=unjudged))
+    for label in (-1, np.inf):
+        unusable = data.y.copy()
+        unusable[4] = label
+        named = rf"negative training .*: 1 \(row 4, query {query}: {label}"
+        with pytest.raises(InputError, match=named):
+            make().fit(replace(data, y=unusable))
 
 
 def test_a_failed_fit_leaves_the_old_model(make):

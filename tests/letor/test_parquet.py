@@ -13,10 +13,12 @@ import pytest
 from same_rows import assert_same
 
 import letor.parquet_rows
+from letor.arrow_rows import ArrowRows
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.parquet import read_parquet, write_parquet
+from letor.parquet_rows import ParquetRows
 from letor.string_array import StringArray
 from letor.svmlight import read_letor, write_letor
 
@@ -89,14 +91,25 @@ def test_some_columns_without_comments(tmp_path: Path) -> None:
 
 def test_row_groups_hold_whole_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letor.parquet_rows, "_BLOCK_BYTES", 1)  # row groups of 1024 rows or more
-    sizes = [700, 900, 3000, 1, 500]
-    query = np.repeat([f"q{i}" for i in range(5)], sizes)
+    sizes = [700, 900, 100, 3000, 1, 500]
+    query = np.repeat([f"q{i}" for i in range(6)], sizes)
     data = RankingData.from_rows(np.ones((len(query), 2)), np.zeros(len(query)), query)
     write_parquet(data, tmp_path / "rows.parquet")
     meta = pq.ParquetFile(tmp_path / "rows.parquet").metadata
     groups = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]
-    assert groups == [1600, 3000, 501]
+    assert groups == [1600, 3100, 501]
     assert read_parquet(tmp_path / "rows.parquet").query_ids == data.query_ids
+
+    def write_blocks(*parts: list[str]) -> bytes:
+        with ParquetRows(tmp_path / "blocks.parquet") as rows:
+            for part in parts:
+                rows.add(ArrowRows.of(data.select_queries(part)))
+        return (tmp_path / "blocks.parquet").read_bytes()
+
+    ids = list(data.query_ids)
+    assert write_blocks(ids[:3], ids[3:]) == (tmp_path / "rows.parquet").read_bytes()
+    with pytest.raises(InputError, match="rows of a query in several blocks"):
+        write_blocks(ids, ids[:1])
 
 
 def test_empty_data_set(tmp_path: Path) -> None:

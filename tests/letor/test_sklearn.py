@@ -19,7 +19,7 @@ from letor import InputError, RankingData, evaluate, ranking_scorer
 from letor.errors import LetorWarning
 from letor.evaluation import Evaluator
 from letor.measures import choosing_measure
-from letor.rankers import LambdaMART, get_ranker, load_ranker
+from letor.rankers import LambdaMART, XGBoostLambdaMART, get_ranker, load_ranker
 
 
 def rows(seed: int = 0, n_queries: int = 30) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -146,14 +146,15 @@ def test_pandas_objects_have_the_same_index() -> None:
 
 def test_rows_without_column_names_may_lack_the_last_columns() -> None:
     X, y, qid = rows()
-    X["last"] = 0.0
-    full = RankingData.from_rows(X.to_numpy(), y, qid)
+    X["last"] = X.pop("good") - 0.5
+    full, zero = (RankingData.from_rows(x.to_numpy(), y, qid) for x in (X, X.assign(last=0.0)))
     short = full.select_columns(full.column_names[:-1])
-    with pytest.warns(LetorWarning, match=r"validation rows: no row has a value in column 4 of"):
-        ranker = quick().fit(full, short)
-    with pytest.warns(LetorWarning, match=r"rows to score: no row has a value in column 4 of"):
+    ranker = XGBoostLambdaMART(n_estimators=5, normalise="none")  # for it, missing is not 0
+    with pytest.warns(LetorWarning, match=r"validation rows: no row has a value in column 3 of"):
+        ranker.fit(full, short)
+    with pytest.warns(LetorWarning, match=r"rows to score: no row has a value in column 3 of"):
         scores = ranker.predict(short)
-    np.testing.assert_array_equal(scores, ranker.predict(full))
+    np.testing.assert_array_equal(scores, ranker.predict(zero))
     with pytest.raises(InputError, match="lack columns of the training rows: 1; make them"):
         ranker.predict(full.select_columns(full.column_names[1:]))
 
@@ -185,6 +186,14 @@ def test_cross_validation_by_a_measure_of_choice() -> None:
         scores = LinearRegression().fit(X.iloc[train], y.iloc[train]).predict(X.iloc[test])
         data = same_data(X.iloc[test], y.iloc[test], qid.iloc[test])
         assert value == Evaluator(choosing_measure("map"), data).mean(scores)
+
+
+def test_equal_scores_are_scored_in_random_order() -> None:
+    _, y, qid = rows(n_queries=300)
+    y = y.groupby(qid).transform(lambda labels: labels.sort_values(ascending=False).to_numpy())
+    X = pd.DataFrame({"same": 1.0}, index=y.index)
+    value = ranking_scorer("p@1", qid)(LinearRegression().fit(X, y), X, y)
+    assert value == pytest.approx((y > 0).mean(), abs=0.1)  # 1 in the order of the rows
 
 
 def test_splits_through_queries_are_told(recwarn: Any) -> None:
@@ -264,3 +273,7 @@ def test_features_that_equal_the_label_are_told(recwarn: Any) -> None:
     with pytest.warns(LetorWarning, match=r"equal the label in all rows \(grade\)") as caught:
         quick().fit(X.assign(grade=y), y, qid=qid)
     assert caught[0].filename == __file__
+    X, y, qid = rows(n_queries=200)
+    recwarn.clear()
+    quick().fit(X.assign(grade=np.append(y[:-1], y.iloc[-1] + 1)), y, qid=qid)
+    assert not recwarn

@@ -133,6 +133,12 @@ def test_wider_later_rows_and_fixed_width(tmp_path: Path) -> None:
         read_letor(path, n_columns=8)
 
 
+def test_absent_values_of_rows_before_a_wider_one(tmp_path: Path) -> None:
+    path = write(tmp_path, "1 qid:1 1:1\n" * 5_000 + "1 qid:1 3:1\n")
+    X = read_letor(path, missing=np.nan).X
+    assert np.isnan(X).sum(axis=0).tolist() == [1, 5_001, 5_000]
+
+
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", zstandard.compress)],

@@ -109,6 +109,14 @@ def test_what_replaces_a_document_keeps_its_place_and_has_its_own_words(pipeline
     assert after[names.index("tf_body")] == sum(body.split().count(w) for w in text.split())
 
 
+def test_an_added_page_is_no_child_of_another(pipeline, collection):
+    url = collection.fields["url"][4]
+    fields = {"body": ["common1"] * 2, "url": [url, f"{url}/below"]}
+    added = pipeline.with_documents(["d4", "below"], fields)
+    place = added.features.column_names.index("child_pages")
+    assert columns(added, [""], ["d4", "below"])[0, :, place].tolist() == [0, 0]
+
+
 def test_unknown_words_count_in_lengths_alone(more, collection):
     """By the formulas, with the statistics of the build."""
     index = more.features.context_.index.field("body")

@@ -203,13 +203,17 @@ def test_training_queries_that_give_test_queries_away_are_told_with_the_column(
     assert "remarks" not in provenance["vsm"]
 
 
-def test_two_labels_of_a_pair_are_told(collection, tmp_path):
+@pytest.mark.parametrize("label", [0, 1])
+def test_two_labels_of_a_pair_are_told(collection, tmp_path, label):
     parts = write_parts(tmp_path / "a")
-    again = next(lines_of(0))
+    again = next(line for line in lines_of(0) if int(line[0]) == label)
     with (parts / "S1.txt").open("a", newline="") as file:
         file.write(again + str(1 - int(again[0])) + again[1:])
     with pytest.warns(LetorWarning, match="1 row with another label .* learn from the largest"):
-        FoldRows.read(parts, ColumnContext.of(collection))
+        data = FoldRows.read(parts, ColumnContext.of(collection))
+    found = data.context.collection.judgements
+    document = collection.document_ids.index(again.split("docid = ")[1].split("\t")[0])
+    assert found.grade[(found.query == 0) & (found.document == document)].tolist() == [1]
 
 
 def test_the_labels_are_the_judgements(collection, tmp_path):

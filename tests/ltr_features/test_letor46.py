@@ -160,6 +160,16 @@ def test_every_column_by_hand(three_documents, column):
     np.testing.assert_allclose(selected, BY_HAND[column], rtol=1e-6, atol=1e-7)
 
 
+def test_families_of_one_context_have_their_own_damping(three_documents):
+    context, pairs = context_of(three_documents), Pairs(np.zeros(3, np.int64), np.arange(3))
+    family = Letor46()
+    np.testing.assert_allclose(
+        family.select(family.compute(context, pairs), ["pagerank"])[:, 0], BY_HAND["pagerank"]
+    )
+    without_links = Letor46(damping=0).compute(context, pairs)
+    np.testing.assert_allclose(family.select(without_links, ["pagerank"])[:, 0], [1 / 3] * 3)
+
+
 def test_repeated_and_unseen_query_words(three_documents):
     # "banana unicorn banana" on document 1
     family = Letor46(k3=7)

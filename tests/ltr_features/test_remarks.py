@@ -16,6 +16,7 @@ from toys import context_of, toy
 from toys import run as command
 
 from letor.column_names import read_rows, write_rows
+from letor.dataset import GIVEN
 from letor.folds import k_fold
 from letor.lint import render, validate
 from ltr_features.columns.context import make_workspace, open_workspace
@@ -25,7 +26,7 @@ from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns, learned_columns
-from ltr_features.remarks import ColumnWarning, grouped_remarks
+from ltr_features.remarks import ColumnWarning, given_remark, grouped_remarks
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ssi_models.registry import load_model
 from ssi_models.remarks import FitWarning
@@ -123,6 +124,12 @@ def test_clicks_by_chance_are_told_of_wherever_their_grades_are_used():
     periods["periods"].append({"remarks": [chance]})
     (told,) = replace(collection(), description=periods).remarks
     assert told == f"period 2 and period 3 of the clicks: {chance}"
+
+
+def test_given_columns_are_told_of_where_they_are_used():
+    provenance = {"bm25": {}, "mine": {"trained on": GIVEN}}
+    assert given_remark(provenance, ["bm25"]) == []
+    assert given_remark(provenance, ["bm25", "mine"])[0].startswith("given columns (mine): if")
 
 
 def test_every_file_of_a_fold_carries_it_also_as_parquet(built, tmp_path):

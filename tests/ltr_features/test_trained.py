@@ -345,6 +345,8 @@ def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):
     some, other = model_and_path(share, few)
     assert path != other
     assert every.history_.epochs[-1].loss != some.history_.epochs[-1].loss
+    shifted = Pairs(few.query, (few.document + 1) % N_DOCUMENTS)
+    assert TrainedColumn(context, share, tmp_path, candidates=shifted).path(queries) != other
     paths = [TrainedColumn(context, plain, tmp_path, candidates=c).path(queries)
              for c in (None, EVERY)]  # fmt: skip
     assert paths[0] == paths[1]

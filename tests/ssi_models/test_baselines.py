@@ -207,6 +207,21 @@ def test_expansion_is_chosen_where_it_helps():
     assert set(np.argsort(-s)[:2]) == {0, n}
 
 
+def test_expansion_is_chosen_without_a_query_s_own_document():
+    """As above. Its own document is the best match, and has words of another's relevant one."""
+    n, i = 10, np.arange(10)
+    Q, D = np.zeros((n, 2 * n)), np.zeros((3 * n, 2 * n))
+    Q[i, i] = 1
+    D[i, i] = D[i, n + i] = np.sqrt(0.5)
+    D[n + i, n + i] = 1
+    D[2 * n + i, i], D[2 * n + i, n + (i + 1) % n] = 0.8, 0.6
+    pairs = Preferences.from_pairs(i, n + i, n_queries=n, n_documents=3 * n)
+    given = sp.csr_matrix(Q), sp.csr_matrix(D), pairs
+    model = QueryExpansion().fit(*given, candidates="relevant", excluded=2 * n + i)
+    assert model.n_expansion_[0] == 1
+    assert QueryExpansion().fit(*given, candidates="relevant").n_expansion_[0] == 2
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

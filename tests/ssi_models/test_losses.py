@@ -36,6 +36,7 @@ def gradients(loss, rank_weight, share=0.3, margin=0.8, threads=1, seed=0, batch
     rng = np.random.default_rng(seed)
     positive = rng.normal(size=4).astype(np.float32)
     negative = rng.normal(size=(4, 10)).astype(np.float32)[:, : 7 + batch.own.shape[1]]
+    negative[:, 5] = positive  # equal scores, as of documents that share no word with the query
     slot = np.full(N_DOCUMENTS, -1, np.int32)
     with Workers(threads) as workers:
         result = PairwiseLoss(loss, rank_weight, margin, share).gradients(

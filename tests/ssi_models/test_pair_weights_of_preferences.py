@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pair_data import planted_pairs
+from pair_data import killing, planted_pairs
 
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
@@ -125,6 +125,23 @@ def test_a_pair_of_weight_3_is_three_pairs(name):
     )
     scores = [m.score(Q, D, rows, rows[::-1]) for m in (weighted, plain)]
     assert np.abs(scores[0] - scores[1]).max() > 1e-3
+
+
+def test_a_killed_fit_goes_on_with_its_own_weights_alone(tmp_path):
+    Q, D, _ = planted_pairs(60, 3)
+    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
+    rows, weight = np.arange(60), np.linspace(1, 2, 60)
+    own, other = (
+        Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60, weight=w)
+        for w in (weight, weight[::-1])
+    )
+    model, path = get_model("bltm")(n_topics=3, iterations=4, lambda2=0.5), tmp_path / "checkpoint"
+    for pairs, iterations in ((own, [3, 4]), (other, [1, 2, 3, 4])):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(Q, D, own, checkpoint=path, callback=killing(2))
+        seen = []
+        model.fit(Q, D, pairs, checkpoint=path, callback=lambda line: seen.append(line.number))  # noqa: B023
+        assert seen == iterations
 
 
 def test_a_stream_counts_pairs_by_their_weights():

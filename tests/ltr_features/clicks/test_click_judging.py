@@ -253,6 +253,26 @@ def test_another_rankings_clicks_are_within_the_interval(seed, depth):
     assert with_model.low - 0.02 < truth < with_model.high + 0.02
 
 
+def test_the_error_of_the_examination_adds_to_that_of_the_estimate():
+    """By differences of the value."""
+    shown = [([0, 1, 2], [True, False, False]), ([1, 2, 0], [True, False, True]),
+             ([2, 0, 1], [False, True, False]), ([0, 1, 2], [False, True, False])]  # fmt: skip
+    log = log_of([(0, documents, [0, 1, 2], clicks) for documents, clicks in shown])
+    run = pd.DataFrame({"qid": ["q0"] * 3, "docno": ["d2", "d0", "d1"], "score": [3.0, 2.0, 1.0]})
+    examination = np.array([1.0, 0.6, 0.4])
+    covariance = np.array([[0, 0, 0], [0, 0.03, 0.01], [0, 0.01, 0.02]])
+    slope = [
+        (estimate_clicks(log, examination + step, run).value
+         - estimate_clicks(log, examination - step, run).value) / 2e-5
+        for step in 1e-5 * np.eye(3)
+    ]  # fmt: skip
+    alone = estimate_clicks(log, examination, run)
+    found = estimate_clicks(log, examination, run, covariance=covariance)
+    added = found.standard_error**2 - alone.standard_error**2
+    assert added == pytest.approx(slope @ covariance @ slope, rel=1e-5)
+    assert added > 0
+
+
 def test_estimates_and_predictions_of_large_logs_do_not_depend_on_blas_threads():
     data = judged_rows(n_queries=1500)
     log = Simulation(data, data.X[:, 0], Users(), exploration=1.0).log(60_000)

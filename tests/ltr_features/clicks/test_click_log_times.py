@@ -29,6 +29,16 @@ def test_time_chooses_pages_whatever_their_order(tmp_path):
         read_click_rows(bad, columns=columns)
 
 
+def test_the_time_of_a_page_is_that_of_its_earliest_row(tmp_path):
+    rows = [("s", time, "q", d, k, 0) for k, (d, time) in enumerate([("a", 7), ("b", 5), ("c", 6)])]
+    header = ("session", "time", "query", "document", "position", "clicked")
+    path = write_log(tmp_path / "x.csv", rows, header)
+    kept = read_click_rows(path, columns={"time": "time"}, rules=LogRules(since=5, until=6))
+    assert len(as_counts(kept)) == 3
+    with pytest.raises(InputError, match="all left out"):
+        read_click_rows(path, columns={"time": "time"}, rules=LogRules(since=6))
+
+
 def timed(path, times, header=("session", "time")):
     rows = [(f"s{i}", time, "q", d, 1 + k, k) for i, time in enumerate(times)
             for k, d in enumerate("ab")]  # fmt: skip

@@ -207,6 +207,7 @@ def test_robots_are_left_out(tmp_path):
     path = write_log(tmp_path / "x.tsv", rows)
     log = read_click_rows(path, rules=LogRules(max_clicks=1, max_pages=3))
     assert as_counts(log) == {("q", "a", 0): (1, 1), ("q", "b", 1): (1, 0)}
+    assert log.description["rows"] == 12  # though they are read twice
     assert log.description["pages with too many clicks, left out"] == 1
     assert log.description["pages of sessions with too many pages, left out"] == 4
     assert read_click_rows(path, rules=LogRules(max_pages=4)).n_pages == 6

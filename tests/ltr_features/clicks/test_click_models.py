@@ -72,6 +72,8 @@ def test_cascade_equals_its_twin():
     model = Cascade(prior=(1, 1)).fit(log)
     np.testing.assert_allclose(model.attractiveness_, [alpha[p] for p in range(log.n_pairs)])
     assert "several clicks" in model.remarks_[0]
+    seen = [(0, [0, 1], [0, 1], clicks) for clicks in ([True] * 2, [True] * 2, [True, False])]
+    assert Cascade().fit(log_of(seen)).remarks_[0].startswith("2 of 3 pages have several clicks")
 
 
 def test_dcm_equals_its_twin():

@@ -58,6 +58,16 @@ def test_one_query_is_scored_as_in_the_batch(pipeline, collection, parts):
         np.testing.assert_array_equal(pipeline.score(text, docnos), expected[mine])
 
 
+def test_a_ranker_of_some_columns_gets_these(builder, collection, parts):
+    names = parts[0].column_names[::-2]
+    train, _, test = (part.select_columns(names) for part in parts)
+    ranker = LambdaMART(n_estimators=5, min_data_in_leaf=5).fit(train)
+    mine = np.flatnonzero(test.query_index == 0)
+    text = collection.query_texts[collection.query_ids.index(test.query_ids[0])]
+    found = ScoringPipeline(builder, ranker).score(text, [test.document_ids[i] for i in mine])
+    np.testing.assert_array_equal(found, ranker.predict(test)[mine])
+
+
 def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
     query = parts[2].query_ids[0]
     text = collection.query_texts[collection.query_ids.index(query)]

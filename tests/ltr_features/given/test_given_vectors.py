@@ -1,6 +1,7 @@
 """Similarities of vectors that are given."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from given import PAIRS, save_vectors
 from letor.errors import InputError
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.embeddings.id_vectors import read_id_vectors
+from ltr_features.text.collection import Pairs
 
 
 def test_zeros_that_would_fill_the_memory_are_refused(tmp_path):
@@ -67,6 +69,9 @@ def test_a_document_without_a_vector_is_not_the_nearest(context, tmp_path, form)
     cosines = [-2 / 50**0.5, 6 / 45**0.5, 0, 0, 0]
     found = family.compute(context, PAIRS)
     np.testing.assert_allclose(found, np.transpose([cosines, distances]), rtol=1e-6)
+    both = replace(family, queries=save_vectors(tmp_path / f"both{form}", Q, ["a", "b"]))
+    of_d2 = both.compute(context, Pairs(np.array([1, 0, 1]), np.array([2, 2, 2])))
+    np.testing.assert_allclose(of_d2[:, 1], [0, 10**0.5, 0], rtol=1e-6)
     told = "vectors_distance: 3 of 5 rows (60.0 %) have no vectors and get the distance of"
     assert family.missing_remark("vectors_distance", 3, 5).startswith(told)
 

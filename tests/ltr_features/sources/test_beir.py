@@ -60,6 +60,7 @@ def test_compressed_files_splits_and_links(tmp_path):
     assert (train.links.source.tolist(), train.links.target.tolist()) == ([0, 0], [2, 2])
     assert train.description["links"] == 2
     assert read_beir(tmp_path).query_ids == ["q2", "q1"]
+    assert read_beir(tmp_path, splits=["train", "test"]).query_ids == ["q2", "q1"]
     assert read_beir(tmp_path, splits=["train"], keep_unjudged=True).query_ids == ["q2", "q1", "q3"]
 
 

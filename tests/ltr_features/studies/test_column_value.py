@@ -66,6 +66,15 @@ def test_shuffling_a_column_costs_what_it_was_worth(rows):
     assert losses["label"] == pytest.approx(1 - np.mean(chance), abs=0.04)
 
 
+def test_every_repetition_shuffles_anew(rows):
+    of_label = {"label": lambda c: c == "label"}
+    losses = [
+        shuffled_value([Reads()], [rows], of_label, qrels_of(rows), "NDCG@5", seed=1, repeats=n)
+        for n in (1, 2)
+    ]
+    assert losses[0] != losses[1]
+
+
 def test_shuffled_rows_keep_their_query_s_values_and_other_columns(rows):
     changed = _shuffled(lambda c: c != "noise", np.random.default_rng(0))(rows)
     assert np.array_equal(changed.X[:, 1], rows.X[:, 1])

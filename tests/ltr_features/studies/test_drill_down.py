@@ -48,11 +48,11 @@ def test_of_equal_scores_the_smaller_id_is_first_as_for_the_measures() -> None:
 
 def test_moved_documents_relevant_and_large_moves_first() -> None:
     documents = [
+        RankedDocument("new", "", -2, None, 9),
         RankedDocument("up", "", 2, 3, 1),
         RankedDocument("down", "", None, 1, 2),
         RankedDocument("same", "", 0, 3, 3),
         RankedDocument("gone", "", 1, 4, None),
-        RankedDocument("new", "", -2, None, 9),
     ]
     found = moved(documents)
     assert [one.document for one in found] == ["up", "gone", "down", "new"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,13 +54,15 @@ def test_differences_at_each_number_of_queries() -> None:
         return pd.DataFrame({"MAP": np.clip(rng.normal(mean, 0.05, 40), 0, 1)}, index=QUERIES)
 
     fixed, first, second = frame(0.3), frame(0.4), frame(0.5)
-    table = learning_curve(
+    curve = partial(
+        learning_curve,
         [(5.0, {"s": [first]}), (10.0, {"s": [first, second]})],
         [("s", "fixed")],
         "MAP",
         TestSettings(n_permutations=200, n_resamples=200),
         untrained={"fixed": fixed},
     )
+    table = curve()
     assert table["queries"].tolist() == [5.0, 10.0]
     means = [first["MAP"].mean(), (first["MAP"].mean() + second["MAP"].mean()) / 2]
     assert table["system_mean"].tolist() == pytest.approx(means)
@@ -67,6 +71,8 @@ def test_differences_at_each_number_of_queries() -> None:
     once, twice = table["p"]
     assert once < 0.01  # over queries alone
     assert twice > 0.05  # the two fits are .1 apart
+    two_groups = {query: query in QUERIES[:20] for query in QUERIES}
+    assert curve(groups=two_groups)["p"][0] == 0.5  # with the signs of both, or of neither
 
 
 def test_empty_parts_of_folds_are_left_out() -> None:

@@ -103,7 +103,7 @@ def test_turkish_stems_have_turkish_capitals():
 
 def test_the_rule_of_the_first_version_is_kept():
     first = Analyzer(version=1, stopwords=("Der",))
-    assert first.tokens("ＵＳＢ 赤 der İd") == ["ｕｓｂ", "der", "i\u0307d"]
+    assert first.tokens("ＵＳＢ 赤 der İd cafe\u0301") == ["ｕｓｂ", "der", "i\u0307d", "café"]
     assert Analyzer.from_json(first.to_json()) == first
 
 
