@@ -60,11 +60,11 @@ def test_contributions_add_up_to_the_score(ranker, rows):
     np.testing.assert_allclose(parts.mean(axis=0), 0, atol=1e-12)
 
 
-def test_a_column_gets_the_contributions_of_its_copies(rows, tmp_path):
+def test_a_column_gets_the_contributions_of_its_copies(rows):
     X = rows.X.copy()
     X[:, [0, 1, 3]] = 1
     ranker = LambdaMART(n_estimators=5, normalise="raw+zscore")
-    _, parts = parts_of(ranker, replace(rows, X=X), tmp_path)
+    _, parts = parts_of(ranker, replace(rows, X=X))
     assert np.flatnonzero(np.ptp(parts, axis=0)).tolist() == [2]
 
 
