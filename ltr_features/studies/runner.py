@@ -111,10 +111,13 @@ class StageRunner:
         usual = [s.seconds / self.cores for s in to_do]
         if not all(m or u for m, u in zip(measured, usual, strict=True)) or not to_do:
             return ""
-        whole = sum(u if m is None else m for m, u in zip(measured, usual, strict=True))
+        expected = [u if m is None else m for m, u in zip(measured, usual, strict=True)]
+        whole = duration_text(sum(expected))
+        first = next((i for i, stage in enumerate(to_do, start=1) if stage.first_result), 0)
+        early = f", the first result about {duration_text(sum(expected[:first]))}" if first else ""
         if None not in measured:
-            return f" By the times of earlier runs they take about {duration_text(whole)}."
+            return f" By the times of earlier runs they take about {whole}{early}."
         return (
-            f" They may take about {duration_text(whole)} on {counted(self.cores, 'core')}, or a "
-            "third or three times that: a run tells more when its first fold is done."
+            f" They may take about {whole} on {counted(self.cores, 'core')}{early}, or a third or "
+            "three times that: a run tells more when its first fold is done."
         )

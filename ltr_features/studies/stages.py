@@ -63,6 +63,7 @@ class Planned:
             its output does not depend on their content.
         together: consecutive stages of a plan with the same value may run in parallel.
         seconds: what it roughly takes on one core, where no run has measured it; 0 if unknown.
+        first_result: whether a first result is told when it is made.
         n_parts, make_part: number of parts of a resumable stage that workers may make beforehand,
             in any order, and the function that makes one; ``make`` finds them in the folder.
     """
@@ -79,6 +80,7 @@ class Planned:
     after: Sequence[str] = ()
     together: str = ""
     seconds: float = 0.0
+    first_result: bool = False
     n_parts: int = 0
     make_part: Callable[[Path, int], None] | None = None
 

@@ -51,7 +51,7 @@ class RankingStudy(RankingStages):
             self.check_texts()
         if stage.name == self.columns_stage.name:
             self.check_folds()
-        if stage.name != self.first_stages[-1].name or self.done(stage).reused:
+        if not stage.first_result or self.done(stage).reused:
             return ""
         return first_verdict(self)
 

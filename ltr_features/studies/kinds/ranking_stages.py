@@ -70,7 +70,10 @@ class RankingStages(Preparation):
         planned = [self.collection_stage, self.index_stage, self.columns_stage, *self.first_stages]
         for split in self.config.splits:
             planned += self._split_plan(split)
-        return list({stage.name: stage for stage in planned}.values())
+        plan = {stage.name: stage for stage in planned}
+        compared = self.first_stages[-1].name
+        plan[compared] = replace(plan[compared], first_result=True)
+        return list(plan.values())
 
     @cached_property
     def first_stages(self) -> list[Planned]:
