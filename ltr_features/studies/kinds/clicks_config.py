@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -10,7 +11,7 @@ from letor.measures import parse_measure
 from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import Simulation, Users
-from ltr_features.studies.config import Section
+from ltr_features.studies.config import Section, folder_problems
 from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
 
@@ -48,6 +49,7 @@ class MatchingSection(Section):
         for model in self.models:
             if get_model(model.model).learns_from != "preferences":
                 raise ValueError(f"model {model.name!r} learns neither from judgements nor clicks")
+            model.recipe.new_model()  # raises for unknown parameters and invalid values
         if self.tested > self.folds:
             raise ValueError(f"tested is {self.tested}, but there are {self.folds} folds")
         return self
@@ -141,9 +143,20 @@ class ClicksConfig(Section):
         of_rows = self.model_fields_set & {"n_columns", "n_grades"}
         if self.matching is not None and of_rows:
             raise ValueError(f"{min(of_rows)} is for rankers of folder, not for models of texts")
+        measure = parse_measure(self.measure)
+        if self.folder and measure.kind == "err" and self.n_grades - 1 > measure.top_label:
+            raise ValueError(
+                f"measure: ERR is for labels of {measure.top_label} at most, and labels made from "
+                f"clicks go up to {self.n_grades - 1}, for which rankers stop training by it; set "
+                f"n_grades = {measure.top_label + 1}, or choose another measure"
+            )
         get_click_model(self.model)
         if min(self.sessions) < 1 or sorted(set(self.sessions)) != list(self.sessions):
             raise ValueError(f"sessions must ascend from 1 or more, got {list(self.sessions)}")
         if unknown := [e.sessions for e in self.expected if e.sessions not in self.sessions]:
             raise ValueError(f"expected: {unknown[0]} is not among the sessions")
         return self
+
+    def problems(self) -> Iterator[str]:
+        if self.matching is not None:
+            yield from folder_problems("models", [model.name for model in self.matching.models])

@@ -134,7 +134,8 @@ class RankerLearners(Learners):
             return Learned(ranker.predict, ranker.remarks)
 
         def fitted_to(judgements: ClickJudgements) -> Learned:
-            measure = f"linear:{self._config.measure}"
+            # A prefix says how true labels count; those made from clicks have a linear gain.
+            measure = f"linear:{self._config.measure.rpartition(':')[2].strip()}"
             ranker = LambdaMART(gain="linear", measure=measure, seed=seed)
             ranker.fit(judgements.label(train), judgements.label(valid))
             return Learned(ranker.predict, ranker.remarks)
@@ -174,6 +175,8 @@ class MatchingLearners(Learners):
         self.settings = {"collection": {"source": given.source, **content}}
         self._options = with_paths(source, given.options, data)
         collection, ids = self.context.collection, self.rows.query_ids
+        for model in matching.models:
+            self.context.index.field(model.field)  # raises before the first model is trained
         together = collection.kept_together(by_group=True)
         if together is not None:
             self.groups = dict(zip(collection.query_ids, together.tolist(), strict=True))

@@ -185,6 +185,9 @@ def test_the_report_tells_the_expectation(report):
         (MATCHING, "[users]", "[production]\ntrees = 3\n[users]", "with matching users see BM25"),
         (MATCHING, "sessions", "n_grades = 5\nsessions", "n_grades is for rankers of folder"),
         (MATCHING, "sessions", "n_columns = 5\nsessions", "n_columns is for rankers of folder"),
+        (MATCHING, '"words and topics"', '"ssi"', r"two models share the name \(as a folder\) ssi"),
+        (MATCHING, '"wtm"', '"wtm"\nparams = { ranq = 3 }', "'wtm' has no parameter 'ranq'"),
+        (CLICKS, "kind =", "measure = 'err@10'\nkind =", r"labels .* up to 20, .* n_grades = 5"),
         (CLICKS, "[users]", "[users]\ncontinuation = 0.5", "continuation: users of the model pbm"),
         (CLICKS, "[users]", "[users]\nmodel = 'dcm'\neta = 2.0", "eta: users of the model dcm"),
     ],
@@ -204,6 +207,14 @@ def texts(tmp_path_factory):
     toml = folder / "x.toml"
     toml.write_text(MATCHING, encoding="utf-8")
     return toml, folder / "sample"
+
+
+def test_an_unknown_field_is_told_before_a_model_is_trained(texts, tmp_path):
+    toml = tmp_path / "x.toml"
+    toml.write_text(MATCHING + 'field = "titel"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="no field 'titel'; it has body"):
+        run_file(toml, data=texts[1], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_models_learn_from_the_clicks_of_others(texts, tmp_path):
@@ -239,6 +250,16 @@ def test_too_few_clicks_are_told(tmp_path, texts, learns):
     assert values["debiased 2"].equals(values["in production"])
     assert not values["true labels"].equals(values["in production"])
     assert "Not trained, ranks as before" in (report / "tables.txt").read_text(encoding="utf-8")
+
+
+def test_a_measure_of_another_convention_trains_rankers_on_clicks_all_the_same(tmp_path):
+    toml = tmp_path / "x.toml"
+    text = write_clicks(tmp_path / "data").replace("[100, 400]", "[400]")
+    toml.write_text("measure = 'letor4:ndcg@5'\n" + text, encoding="utf-8")
+    report = run_file(toml, data=tmp_path / "data", out=tmp_path / "out")
+    values = pd.read_csv(report / "per_query.csv")
+    assert not values["raw 400"].equals(values["in production"])
+    assert "Not trained" not in (report / "tables.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("reason", "told"), [("what for?", "what for?"), ("none", "none.")])
