@@ -60,8 +60,8 @@ class ClicksStudy(Study):
         """The stages of each learner, by numbers of the simulation and of the fold."""
         report_only = "title", "introduction", "notes", "expected", "repeats", "n_resamples"
         # Learners say by which files and models; other folds and learners change nothing.
-        of_learners: Any = {"folder": True, "matching": {"collection", "models", "tested"}}
-        left_out = of_learners | dict.fromkeys(report_only, True)
+        of_learners: Any = {"matching": {"collection", "models", "tested"}}
+        left_out = of_learners | dict.fromkeys(("folder", "n_columns", *report_only), True)
         settings = self.config.model_dump(mode="json", exclude=left_out)
         settings |= self._learners.settings
         folds = self._learners.folds

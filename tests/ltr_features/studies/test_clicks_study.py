@@ -353,12 +353,13 @@ def test_learners_are_known_by_their_files_and_models_alone(texts, tmp_path, cap
     assert to_do(few.replace("tested = 1", "tested = 2")) == ["ssi", "words and topics"]
 
 
-def test_folds_may_be_moved(tmp_path, capsys):
+def test_folds_may_be_moved_and_their_number_of_columns_given(tmp_path, capsys):
     toml, data = tmp_path / "x.toml", tmp_path / "data"
     toml.write_text(write_clicks(data), encoding="utf-8")
     run_file(toml, data=data, out=tmp_path / "out")
     data.rename(tmp_path / "moved")
     name = re.search(r'(?m)^folder = "(.*)"', toml.read_text())[1]
-    toml.write_text(toml.read_text().replace(f'"{name}"', f'"moved/{name}"'))
+    moved = toml.read_text().replace(f'"{name}"', f'"moved/{name}"')
+    toml.write_text(f"n_columns = 3\n{moved}", encoding="utf-8")
     run_file(toml, data=tmp_path, out=tmp_path / "out", dry_run=True)
     assert " 0 to do" in capsys.readouterr().out
