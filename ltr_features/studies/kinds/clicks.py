@@ -23,8 +23,9 @@ from ltr_features.studies.study import Contents, Study
 
 #: Code that computes the numbers of a fold; changes to the layout of tables repeat no simulation.
 _CODE = (
-    "letor", "ssi_models", "ltr_features.clicks", "ltr_features.columns", "ltr_features.text",
-    f"{__name__}_simulation", f"{__name__}_learners",
+    "letor", "ssi_models", "ltr_features.clicks", "ltr_features.columns", "ltr_features.sources",
+    "ltr_features.text", "ltr_features.feature_table", f"{__name__}_simulation",
+    f"{__name__}_learners",
 )  # fmt: skip
 
 
