@@ -170,6 +170,7 @@ class ScoringPipeline:
     def _candidates(
         self, query: str, n: int, docnos: Sequence[str] | None, excluded: Sequence[str]
     ) -> list[str]:
+        """Ids of the documents to rank, each once; arguments as those of :meth:`rank`."""
         if not isinstance(n, Integral) or n < 0:
             raise InputError(f"n must be a whole number, 0 or more, got {n!r}")
         if docnos is None:

@@ -40,6 +40,9 @@ def column_contributions(
 
     Returns:
         float64 [number of wanted rows, p].
+
+    Raises:
+        InputError: the rows lack a column of the ranker.
     """
     rows = ranker.normaliser_.transform(rows.select_columns(ranker.feature_names_))
     if wanted is not None:

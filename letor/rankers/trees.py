@@ -29,5 +29,11 @@ class TreeRanker(Ranker):
         [n, p]: those of a row add up to its score, up to a constant that all rows share.
 
         Args:
-            X: float32 [n, p], rows as ``normaliser_`` transforms them.
+            X: float32 [n, p], rows as ``normaliser_`` transforms them; n is 1 or more.
+
+        Raises:
+            NotFittedError: the ranker is not fitted.
+
+        Source: Lundberg et al., "From local explanations to global understanding with explainable
+        AI for trees", Nature Machine Intelligence 2020.
         """

@@ -84,9 +84,8 @@ def read_settings(folder: Path, threads: int | None) -> Build:
     path = folder / BUILT
     if not path.exists() and any(folder.glob("Fold*")):
         raise InputError(
-            f"{folder} has folds, but no {BUILT}: `columns build` has not finished or was an "
-            "earlier version's (run it again, and train the ranker on the new rows), or did not "
-            "make them"
+            f"{folder} has folds, but no {BUILT}: `columns build` has not finished, or was of an "
+            "earlier version (run it again, then train the ranker), or did not make them"
         )
     with reading(path, "it says how `columns build` made folds: name their folder"):
         found = read_json(path)

@@ -29,7 +29,7 @@ app = Commands(
 )
 
 #: On a folder of models that has not all of a pipeline.
-TRAINED_ANEW = (
+_TRAINED_ANEW = (
     "note: models that {} did not have were trained anew; if an earlier version built these folds, "
     "its models may have scored in another way: build the folds again, and train the ranker on them"
 )
@@ -85,7 +85,7 @@ def pipeline_build(
     ScoringPipeline(builder, trained).save(out)
     tell_replaced(replaced)
     if set(models.glob("*.safetensors")) - kept:
-        typer.echo(TRAINED_ANEW.format(models), err=True)
+        typer.echo(_TRAINED_ANEW.format(models), err=True)
     if files := given_files(out / "features"):
         typer.echo(f"note: it reads {listed(files, 5)}: keep this there as it is", err=True)
     columns = counted(len(builder.column_names), "column")

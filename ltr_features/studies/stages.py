@@ -50,7 +50,8 @@ class Planned:
 
     Attributes:
         name: path of its folder within the output folder.
-        inputs: JSON-compatible; everything that its output depends on, except code.
+        inputs: JSON-compatible; everything that its output depends on, except code. The order of
+            keys does not count: where the output depends on it, a list of the keys is an input.
         make: fills the folder that it is given, a temporary one.
         size: how much it has to do, in words.
         kind, amount: determine how long it takes, see :class:`progress.Work`.

@@ -21,6 +21,7 @@ MODELS = (
 
 
 def frame_of(collection, data):
+    """The pairs of rows as a frame with the texts of their queries, as builders take it."""
     text = dict(zip(collection.query_ids, collection.query_texts, strict=True))
     qids = [data.query_ids[i] for i in data.query_index]
     return pd.DataFrame(
@@ -29,5 +30,6 @@ def frame_of(collection, data):
 
 
 def two_documents(*ids, texts=("red shoe", "blue hat")):
+    """A collection of two documents with these ids, and a query for the first."""
     judged = Judgements(*np.array([[0], [0], [1]]))
     return replace(toy({"body": list(texts)}, ["red"], judged), document_ids=list(ids))

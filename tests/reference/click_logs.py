@@ -35,6 +35,7 @@ SECRET = "my secret query"
 
 
 def write_log(path, rows, header=HEADER):
+    """Write a log of rows in the format of the path's suffixes; return the path."""
     frame = pd.DataFrame(rows, columns=list(header))
     name = path.name
     if name.endswith(".parquet"):
@@ -47,6 +48,7 @@ def write_log(path, rows, header=HEADER):
 
 
 def page(session, query, documents, clicked=(), first=1):
+    """The rows of a page that shows documents from position ``first`` on."""
     return [(session, query, d, first + i, int(d in clicked)) for i, d in enumerate(documents)]
 
 

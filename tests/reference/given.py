@@ -42,6 +42,7 @@ PAIRS = Pairs(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 2]))
 
 
 def write_scores(path, form):
+    """Write :data:`SCORES` in one of the forms that are read; return the path."""
     rows = [(q, d, s) for (q, d), s in SCORES.items()]
     if form == "run":
         path.write_text("".join(f"{q} Q0 {d} 1 {s} x\n" for q, d, s in rows))
@@ -62,7 +63,7 @@ def write_scores(path, form):
 
 
 def save_vectors(path, rows, ids):
-    """Write vectors in the format of the name, and their ids."""
+    """Write vectors in the format of the path's suffix, and their ids; return the path."""
     if path.suffix == ".parquet":
         flat = pa.array(rows.ravel())
         lists = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])

@@ -122,10 +122,12 @@ def killing(number):
 
 
 def quick_ssi(**more):
+    """A small model with the settings of the SSI papers, but for those given."""
     quick = {"rank": 6, "batch_size": 32, "n_negatives": 20, "max_epochs": 8, "threads": 1}
     paper = {"init": "identity", "margin": 1.0, "scales": (1.0,), "hold_out": "queries"}
     return LowRankSSI(**{**quick, **paper, **more})
 
 
 def bytes_of(fitted):
+    """The bytes of all arrays that a model has learned."""
     return b"".join(getattr(fitted, f"{name}_").tobytes() for name in fitted.tensors)

@@ -187,7 +187,8 @@ class LetorStudy(Study):
     @cached_property
     def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
         """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
-        rows, (_, official, homes), _ = self._rows, self._given, self._sources  # before training
+        rows, (_, official, homes) = self._rows, self._given
+        self._sources  # noqa: B018  # a file that cannot be read is told before training
         # Of folds whose rows differ, the rows here are only those that are tested.
         digest = self._content if homes else digest_of_rows(rows)
         found = []

@@ -12,6 +12,7 @@ from letor.dataset import RankingData
 from letor.folds import Fold, queries_of_trained_groups
 from letor.lint_labels import ordered_as_labels
 from ltr_base.names import counted, listed
+from ltr_base.slices import slices
 from ltr_features.studies.kinds.given_files import not_found
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.verdicts import WEAK, value
@@ -20,8 +21,8 @@ from ltr_features.text.source_remarks import drawn_remark
 
 def not_finite(rows: RankingData) -> list[str]:
     """A remark on values of LETOR text that were read as missing, if there are any."""
-    blocks = range(0, len(rows), 2**16)
-    n = np.sum([np.isnan(rows.X[i : i + 2**16]).sum(axis=0) for i in blocks], axis=0)
+    blocks = slices(len(rows), 2**16)
+    n = np.sum([np.isnan(rows.X[block]).sum(axis=0) for block in blocks], axis=0)
     names = np.array(rows.column_names)[n > 0].tolist()
     if not names:
         return []

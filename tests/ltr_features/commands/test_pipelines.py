@@ -218,7 +218,7 @@ def test_models_that_the_build_did_not_keep_are_told(folds, tmp_path):
 def test_folds_of_an_unfinished_build_are_named(folds, tmp_path):
     build = ("pipeline", "build", folds, "--ranker", tmp_path / "ranker1", "--fold", "Fold1")
     (folds / "build.json").unlink()
-    assert "has not finished or was an earlier" in refused(*build, "--out", tmp_path / "service")
+    assert "not finished, or was of an earlier" in refused(*build, "--out", tmp_path / "service")
 
 
 def test_a_workspace_of_an_earlier_version_without_digests_makes_folds_and_pipelines(tmp_path):
