@@ -232,7 +232,7 @@ def tell_fits(
         if size.seconds:
             told = (
                 f"this may take about {duration_text(size.seconds / cores)} on "
-                f"{counted(cores, 'core')}, or a third or three times that"
+                f"{counted(cores, 'core')}, or a tenth or three times that"
             )
         typer.echo(
             f"{recipe.name}: {'' if reporter.shown else f'{size}; '}{told}; "

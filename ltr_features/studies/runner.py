@@ -118,6 +118,6 @@ class StageRunner:
         if None not in measured:
             return f" By the times of earlier runs they take about {whole}{early}."
         return (
-            f" They may take about {whole} on {counted(self.cores, 'core')}{early}, or a third or "
+            f" They may take about {whole} on {counted(self.cores, 'core')}{early}, or a tenth or "
             "three times that: a run tells more when its first fold is done."
         )

@@ -27,7 +27,8 @@ _OF_FOLD = 5.0
 class StageSeconds:
     """Seconds on one core, by the sizes of an indexed collection; what was measured (all stages of
     CACM, and models of Cranfield, CISI, NPL and of 2,400 documents of 83 kB, whose queries have
-    1,300 words) is a third to three times as much. All are 0, unknown, without a collection.
+    1,300 words) is a third to three times as much; models that learn easily take a tenth. All are
+    0, unknown, without a collection.
 
     Attributes:
         context: the collection, or None. candidates: settings of their sources.

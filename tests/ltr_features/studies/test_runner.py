@@ -68,7 +68,7 @@ def test_a_plan_tells_how_long_it_takes_if_that_is_known(tmp_path):
 
     runner = StageRunner(tmp_path, cores=2)
     usual = [stage("a", "trees", 30_000), stage("b", "sums", 6000)]
-    assert "about 5 hours on 2 cores, or a third or three times that" in runner.plan_text(usual)
+    assert "about 5 hours on 2 cores, or a tenth or three times that" in runner.plan_text(usual)
     assert runner.plan_text([*usual, stage("c", "unknown")]).endswith("3 to do.")
     early = [usual[0], replace(usual[1], name="c", first_result=True), usual[1]]
     assert "about 6 hours on 2 cores, the first result about 5 hours, or" in runner.plan_text(early)
