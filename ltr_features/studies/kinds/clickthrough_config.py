@@ -154,7 +154,24 @@ class ClickthroughConfig(TablesSection):
         for name in ("lambda1", "lambda2", "weights"):
             if not all(0 <= value <= 1 for value in getattr(self, name)):
                 yield f"{name} must be in 0..1, got {getattr(self, name)}"
+        yield from self._unused()
         yield from super().problems()
+
+    def _unused(self) -> Iterator[str]:
+        """Problems of options that nothing of the experiment takes."""
+        rows = [(find_model(row.model), row.mixed) for table in self.tables for row in table.rows]
+        of_counts = [mixed for kind, mixed in rows if kind and issubclass(kind, LanguageModel)]
+        of_rows = [mixed for kind, mixed in rows if kind and not issubclass(kind, LanguageModel)]
+        takers = {
+            "lambda1": ("a row with a model of counts", bool(of_counts)),
+            "lambda2": ("a mixed row with a model of counts", any(of_counts)),
+            "weights": ("a mixed row with another model", any(of_rows)),
+            "alpha": ("expectations", any(table.expectations for table in self.tables)),
+        }
+        every_model_known = all(kind is not None for kind, _ in rows)
+        for name, (taker, is_there) in takers.items():
+            if name in self.model_fields_set and every_model_known and not is_there:
+                yield f"{name}: no table has {taker}, which alone would use it; leave it out"
 
     def row_problems(self, row: RowConfig, task: str) -> Iterator[str]:
         if row.paper and len(row.paper) != len(self.cutoffs):

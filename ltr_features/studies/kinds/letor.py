@@ -41,7 +41,12 @@ from ltr_features.sources.files import read_queries
 from ltr_features.sources.query_files import read_query_groups, read_query_sources
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, same_text
-from ltr_features.studies.kinds.letor_config import RankerConfig, SchemeConfig, StudyConfig
+from ltr_features.studies.kinds.letor_config import (
+    PLACE,
+    RankerConfig,
+    SchemeConfig,
+    StudyConfig,
+)
 from ltr_features.studies.kinds.letor_findings import properties_of
 from ltr_features.studies.kinds.letor_remarks import (
     drawn_queries,
@@ -60,7 +65,6 @@ from ltr_features.studies.study import Contents, Study
 Provenance: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: Code that computes the numbers of a ranker; changes to the layout of tables retrain nothing.
 _CODE = ("letor", f"{__name__}:_train")
-_PLACE = ("scheme", "fit", "fold", "ranker")
 
 
 class LetorStudy(Study):
@@ -285,7 +289,7 @@ class LetorStudy(Study):
             *(f"Column {remark}" for remark in family_remarks(others)),
         ]
         results = Results(
-            self.config, trained, per_query[[*_PLACE, "qid", *self.config.measures]],
+            self.config, trained, per_query[[*PLACE, "qid", *self.config.measures]],
             properties_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
@@ -298,7 +302,7 @@ def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
     """A table of a trained ranker, with the ranker's place before its columns; the column ``names``
     is text."""
     table = pd.read_csv(path, dtype={names: str}, keep_default_na=False)
-    for column, key in enumerate(_PLACE):
+    for column, key in enumerate(PLACE):
         table.insert(column, key, place[key])
     return table
 

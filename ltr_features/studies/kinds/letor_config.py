@@ -16,6 +16,9 @@ from letor.tuning import GRIDS
 from ltr_features.studies.config import Section, folder_problems, no_such
 from ltr_features.studies.kinds.sections import FamilyConfig
 
+#: Columns that give the place of a trained ranker in the report's tables.
+PLACE = ("scheme", "fit", "fold", "ranker")
+
 
 class SchemeConfig(Section):
     """A way to make folds.
@@ -198,6 +201,10 @@ class StudyConfig(Section):
             yield from no_such("hard_measure", "measure", [self.hard_measure], self.measures)
         elif self.hard_measure:
             yield "hard_measure: no ranker chooses hard queries; name one by hard_by"
+        for name in sorted({*PLACE, "qid", "validation"} & self.measures.keys()):
+            yield f"measures: {name} is another column of the tables; give the measure another name"
+        if "n_permutations" in self.model_fields_set and not self.compared:
+            yield "n_permutations: no ranker is compared with the baseline; leave it out"
         yield from no_such("compare_measures", "measure", self.compare_measures, self.measures)
         known = (name for name in self.compare_measures if name in self.measures)
         tested = [parse_measure(self.measures[name]) for name in known]

@@ -258,6 +258,9 @@ class MatchingConfig(TablesSection):
         known = {p for k in kinds if issubclass(k, TrainableModel) for p in _parameters_of(k)}
         for name in self.settings.keys() - known:
             yield f"settings: no trained model has a parameter {name!r}; {nearest(name, known)}"
+        rows = [row for table in self.tables for row in table.rows]
+        if self.choose and not any(self.chosen(row) is self.choose for row in rows):
+            yield "choose: every trained model has a choose of its own, or none is trained"
 
     def _scatter_problems(self, scatter: ScatterConfig) -> Iterator[str]:
         table = next((t for t in self.tables if t.name == scatter.table), None)

@@ -374,12 +374,22 @@ def test_outcomes_of_expectations(relation, difference, p, outcome):
             'train = "train"\ntrain_share = 0.3',
             "train_share: only without train",
         ),
+        ("rank = 2 }\nmixed = true", "rank = 2 }", "weights: no table has a mixed row with an"),
+        ("iterations = 3 }\nmixed = true", "iterations = 3 }", "lambda2: no table has a mixed row"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, old, new, message):
     path = tmp_path / "bad.toml"
     path.write_text(CLICKTHROUGH.replace(old, new))
     with pytest.raises(InputError, match=message):
+        read_config(path, ClickthroughConfig)
+
+
+def test_a_level_of_significance_without_expectations_is_refused(tmp_path):
+    path = tmp_path / "bad.toml"
+    text = re.sub("expectations = .*\n", "", f"alpha = 0.1\n{CLICKTHROUGH}")
+    path.write_text(text)
+    with pytest.raises(InputError, match="alpha: no table has expectations"):
         read_config(path, ClickthroughConfig)
 
 

@@ -114,6 +114,7 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
         ("[measures]", 'tune_measure = "mapp"\n[measures]', "tune_measure: measure 'mapp' is"),
         ("k = 3", "k = 300", "^scheme 'three': .* cannot be dealt into 300 parts"),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
+        ('"NDCG@5" = ', 'fold = "map"\n"NDCG@5" = ', "measures: fold is another column of the"),
         ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline: no ranker 'BM25'"),
         ('label = "AdaRank"', 'label = "Boosted>steps"', "two rankers share the name .*Boosted_st"),
@@ -400,6 +401,9 @@ grid = {}
 """
     (tmp_path / "one.toml").write_text(text)
     with pytest.raises(InputError, match=r"rows.parquet is a file, without folds of its own"):
+        run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
+    (tmp_path / "one.toml").write_text(f"n_permutations = 99\n{text}")
+    with pytest.raises(InputError, match="n_permutations: no ranker is compared with the base"):
         run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")
     (tmp_path / "one.toml").write_text(f"{text}[[schemes]]\nname = 'new'\nk = 3\n")
     report = run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "out")

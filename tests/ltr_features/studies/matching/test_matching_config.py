@@ -1,5 +1,6 @@
 """Experiment files of the kind "matching" are checked as a whole."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,10 @@ def test_all_problems_are_named_at_once(tmp_path):
 def test_a_wrong_entry_is_refused(tmp_path, old, new, message):
     with pytest.raises(InputError, match=message):
         read_config(written(tmp_path, MATCHING.replace(old, new)), MatchingConfig)
+
+
+def test_values_that_no_row_chooses_from_are_refused(tmp_path):
+    rows, curves = MATCHING.split("[curves]")
+    text = re.sub('model = "(ssi|cross-language)"\n', r"\g<0>choose = {}\n", rows)
+    with pytest.raises(InputError, match="1 mistake:\n  choose: every trained model has a choose"):
+        read_config(written(tmp_path, f"{text}[curves]{curves}"), MatchingConfig)
