@@ -70,3 +70,23 @@ class TfIdf:
         norms[norms == 0] = 1.0
         data = (weights / norms[row]).astype(np.float32)
         return sp.csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
+    """Rows scaled to length 1 (float32 CSR) of the n largest weights of each row; of equal weights
+    those of lower columns. Columns ascend. X itself if n is None.
+
+    Args:
+        X: rows of weights above 0, such as those of :class:`TfIdf`. n: 1 or more.
+    """
+    if n is None:
+        return X
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((X.indices, -X.data, row))
+    place = np.arange(len(order)) - X.indptr[row[order]]
+    kept = np.sort(order[place < n])
+    data, row = X.data[kept].astype(np.float64), row[kept]
+    norm = np.sqrt(np.bincount(row, data**2, minlength=X.shape[0]))
+    indptr = np.searchsorted(row, np.arange(X.shape[0] + 1))
+    unit = (data / np.maximum(norm, 1e-12)[row]).astype(np.float32)
+    return sp.csr_matrix((unit, X.indices[kept], indptr), shape=X.shape)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from ltr_base.names import counted
 from ltr_features.columns.context import ColumnContext
@@ -27,6 +28,9 @@ _PAIR_WORDS = 25
 _EPOCHS = 25
 #: Seconds on one core, or where they are unknown words of an epoch, from which on a fit takes long.
 _LONG, _MANY_WORDS = 300.0, 1e7
+#: Words of a long document that are enough, for advice.
+FEW_WORDS = 200
+_SUMMARY = "index a summary as a field"
 #: Embeddings of models without a parameter ``rank``.
 _RANK = 100
 
@@ -42,6 +46,8 @@ class FitSize:
         by_document, by_query: mean number of different words of a document, and of a query.
         shorter: mean number of different words of the fields that have at most half as many as the
             one that the models read, by name, longest first.
+        can_keep_fewer: whether :attr:`.LearnedColumn.heaviest` can leave half of a document's words
+            and still enough.
         seconds: what the fits roughly take on one core; 0 if unknown.
     """
 
@@ -52,6 +58,7 @@ class FitSize:
     by_document: float
     by_query: float
     shorter: dict[str, float]
+    can_keep_fewer: bool
     seconds: float
 
     @classmethod
@@ -75,8 +82,9 @@ class FitSize:
             name: len(index.field(name).terms) / index.n_documents
             for name in (*index.fields, WHOLE)
         }
-        by_document = fields.pop(recipe.field, fields.get(WHOLE, 0.0))
-        by_query = context.query_words[1].nnz / max(1, context.collection.n_queries)
+        fields.pop(recipe.field, None)
+        by_document = _mean_words(index.counts(recipe.field), recipe.heaviest)
+        by_query = _mean_words(context.query_words[1], recipe.heaviest)
         few = all(sum((relevant[p] > 0).sum() for p in parts) < MANY_QUERIES for parts in folds)
         n_pairs = [int(sum(relevant[part].sum() for part in parts)) for parts in folds]
         # Each pair is in the model of all parts and, but for its own part, in each part's; one
@@ -86,6 +94,7 @@ class FitSize:
         pairs = float(np.dot(n_pairs, n_parts))
         words = pairs * (2 * by_document + by_query)
         shorter = {n: w for n, w in fields.items() if 0 < w <= by_document / 2 and n != "url"}
+        can_keep_fewer = recipe.kind.inputs == "tf-idf" and by_document >= 2 * FEW_WORDS
         model, seconds = recipe.new_model(), 0.0
         if isinstance(model, TrainableModel):
             epochs = min(model.training.max_epochs, _EPOCHS) / _EPOCHS
@@ -94,7 +103,7 @@ class FitSize:
         return cls(
             sum(1 + len(parts) if len(parts) > 1 else 1 for parts in folds), len(folds),
             max(n_pairs), words, by_document, by_query,
-            dict(sorted(shorter.items(), key=lambda field: -field[1])), seconds,
+            dict(sorted(shorter.items(), key=lambda field: -field[1])), can_keep_fewer, seconds,
         )  # fmt: skip
 
     @property
@@ -102,17 +111,22 @@ class FitSize:
         """Whether fitting may well take minutes."""
         return self.seconds >= _LONG if self.seconds else self.words >= _MANY_WORDS
 
-    def advice(self, option: str) -> str:
+    def advice(self, option: Callable[..., str]) -> str:
         """How to fit faster, a sentence without a full stop.
 
         Args:
-            option: what chooses a field: "--field ".
+            option: returns what gives the column's ``setting``: "--recipe ssi.field=".
         """
-        if not self.shorter:
-            return "the fewer words documents have, the faster: index a summary as a field"
-        (first, words), *others = self.shorter.items()
-        rest = "".join(f", {name} ({n:,.0f})" for name, n in others)
-        return f"a shorter field is learned faster: {option}{first} ({words:,.0f} words){rest}"
+        ways = []
+        if self.can_keep_fewer:
+            given = option(setting="heaviest")
+            ways.append(f"keep the {FEW_WORDS} words of the largest weights by {given}{FEW_WORDS}")
+        if self.shorter:
+            (first, words), *others = self.shorter.items()
+            rest = "".join(f", {name} ({n:,.0f})" for name, n in others)
+            given = option(setting="field")
+            ways.append(f"read a shorter field by {given}{first} ({words:,.0f} words){rest}")
+        return f"the fewer words documents have, the faster: {' or '.join(ways) or _SUMMARY}"
 
     def __str__(self) -> str:
         folds = f" in {counted(self.n_folds, 'fold')}" if self.n_folds > 1 else ""
@@ -122,3 +136,10 @@ class FitSize:
             f"{counted(round(self.by_document), 'different word')} on average, queries "
             f"{self.by_query:,.0f}"
         )
+
+
+def _mean_words(counts: csr_matrix, most: int | None) -> float:
+    """Mean number of different words of the texts that keep at most so many."""
+    n_words = np.diff(counts.indptr)
+    kept = n_words if most is None else np.minimum(n_words, most)
+    return float(kept.sum() / max(1, len(kept)))

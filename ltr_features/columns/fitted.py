@@ -36,7 +36,9 @@ def model_texts(context: ColumnContext, recipe: LearnedColumn) -> TermSpace:
     scores."""
     if recipe.kind.inputs == "counts":
         return TermSpace.counts(context, recipe.field, recipe.terms)
-    return TermSpace.of(context, recipe.min_document_frequency, recipe.field, recipe.terms)
+    return TermSpace.of(
+        context, recipe.min_document_frequency, recipe.field, recipe.terms, recipe.heaviest
+    )
 
 
 class FittedColumn(ColumnFamily):

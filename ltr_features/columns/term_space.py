@@ -30,7 +30,7 @@ from ltr_features.text.term_counts import renumbered
 from ssi_models.base import MatchingModel
 from ssi_models.kernels.sparse import Csr, pair_products
 from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
+from ssi_models.weighting import TfIdf, heaviest
 
 
 def document_counts(context: ColumnContext, kind: Kind, field: str = WHOLE) -> csr_matrix:
@@ -85,6 +85,7 @@ class TermSpace:
         min_document_frequency: int = 1,
         field: str = WHOLE,
         terms: Terms = "words",
+        n_heaviest: int | None = None,
     ) -> TermSpace:
         """The tf-idf space of a context, computed once per context (the documents' part once for
         all contexts of the same documents).
@@ -94,8 +95,9 @@ class TermSpace:
             min_document_frequency: leave out terms that occur in fewer documents: they match
                 hardly anything, and their embeddings could only memorise single documents.
             terms: words, letter trigrams, or both.
+            n_heaviest: number of terms of the largest weights that a row keeps; by default all.
         """
-        key = ("tf-idf space", min_document_frequency, field, terms)
+        key = ("tf-idf space", min_document_frequency, field, terms, n_heaviest)
 
         def of_documents(docs: ColumnContext) -> tuple[list[_Kept], Vocabulary, TfIdf, csr_matrix]:
             kept: list[_Kept] = []
@@ -103,7 +105,7 @@ class TermSpace:
             if (base := docs.base) is not None:
                 kept, vocabulary, weighting, _ = base.cached(key, lambda: of_documents(base))
                 rows = [part.unit_rows(document_counts(docs, part.kind, field)) for part in kept]
-                return kept, vocabulary, weighting, _joined_rows(rows)
+                return kept, vocabulary, weighting, heaviest(_joined_rows(rows), n_heaviest)
             for kind in KINDS[terms]:
                 # Query terms need not occur in the field, so whole documents give the idf.
                 whole = document_counts(docs, kind)
@@ -112,7 +114,7 @@ class TermSpace:
                 rows.append(kept[-1].unit_rows(counts))
             vocabulary = _joined_words([part.vocabulary for part in kept])
             weighting = TfIdf.from_idf(np.concatenate([part.weighting.idf_ for part in kept]))
-            return kept, vocabulary, weighting, _joined_rows(rows)
+            return kept, vocabulary, weighting, heaviest(_joined_rows(rows), n_heaviest)
 
         kept, vocabulary, weighting, D = context.cached(key, lambda: of_documents(context))
 
@@ -120,9 +122,11 @@ class TermSpace:
             if terms == "both":
                 words, trigrams = kept
                 of_trigrams = trigrams.unit_rows(query_counts(context, "letter-trigrams"))
-                return _joined_rows([words.part_of_queries(context), of_trigrams])
-            (part,) = kept
-            return part.unit_rows(query_counts(context, part.kind))
+                rows = _joined_rows([words.part_of_queries(context), of_trigrams])
+            else:
+                (part,) = kept
+                rows = part.unit_rows(query_counts(context, part.kind))
+            return heaviest(rows, n_heaviest)
 
         return cls(vocabulary, weighting, context.cached_for_queries(key, of_queries), D)
 

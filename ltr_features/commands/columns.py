@@ -60,7 +60,7 @@ Recipes = Annotated[
     typer.Option(
         "--recipe",
         help="MODEL.KEY=VALUE, or COLUMN.KEY=VALUE: how a model's column is made: field, "
-        "min_document_frequency, word_weight or terms (words, letter-trigrams, both).",
+        "min_document_frequency, heaviest, word_weight or terms (words, letter-trigrams, both).",
     ),
 ]
 

@@ -209,13 +209,13 @@ def tell_fits(
     folds: Sequence[Sequence[NDArray[np.int64]]],
     reporter: Reporter,
     *,
-    option: str = "--recipe {}.field=",
+    option: str = "--recipe {column}.{setting}=",
 ) -> None:
     """Print how much the models of the columns have to learn, and advice where it is much; with
     ``--quiet`` only where it is.
 
     Args:
-        folds: the parts of each fold's training queries. option: what chooses a column's field.
+        folds: the parts of each fold's training queries. option: what gives a column's setting.
     """
     from ltr_base.parallel import thread_count
     from ltr_features.columns.fit_size import FitSize
@@ -236,7 +236,7 @@ def tell_fits(
             )
         typer.echo(
             f"{recipe.name}: {'' if reporter.shown else f'{size}; '}{told}; "
-            f"{size.advice(option.format(recipe.name))}",
+            f"{size.advice(partial(option.format, column=recipe.name))}",
             err=True,
         )
 

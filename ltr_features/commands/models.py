@@ -261,6 +261,14 @@ def models_fit(
         Literal["words", "letter-trigrams", "both"],
         typer.Option(help="The terms that texts are split into; trigrams match misspelled words."),
     ] = "words",
+    heaviest: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Keep so many terms of a text, those of the largest weights (tf-idf models).",
+            show_default="all",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Column name; by default the model's.")] = None,
     scheduler: Annotated[
         str | None,
@@ -305,6 +313,7 @@ def models_fit(
         field,
         min_document_frequency,
         terms=terms,
+        heaviest=heaviest,
     )
     context = open_workspace(workspace, threads=threads)
     ids = list(context.collection.query_ids)
@@ -312,7 +321,7 @@ def models_fit(
         ids = _query_ids(queries, set(ids))
     rows = np.sort(rows_of(ids, context.collection.query_ids))
     reporter = Reporter(shown=progress)
-    tell_fits(context, [recipe], [[rows]], reporter, option="--field ")
+    tell_fits(context, [recipe], [[rows]], reporter, option="--{setting} ")
     parts = out.with_name(out.name + ".parts")  # kept if the command is killed, for the next one
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out) as taken_over, reporter.running([model]), reporter.stage(model):

@@ -43,7 +43,9 @@ def pipeline(collection):
     models = [
         LearnedColumn("lsa", "lsi", {"rank": 4}, terms="both"),
         LearnedColumn("unigram", "unigram"),
-        LearnedColumn("ssi", "ssi", {"rank": 4, "max_epochs": 1}, min_document_frequency=2),
+        LearnedColumn(
+            "ssi", "ssi", {"rank": 4, "max_epochs": 1}, min_document_frequency=2, heaviest=6
+        ),
     ]
     builder = FeatureBuilder(["letor46", "vsm"], models, depth=12, threads=1)
     folds = k_fold(collection.query_ids, 4, seed=0)

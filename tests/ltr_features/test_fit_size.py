@@ -51,7 +51,11 @@ def test_long_documents_are_told_before_models_are_fitted(workspace, tmp_path):
     assert size.startswith("ssi: 20 models to fit in 5 folds, on up to 240 relevant pairs; ")
     assert size.endswith("documents have 3,003 different words on average, queries 2")
     assert advice.startswith("ssi: this may take")
+    assert "keep the 200 words of the largest weights by --recipe ssi.heaviest=200 or" in advice
     assert advice.endswith("--recipe ssi.field=description (5 words), title (1)")
+    fewer = build(workspace, tmp_path / "fewer", "--recipe=ssi.heaviest=200")
+    assert fewer[0].endswith("documents have 200 different words on average, queries 2")
+    assert not any("may take" in line for line in fewer)
 
 
 def test_the_size_of_a_short_field_is_told_without_advice(workspace, tmp_path):
@@ -67,4 +71,5 @@ def test_one_model_is_told_with_its_own_option(workspace, tmp_path):
     params = [option.replace("ssi.", "") for option in QUICK]
     told = command("models", "fit", "ssi", "--workspace", workspace, *params, "--out", out).stderr
     assert told.startswith("ssi: 1 model to fit, on up to 400 relevant pairs; ")
+    assert "--heaviest 200 or" in told.splitlines()[1]
     assert "--field description (5 words), title (1)" in told.splitlines()[1]

@@ -276,6 +276,30 @@ def test_queries_that_come_later_get_the_batch_s_scores_to_the_bit(tmp_path):
             np.testing.assert_array_equal(fitted.compute(alone, pairs), batch[EVERY.query == query])
 
 
+def test_a_text_keeps_the_terms_of_the_largest_weights(tmp_path):
+    """The column of an untrained model is the cosine of what texts keep, of later queries, too."""
+    context, space = context_of(asked()), TermSpace.of(context_of(asked()))
+    rows = []
+    for X in (space.Q.toarray(), space.D.toarray()):
+        best = np.argsort(-X, axis=1, kind="stable")[:, :2]
+        kept = np.zeros_like(X)
+        np.put_along_axis(kept, best, np.take_along_axis(X, best, axis=1), axis=1)
+        rows.append(kept / np.linalg.norm(kept, axis=1, keepdims=True))
+    expected = rows[0] @ rows[1].T
+    recipe = LearnedColumn("ssi", "ssi", {"max_epochs": 0, "init": "identity"})
+    fewer = replace(recipe, heaviest=2)
+    whole, cut = (
+        TrainedColumn(context, r, tmp_path).fitted(np.arange(18)) for r in (recipe, fewer)
+    )
+    assert np.abs(whole.compute(context, EVERY) - cut.compute(context, EVERY)).max() > 0.1
+    scores = cut.compute(context, EVERY).reshape(expected.shape)
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    alone = context.for_queries([context.collection.query_texts[3]])
+    pairs = Pairs(np.zeros(N_DOCUMENTS, np.int64), np.arange(N_DOCUMENTS))
+    np.testing.assert_array_equal(cut.compute(alone, pairs)[:, 0], scores[3])
+    assert cut.settings(context) == {**whole.settings(context), "heaviest": 2}
+
+
 def test_models_of_other_texts_are_refused(tmp_path):
     context = context_of(asked())
     fitted = column(context, "ssi", tmp_path).fitted(np.arange(18))
@@ -291,6 +315,10 @@ def test_parameters_out_of_range_are_refused_with_the_recipe():
         LearnedColumn("x", "ssi", {"rank": 0})
     with pytest.raises(InputError, match="min_document_frequency: a model of counts takes all"):
         LearnedColumn("x", "plsa", min_document_frequency=3)
+    with pytest.raises(InputError, match="column 'x': heaviest: a model of counts takes all terms"):
+        LearnedColumn("x", "plsa", heaviest=3)
+    with pytest.raises(InputError, match="column 'x': heaviest must be 1 or more, got 0"):
+        LearnedColumn("x", "ssi", heaviest=0)
     stored = LearnedColumn("x", "plsa").to_json() | {"min_document_frequency": 3}
     assert LearnedColumn.from_json(stored).min_document_frequency == 1
     with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):

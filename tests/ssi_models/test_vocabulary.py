@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssi_models.parameters import NotFittedError
 from ssi_models.vocabulary import Vocabulary
-from ssi_models.weighting import TfIdf
+from ssi_models.weighting import TfIdf, heaviest
 
 
 def test_rows_of_known_and_unknown_words():
@@ -70,3 +72,16 @@ def test_what_is_no_count_is_refused():
         TfIdf().fit(np.eye(2))
     with pytest.raises(NotFittedError, match="this TfIdf is not fitted"):
         TfIdf().transform(sp.csr_matrix([[1.0]]))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_heaviest_keeps_the_largest_weights(seed, n):
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(0, 4, (5, 8)).astype(np.float32)
+    kept = heaviest(sp.csr_matrix(dense), n).toarray()
+    for row, own in zip(dense, kept, strict=True):
+        expected = np.zeros(8)
+        best = sorted(np.flatnonzero(row), key=lambda j: (-row[j], j))[:n]
+        expected[best] = row[best]
+        length = np.linalg.norm(expected)
+        np.testing.assert_allclose(own, expected / length if length else expected, rtol=1e-6)

@@ -25,7 +25,7 @@ from ltr_features.text.query_texts import normalised
 from ltr_features.text.records import find_file, id_rows
 from ltr_features.text.term_counts import count_terms
 from ssi_models.training.preferences import Preferences
-from ssi_models.weighting import TfIdf
+from ssi_models.weighting import TfIdf, heaviest
 
 PARTS = ("train", "dev", "test")
 
@@ -304,22 +304,6 @@ def unseen_documents(task: Task, config: TaskConfig) -> Task:
     kept = trains[task.candidates]
     documents = task.candidates[kept], task.candidates[~kept]
     return _finish(config, task.Q, task.D, train, test, none, task.excluded, *documents, rng)
-
-
-def heaviest(X: sp.csr_matrix, n: int | None) -> sp.csr_matrix:
-    """Unit rows with the n largest weights of each row (for ties: lower columns), columns
-    ascending; X itself if n is None."""
-    if n is None:
-        return X
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    order = np.lexsort((X.indices, -X.data, row))
-    place = np.arange(len(order)) - X.indptr[row[order]]
-    kept = np.sort(order[place < n])
-    data, row = X.data[kept].astype(np.float64), row[kept]
-    norm = np.sqrt(np.bincount(row, data**2, minlength=X.shape[0]))
-    indptr = np.searchsorted(row, np.arange(X.shape[0] + 1))
-    unit = (data / np.maximum(norm, 1e-12)[row]).astype(np.float32)
-    return sp.csr_matrix((unit, X.indices[kept], indptr), shape=X.shape)
 
 
 def draw_words(

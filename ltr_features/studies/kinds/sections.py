@@ -103,6 +103,7 @@ class ModelConfig(Section):
         field: text field that the model reads. terms: units in which texts are counted.
         min_document_frequency: terms that occur in fewer documents are left out.
         word_weight: weight of the cosine of words when combined with the model's own score.
+        heaviest: number of terms with the largest tf-idf weights that a text keeps; by default all.
     """
 
     former_keys: ClassVar[Mapping[str, str]] = FORMER_KEYS
@@ -114,6 +115,7 @@ class ModelConfig(Section):
     min_document_frequency: int = Field(1, ge=1)
     word_weight: float | None = Field(None, ge=0, le=1)
     terms: Terms = "words"
+    heaviest: int | None = Field(None, ge=1)
 
     @field_validator("model")
     @classmethod

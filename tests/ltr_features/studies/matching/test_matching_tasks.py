@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from letor.compression import open_output
 from letor.errors import InputError
@@ -15,7 +13,6 @@ from ltr_features.studies.kinds.matching_config import TaskConfig
 from ltr_features.studies.kinds.matching_tasks import (
     Task,
     draw_words,
-    heaviest,
     make_task,
     unseen_documents,
 )
@@ -247,19 +244,6 @@ def test_a_task_is_the_same_again(small_data):
     first, second = make_task(LINKS, small_data), make_task(LINKS, small_data)
     np.testing.assert_array_equal(first.triples, second.triples)
     assert (first.Q != second.Q).nnz == 0
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_heaviest_keeps_the_largest_weights(seed, n):
-    rng = np.random.default_rng(seed)
-    dense = rng.integers(0, 4, (5, 8)).astype(np.float32)
-    kept = heaviest(sp.csr_matrix(dense), n).toarray()
-    for row, own in zip(dense, kept, strict=True):
-        expected = np.zeros(8)
-        best = sorted(np.flatnonzero(row), key=lambda j: (-row[j], j))[:n]
-        expected[best] = row[best]
-        length = np.linalg.norm(expected)
-        np.testing.assert_allclose(own, expected / length if length else expected, rtol=1e-6)
 
 
 def test_drawn_words_are_distinct_and_all_where_there_are_few():
