@@ -46,9 +46,10 @@ def columns() -> str:
     """Every column of every family."""
     from ltr_features.columns.registry import column_table, families, get_family
 
-    parts = []
+    parts, stated = [], set()
     for name in families():
         family = get_family(name)
+        rules = _rules(family)
         rows = [
             [r["letor_id"], f"`{r['name']}`", _told(r["description"], r["unit"], r["range"])]
             for r in column_table(family)
@@ -56,7 +57,15 @@ def columns() -> str:
         header = ["id", "name", "definition; unit and range"]
         parts.append(f"## {name}\n\n{family.description} ({family.reference}).\n\n")
         parts.append(_table(header, rows) + "\n\n")
+        parts.append(rules if rules not in stated else "")  # several families have them in common
+        stated.add(rules)
     return "".join(parts)
+
+
+def _rules(family: Any) -> str:
+    """The rules by which a family's module computes its columns: the end of its docstring."""
+    _, mark, rules = (inspect.getdoc(inspect.getmodule(family)) or "").partition("Rules (")
+    return _plain(mark + rules + "\n\n") if mark else ""
 
 
 def models() -> str:

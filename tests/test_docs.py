@@ -94,6 +94,7 @@ def test_tables_come_from_the_program():
     fill = spec["on_page_markdown"]
     for page, wanted in (
         ("columns", "| 25 | `bm25_whole` |"),
+        ("columns", "c (k1 + 1) / (c + k1 (1 - b + b |d| / avgdl))"),
         ("models", "| `ssi` | f(q, d) = "),
         ("measures", "LETOR 4.0"),
         ("api", "::: ssi_models.ssi.low_rank.LowRankSSI\n    options: { members: false }"),
@@ -105,6 +106,13 @@ def test_tables_come_from_the_program():
         text = fill((DOCS / f"{page}.md").read_text(encoding="utf-8"))  # type: ignore[operator]
         assert wanted in text
         assert "{{" not in text
+
+
+def test_rules_that_families_have_in_common_are_on_the_page_once():
+    spec: dict[str, object] = {}
+    exec((DOCS / "hooks.py").read_text(encoding="utf-8"), spec)
+    columns = spec["columns"]()  # type: ignore[operator]
+    assert columns.count("doc2vec vectors of their abstracts") == 1
 
 
 def test_modules_that_pages_name_are_there():

@@ -61,9 +61,9 @@ class ClickModel(ABC):
 
     Args:
         prior: pseudo-counts of clicks and skips of every pair, in examinations; both >= 0. (0, 0)
-            is maximum likelihood. None: two examinations at the log's click rate, see
-            :func:`prior_of`, which keep pairs with little evidence near the others; (1, 1) would
-            take a result that was hardly looked at for better than most.
+            is maximum likelihood. None: two examinations at the click rate of the first position,
+            see :func:`prior_of`, which keep pairs with little evidence near the others; (1, 1)
+            would take a result that was hardly looked at for better than most.
 
     Attributes:
         log_: the log that was fitted. prior_: the pseudo-counts that were taken.
@@ -177,7 +177,7 @@ class ClickModel(ABC):
         mode of the beta posterior, and the curvature there."""
         value = smoothed(clicks, examinations, self.prior_)
         n = examinations + sum(self.prior_)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return value, np.where(n > 0, np.sqrt(value * (1 - value) / n), np.inf)
 
     def _log_prior(self, attractiveness: Array) -> float:

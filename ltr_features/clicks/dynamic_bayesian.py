@@ -122,9 +122,9 @@ class DynamicBayesian(Continued):
         last = np.flatnonzero(pages.place == pages.last_click[pages.row_page])
         sigma, sigma_error = self._estimate(facts.by_pair(np.ones(len(last)), last), facts.clicks)
         self.satisfaction_, self.satisfaction_error_ = sigma, sigma_error
-        self._relevance_error = np.hypot(
-            self.standard_error_ * sigma, sigma_error * self.attractiveness_
-        )
+        with np.errstate(invalid="ignore"):  # infinity times 0, of pairs without a click
+            error = np.hypot(self.standard_error_ * sigma, sigma_error * self.attractiveness_)
+        self._relevance_error = np.where(np.isinf(sigma_error), np.inf, error)
 
     def _set_errors(self, facts: Facts, beliefs: Beliefs) -> None:
         log, pages = facts.log, facts.pages

@@ -10,7 +10,9 @@ Rules (field s of document d, query q):
 - words that the model does not know are skipped, but count towards a chunk's length; a text or
   chunk without a known word has no vector: its cosine is 0, and it is left out of average and
   maximum over chunks;
-- 0 where the collection lacks the field.
+- 0 where the collection lacks the field;
+- a trained model is gensim's PV-DBOW with one worker, to which all fields of a document except its
+  URL are one text, documents in the order of their ids.
 """
 
 from __future__ import annotations

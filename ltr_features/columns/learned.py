@@ -42,7 +42,8 @@ class LearnedColumn:
             also takes an unfitted model and keeps its class and parameters; each fit makes a new
             model, and the given one is never fitted.
         params: the model's constructor parameters; ``seed`` and ``threads`` may be among them.
-        field: the document field that the model reads; ``"whole"`` for all fields together.
+        field: the document field that the model reads; ``"whole"`` for all fields together. Words
+            and their idf are those of the whole documents in any case.
         min_document_frequency: least document frequency of the terms, for models of tf-idf rows;
             see :class:`ltr_features.columns.term_space.TermSpace`.
         word_weight: weight of plain word matching in the column, 0 to 1, for models that have a

@@ -4,16 +4,23 @@ Numbering and names follow Qin and Liu, "Introducing LETOR 4.0 Datasets" (arXiv:
 paper does not print the parameters of BM25 and of the language models; the defaults here are the
 ones in common use, and columns 21 to 40 do not claim to reproduce the published values.
 
-Rules that hold for all term columns (field s of document d, query q):
+Rules (field s of document d, query q):
 
 - A query term that occurs in s of no document is left out: its factor would be the same for all
   documents (log 0 in the language models).
 - TF, IDF and TF*IDF count each distinct term of q once; BM25 weighs repetitions by k3; the language
   models count each repetition.
+- BM25 is the sum over the distinct terms t of q of
+  ``ln(N / df(t)) c (k1 + 1) / (c + k1 (1 - b + b |d| / avgdl)) (k3 + 1) n / (k3 + n)``, where n is
+  the count of t in q and avgdl the mean length of s over all N documents, those without s included.
 - p(t|C) = occurrences of t in s over all tokens of s, in the whole collection.
 - Where s is empty in d, |d|_u / |d| counts as 1 and c / |d| as 0, so all values are finite.
 - A query without known terms has 0 in all term columns except DL.
 - The columns of a field that the collection lacks are 0 (``absent`` names them).
+- Repeated links count once, links of a document to itself do not count. In PageRank a document
+  without links shares its mass among all documents.
+- The parent of a page is the page of the collection with the longest URL that is a proper prefix of
+  its own, by whole path segments.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@ Rules (field s of document d, query q; occurrences count, so a repeated word wei
 - average: mean of cos(u, v) over all pairs of an occurrence u in q and an occurrence v in s;
 - maximum: the greatest of these cosines;
 - words without a vector are left out of both; query words that occur in no document do count;
-- 0 where q or s is empty or has no word with a vector, and where the collection lacks s.
+- 0 where q or s is empty or has no word with a vector, and where the collection lacks s;
+- trained vectors are those of gensim's skip-gram model with one worker, to which each field of a
+  document except its URL is a sentence, documents in the order of their ids.
 """
 
 from __future__ import annotations

@@ -120,11 +120,14 @@ class LSA(Projection):
     """f(q, d) = cosine of the projections of q and d to the leading singular vectors of the texts.
 
     PCA on the uncentred correlation matrix of the texts; labels are not used. The sign of each
-    dimension is chosen so that its largest weight is positive.
+    dimension is chosen so that its largest weight is positive. Singular vectors are found by
+    randomised subspace iteration (five passes): where singular values lie close together, the last
+    ones, and with them scores, differ from those of a full decomposition.
 
     Args:
         texts: "both": the documents and the queries that the preferences name (no others, so that
-            test queries stay unseen); "documents": the documents alone.
+            test queries stay unseen); "documents": the documents alone. A column of a feature table
+            that reads no judgements has no preferences, so both are the documents alone.
         scaling: "none": the eigenvectors of the correlation matrix; "inverse": divided by the
             singular values, so that all dimensions have the same variance (Deerwester et al.).
 

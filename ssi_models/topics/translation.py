@@ -36,8 +36,8 @@ class IBMModel1(EMModel):
     Args:
         iterations: passes of EM; the likelihood is concave, so the uniform start is as good as
             any.
-        prune: entries t(q|w) below this are dropped after each iteration from the third; 0 keeps
-            all, and then the likelihood never falls.
+        prune: entries t(q|w) below this are dropped after each iteration from the third, and the
+            others of w scaled to the sum 1; 0 keeps all, and then the likelihood never falls.
         warm_start: a further ``fit`` starts from the fitted table, for the entries that it has.
 
     Attributes:

@@ -128,12 +128,15 @@ def test_every_page_twice_says_the_same_more_surely(kind):
     ],
     ids=["one skip", "one click", "no click", "clicks alone", "gaps above", "a thousand"],
 )
-def test_odd_logs_are_fitted(kind, pages):
-    model = kind().fit(log_of(pages))
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("prior", [None, (0, 0)], ids=["prior", "maximum likelihood"])
+def test_odd_logs_are_fitted(kind, pages, prior):
+    model = kind(prior=prior).fit(log_of(pages))
     values = values_of(model)
     for name in ("attractiveness_", "relevance_", "evidence_"):
         assert np.isfinite(values[name]).all(), name
-    assert not np.isnan(values["standard_error_"]).any()
+    for name in ("standard_error_", "relevance_error_"):
+        assert not np.isnan(values[name]).any(), name
     shown = model.log_.by_position(model.log_.shown) > 0
     assert np.isfinite(values["examination_"][shown]).all()
     prediction = model.predict(model.log_)
@@ -141,6 +144,16 @@ def test_odd_logs_are_fitted(kind, pages):
     assert prediction.log_likelihood <= 0
     assert prediction.n_rows == int(model.log_.shown.sum())
     assert prediction.perplexity >= 1 - 1e-9
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("simplified", [False, True], ids=["EM", "counts"])
+def test_without_a_prior_nothing_is_known_of_who_is_satisfied_by_unclicked_documents(simplified):
+    pages = [(0, [0, 1, 2], [0, 1, 2], [False, True, False]), (0, [1, 3], [0, 1], [True, True])]
+    model = get_click_model("dbn")(prior=(0, 0), simplified=simplified).fit(log_of(pages * 9))
+    unknown = model.log_.by_pair(model.log_.clicked) == 0
+    assert unknown.tolist() == [True, False, True, False]
+    assert np.isinf(model.relevance_error_[unknown]).all()
 
 
 def test_other_queries_documents_and_deeper_pages_are_predicted(kind):
