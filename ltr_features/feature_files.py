@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -107,8 +107,33 @@ class SavedFeatures(NamedTuple):
 def given_files(folder: Path) -> list[str]:
     """Absolute paths of the files that the families of a saved builder were given; they stay where
     they are."""
-    families = read_json(folder / FEATURES)["families"]
+    families = _families(read_json(folder / FEATURES))
     return [path for notes in families for path in sorted(named_files(notes.get("params")))]
+
+
+def changed_given_files(folder: Path) -> list[str]:
+    """Those of :func:`given_files` that are missing or changed since the builder was saved, one
+    line each; none if the folder holds no saved builder."""
+    if not (folder / FEATURES).is_file():
+        return []
+    changed = _changed(_families(read_json(folder / FEATURES)))
+    return [f"{path}: {'changed' if Path(path).exists() else 'missing'}" for path, _ in changed]
+
+
+def _families(description: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a description says of its families: in version 1 their names and parameters alone."""
+    families = description["families"]
+    if description["version"] == 1:
+        return [{"name": name, "params": params} for name, params in families.items()]
+    return families
+
+
+def _changed(families: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The files that families were given and that are not what they were, with the family."""
+    for notes in families:
+        for path, digest in notes.get("files", {}).items():
+            if folder_digest(path) != digest:
+                yield path, notes["name"]
 
 
 def save_features(
@@ -183,19 +208,15 @@ def read_features(
     version = description["version"]
     if version > VERSION_REMOVED:
         raise InputError(f"{folder} was made by a newer version; update this program")
-    if version == 1:
-        named = description["families"].items()
-        description["families"] = [{"name": n, "params": params} for n, params in named]
+    description["families"] = _families(description)
     for part in ("models", _LEARNED):
         check_files(folder, f"{part}/*")
     restored, recipes = columns_from_json(description, folder, families, models)
-    for notes in description["families"]:
-        for path, digest in notes.get("files", {}).items():
-            if folder_digest(path) != digest:
-                raise InputError(
-                    f"{path} is not what it was when family {notes['name']!r} was saved; restore "
-                    "it, or save the features again"
-                )
+    for path, name in _changed(description["families"]):
+        raise InputError(
+            f"{path} is not what it was when family {name!r} was saved; restore it, or save the "
+            "features again"
+        )
     sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)
     for family in restored:

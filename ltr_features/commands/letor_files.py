@@ -188,7 +188,8 @@ def validate(
 ) -> None:
     """Check the rows of a file and advise on each finding; for a folder of folds (S1.txt, ... or
     Fold1, ...), tell what is missing and where parts or folds disagree; for the folder of an index,
-    knowledge base, ranker or pipeline, list the files that were changed since they were written.
+    knowledge base, ranker or pipeline, list the files that were changed since they were written,
+    and those elsewhere that a pipeline reads.
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
     away, constant columns, duplicate documents, and remarks on trained columns (from
@@ -202,6 +203,8 @@ def validate(
     from letor.lint import validate as check
 
     if file.is_dir():
+        from ltr_features.feature_files import changed_given_files
+
         if not (file / DIGESTS).exists():
             if not layout(file):
                 raise InputError(
@@ -211,7 +214,11 @@ def validate(
                 )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
-        changed = changed_files(file)
+        # Given files only if all others are right: one of those describes them.
+        changed = changed_files(file) or [
+            *changed_given_files(file),
+            *changed_given_files(file / "features"),
+        ]
         typer.echo("\n".join(changed) or f"{file}: all files are as they were written")
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)

@@ -249,7 +249,7 @@ def pipeline_explain(
             else f"--document: {others[0]!r} is not among the query's {many}"
         )
     if candidates.empty:
-        typer.echo(f"no candidates: no document has a word of {query!r}")
+        typer.echo(f"no candidates: no document of the build has a word of {query!r}")
         return
     width = max(found["column"].str.len().max(), len("100 other columns"))
     for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):

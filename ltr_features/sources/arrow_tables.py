@@ -23,7 +23,7 @@ from letor.compression import open_for_arrow, text_lines
 from letor.errors import InputError
 from letor.files import check_is_file
 from letor.parquet import check_parquet_size, plain_texts
-from ltr_base.names import listed
+from ltr_base.names import counted, listed
 from ltr_features.text.records import OnBadLine, joined
 
 #: Name of a column; or its number, from 1, in CSV or TSV without a header line.
@@ -196,15 +196,18 @@ class SeparatedValues:
             values = csv.reader(lines, delimiter=self.separator)
             mark = "tab" if self.separator == "\t" else repr(self.separator)
             what = f"{self.path}: lines have different numbers of values, with a {mark} between two"
+            advice = "put a value that has one in it in quotes"
             with suppress(csv.Error):  # a very long value
                 expected = len(next(values))
                 found = next((len(line) for line in values if len(line) not in (0, expected)), 0)
                 if found:
                     what = (
-                        f"{self.path}, line {values.line_num}: {found} values, the first line has "
-                        f"{expected}, with a {mark} between two"
+                        f"{self.path}, line {values.line_num}: {counted(found, 'value')}, the "
+                        f"first line has {expected}, with a {mark} between two"
                     )
-            raise InputError(f"{what}; put a value that has one in it in quotes") from None
+                if 0 < found < expected:
+                    advice = "complete the line if it is cut off; remove the first if it is a title"
+            raise InputError(f"{what}; {advice}") from None
 
     @contextmanager
     def _reader(

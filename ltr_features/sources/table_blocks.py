@@ -304,11 +304,16 @@ def named_rows(
     if lost := [key for key in usual if key not in wanted]:
         if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
-        known = " or ".join(usual[lost[0]])
+        if given is not None:
+            advice = " ".join(f"{option}.{key}=..." for key in lost)
+            advice = f"name {'it' if len(lost) == 1 else 'them'}, {advice}"
+        elif len(lost) == 1:
+            advice = f"call it {' or '.join(usual[lost[0]])}"
+        else:
+            advice = f"call them {', '.join(usual[key][0] for key in lost)}"
         raise InputError(
             f"{path}: the columns are {column_list(names)}; none has a usual name for "
-            f"{' or '.join(lost)}: "
-            + (f"call it {known}" if given is None else f"name it, {option}.{lost[0]}=...")
+            f"{' or '.join(lost)}: {advice}"
         )
     options = {"encoding": encoding, "optional": [wanted[key] for key in optional]}
     return (

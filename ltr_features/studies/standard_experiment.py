@@ -128,14 +128,24 @@ def _not_split(collection: Collection, judged: NDArray[np.int64]) -> Iterator[tu
     known: a sentence each, without a full stop."""
     groups, times = collection.query_groups, collection.query_times
     few = f"as they have fewer than {_N_PARTS}"
-    if groups is not None and (n := len({groups[row] for row in judged.tolist()})) < _N_PARTS:
-        yield "groups", f"queries are not split by group, {few} groups ({n})"
+    if groups is not None:
+        if (n := len({groups[row] for row in judged.tolist()})) < _N_PARTS:
+            yield "groups", f"queries are not split by group, {few} groups ({n})"
+        elif _n_kept(collection, judged) == _n_kept(collection, judged, by_group=True):
+            why = "no group has queries of different texts, and those of one text are in one part"
+            yield "groups", f"queries are not split by group, as {why} anyway"
     if times is None:
         return
     if n := int(np.isnan(times[judged]).sum()):
         yield "times", f"queries are not split by time, as {n:,} of them have no time"
     elif (n := len(np.unique(times[judged]))) < _N_PARTS:
         yield "times", f"queries are not split by time, {few} different times ({n})"
+
+
+def _n_kept(collection: Collection, queries: NDArray[np.int64], *, by_group: bool = False) -> int:
+    """Into how many parts folds could divide these queries."""
+    labels = collection.kept_together(by_group=by_group)
+    return len(queries if labels is None else np.unique(labels[queries]))
 
 
 def on_folds(folder: Path) -> str:

@@ -309,6 +309,7 @@ def test_compare_takes_every_form(folder, i):
     ("name", "text", "message"),
     [
         ("a.csv", "qid,docno\nq1,d0\n", r"none has a usual name for grade: call it grade"),
+        ("a.csv", "thema,id\nq1,d0\n", r"query or document or grade: call them qid, docno, grade"),
         ("a.jsonl", '{"qid": "q1", "docno": "d0", "grade": 1}\n{"qid": "q1", "docno": "d1"}\n',
          r"a\.jsonl, line 2: grade is missing"),
         ("a.jsonl", '{"qid": null, "docno": "d0", "grade": 1}\n', r"line 1: the query id is empty"),

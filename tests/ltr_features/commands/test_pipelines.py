@@ -14,11 +14,13 @@ import pytest
 from dumps import dump_xml, page_xml
 from folders import written
 from toys import done, refused, run, topics
+from typer.testing import CliRunner
 
 from letor.column_names import read_rows
 from letor.errors import LetorWarning
 from letor.rankers.registry import load_ranker
 from ltr_features import ScoringPipeline
+from ltr_features.cli import app
 from ltr_features.columns.base import plain_settings
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.text.analyzer import Analyzer
@@ -189,6 +191,17 @@ def test_files_that_a_pipeline_reads_from_their_place_are_named(workspace, tmp_p
                 tmp_path / "service")  # fmt: skip
     assert built.stderr == f"note: it reads {numbers}: keep this there as it is\n"
 
+    def checked(folder: Path) -> tuple[int, str]:
+        said = CliRunner().invoke(app, ["validate", str(folder)])
+        return said.exit_code, said.output
+
+    service = tmp_path / "service"
+    assert checked(service) == (0, f"{service}: all files are as they were written\n")
+    numbers.write_text(numbers.read_text() + "new,7\n")
+    assert checked(service) == checked(service / "features") == (2, f"{numbers}: changed\n")
+    numbers.unlink()
+    assert checked(service) == (2, f"{numbers}: missing\n")
+
 
 @pytest.mark.parametrize("n", [4, 5])
 def test_a_build_that_writes_nothing_leaves_the_earlier_folds(workspace, folds, tmp_path, n):
@@ -283,4 +296,4 @@ def test_places_in_the_ranking_are_explained(tmp_path):
     not_there = f"{min(others)!r} is not among the query's {len(ranking)} candidates"
     assert not_there in refused(*explain, "--document", min(others))
     nothing = done("pipeline", "explain", tmp_path / "p", "unheard")
-    assert nothing == "no candidates: no document has a word of 'unheard'\n"
+    assert nothing == "no candidates: no document of the build has a word of 'unheard'\n"

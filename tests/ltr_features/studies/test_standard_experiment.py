@@ -91,10 +91,12 @@ def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
         for n in (3, 6)
     )
     some = replace(many, query_times=np.where(many.query_times > 0, many.query_times, np.nan))
+    same = replace(many, query_groups=collection.query_texts)  # as of a click log cut by time
     for name, known, expected, not_by in (
         ("few", few, ["query"], ["group", "time"]),
         ("many", many, ["query", "group", "time"], []),
         ("some", some, ["query", "group"], ["time"]),
+        ("same", same, ["query", "time"], ["group"]),
     ):
         workspace = make_workspace(known, tmp_path / name)
         with warnings.catch_warnings(record=True) as caught:
