@@ -133,18 +133,21 @@ class ClickJudgements:
     @property
     def _chance(self) -> float:
         """p-value of Pearson's chi-squared test that all pairs with enough evidence are equally
-        relevant, where an estimate counts for as many examinations as its standard error says; 0
-        if there are fewer than two."""
-        value, error, evidence = (
-            array[self.enough]
-            for array in (self.model.relevance_, self.model.relevance_error_, self.model.evidence_)
-        )
-        if len(value) < 2:
+        relevant; 0 if there are fewer than two.
+
+        If they are, they are clicked alike at the same position, by users of any click model. The
+        estimates of a model could not be tested so: the prior draws them to each other."""
+        log = self.log
+        n_pairs, results = int(self.enough.sum()), self.enough[log.result_pair]
+        if n_pairs < 2:
             return 0.0
-        mean = np.average(value, weights=evidence)
-        known = np.divide(value * (1 - value), error**2, out=evidence.copy(), where=error > 0)
-        squares = (known * (value - mean) ** 2).sum()
-        return float(chdtrc(len(value) - 1, squares / max(mean * (1 - mean), 1e-12)))
+        shown, clicked = np.where(results, (log.shown, log.clicked), 0)
+        rate = log.by_position(clicked) / np.maximum(log.by_position(shown), 1)
+        rate = rate[log.result_position]
+        difference = log.by_pair(clicked - shown * rate)[self.enough]
+        variance = log.by_pair(shown * rate * (1 - rate))[self.enough]
+        squares = difference**2 / np.where(variance > 0, variance, np.inf)
+        return float(chdtrc(n_pairs - 1, squares.sum()))
 
     def frame(self) -> pd.DataFrame:
         """A row per pair of the log: ``query``, ``document`` (ids), ``shown``, ``clicked`` (int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from letor.dataset import RankingData
 from ltr_features.clicks.log import ClickLog, LogBuilder
 
 #: Query, documents, positions and clicks of the rows; queries and documents by number.
@@ -76,3 +77,22 @@ EXPECTED = {
 
 #: 2025-10-09T08:53:20Z and 2026-09-21T14:13:20Z.
 SECONDS = (1_760_000_000, 1_790_000_000)
+
+
+def counted(rows, n_documents=4):
+    """A log of (query, document, position, shown, clicked)."""
+    builder = LogBuilder(pages=False)
+    columns = np.array(rows, np.int64).T
+    builder.add_counts(*columns)
+    queries = [f"q{i}" for i in range(columns[0].max() + 1)]
+    return builder.finish(queries, [f"d{i}" for i in range(n_documents)], {})
+
+
+def judged_rows(seed=0, n_queries=10, n_documents=15):
+    """Rows of two random columns, with labels 0 to 2."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_documents
+    ids = np.array([f"d{i}" for i in range(n)], dtype=object)
+    queries = np.repeat([f"q{i}" for i in range(n_queries)], n_documents)
+    X = rng.random((n, 2), dtype=np.float32)
+    return RankingData.from_rows(X, rng.integers(0, 3, n), queries, document_ids=ids)
