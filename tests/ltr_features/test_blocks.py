@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ltr_features import blocks, cluster, column_workers
 from ltr_features.blocks import BlockWork, memory_size, write_columns
 from ltr_features.candidates import choose_candidates
 from ltr_features.column_workers import blocks_on
+from ltr_features.columns import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns
@@ -251,8 +253,8 @@ def test_a_worker_of_another_version_that_came_later_is_refused():
     with pytest.raises(
         InputError, match=r"has ltr-features .*, Unicode .*; .* runs there is old: "
     ):
-        cluster._worked("old", print)
-    assert cluster._worked(cluster.software(), max, 1, 2) == 2
+        cluster._worked("old", b"")
+    assert cluster._worked(cluster.software(), cluster._packed(max, (1, 2))) == 2
 
 
 def test_a_worker_without_the_package_is_named(tmp_path):
@@ -284,6 +286,42 @@ def test_a_worker_that_came_later_is_refused_for_other_inputs(workspace, familie
             column_workers._write_block(inputs, work, block, parts, "block")
     column_workers._write_block(seen, work, block, parts, "block")
     assert len(ArrowRows.open(tmp_path / "block").query_ids) == 3
+
+
+def test_a_worker_with_other_code_of_a_family_is_refused(workspace, tmp_path, monkeypatch):
+    """Its files may be the same: it keeps the code that it has imported."""
+    code = "from ltr_features.columns import VectorSpace\nclass Family(VectorSpace):\n    pass\n"
+    (tmp_path / "their_columns.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    families = [import_module("their_columns").Family()]
+    block, parts = blocks.Block(0, 3), PartFolder(tmp_path)
+    before = BlockWork(BM25, families)
+    seen = column_workers._seen(workspace, before)
+    column_workers._write_block(seen, before, block, parts, "block")
+    (tmp_path / "their_columns.py").write_text(code + "# changed")
+    after = BlockWork(BM25, families)
+    assert column_workers._base(seen, after) != column_workers._base(seen, before)
+    with pytest.raises(InputError, match=r"worker on .*: the code of their_columns\.Family is not"):
+        column_workers._write_block(seen, after, block, parts, "other")
+
+
+def test_a_worker_learns_anew_for_a_class_that_was_defined_again(workspace, tmp_path):
+    def defined(value):
+        def compute(self, context, pairs):
+            learned = context.cached("mine", lambda: np.float32(value))
+            return np.full((len(pairs), 1), learned)
+
+        columns = (ColumnSpec("mine", "d", "u", "any", "r"),)
+        parts = {"name": "mine", "description": "d", "reference": "r", "columns": columns}
+        return type("Mine", (ColumnFamily,), parts | {"compute": compute, "__module__": "__main__"})
+
+    block, parts = blocks.Block(0, 3), PartFolder(tmp_path)
+    for value in (3, 5):
+        work = BlockWork(BM25, [defined(value)()])
+        seen = column_workers._seen(workspace, work)
+        column_workers._write_block(seen, work, block, parts, str(value))
+        rows = ArrowRows.open(tmp_path / str(value))
+        assert rows.table["mine"].unique().to_pylist() == [value]
 
 
 def test_blocks_of_other_pairs_have_other_files():
