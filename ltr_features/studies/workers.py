@@ -104,7 +104,10 @@ def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> No
 
 
 def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
-    stage = _study(plan)[name]
+    try:
+        stage = _study(plan)[name]
+    except InputError as error:  # a plug-in that it lacks, for example
+        raise InputError(f"worker on {socket.gethostname()}: {error}") from error
     if stage.key != key:
         raise InputError(
             f"worker on {socket.gethostname()}: the inputs or the code of stage {name} differ "
