@@ -65,8 +65,8 @@ class Cluster:
         Raises:
             InputError: something that the work needs cannot be pickled.
         """
-        where, packed = None if at is None else [at], _packed(work, given)
-        future = self._client.submit(_worked, software(), packed, pure=False, workers=where)
+        where, sent = None if at is None else [at], packed((work, given))
+        future = self._client.submit(_worked, software(), sent, pure=False, workers=where)
         self._submitted.add(future)
         return future
 
@@ -208,13 +208,13 @@ def software() -> str:
     return f"ltr-features {version('ltr-features')}, Unicode {unicodedata.unidata_version}"
 
 
-def _packed(work: Callable[..., Any], given: tuple[Any, ...]) -> bytes:
-    """Work and its arguments as Dask pickles them; by :func:`_worked`, as Dask itself closes every
-    worker that lacks a package that they need."""
+def packed(what: Any) -> bytes:
+    """Work and its arguments as Dask pickles them, or an InputError; for :func:`_worked` to unpack,
+    as Dask itself closes every worker that lacks a package that they need."""
     from distributed.protocol.pickle import dumps
 
     try:
-        return bytes(dumps((work, given)))
+        return bytes(dumps(what))
     except Exception as error:
         raise InputError(
             f"what the workers are to do cannot be sent to them ({described(error)}): families "
@@ -222,7 +222,7 @@ def _packed(work: Callable[..., Any], given: tuple[Any, ...]) -> bytes:
         ) from error
 
 
-def _worked(wanted: str, packed: bytes) -> Any:
+def _worked(wanted: str, sent: bytes) -> Any:
     """Run work on a worker, which may have joined after the check at the start; errors of its files
     name the worker's host."""
     from distributed.protocol.pickle import loads
@@ -233,7 +233,7 @@ def _worked(wanted: str, packed: bytes) -> Any:
             f"{wanted}: install one version of this package and of Python everywhere"
         )
     try:
-        work, given = loads(packed)
+        work, given = loads(sent)
     except (ImportError, AttributeError) as error:
         raise InputError(
             f"worker on {socket.gethostname()}: {described(error)}; install the packages that "

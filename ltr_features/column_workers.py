@@ -26,6 +26,7 @@ from ltr_features.cluster import (
     check_folder,
     connected,
     digest,
+    packed,
 )
 from ltr_features.columns.context import ColumnContext, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -148,7 +149,8 @@ def _base(seen: _Inputs, work: BlockWork) -> str:
     families = [[family.name, vars(family)] for family in work.families]
     inputs = [content for _, content in seen]
     facts = [version("ltr-features"), inputs, work.code, dict(work.candidates), families]
-    return digest(json.dumps(facts, sort_keys=True, default=repr).encode())
+    # By content: the text of a large array leaves most of it out.
+    return digest(json.dumps(facts, sort_keys=True, default=lambda x: digest(packed(x))).encode())
 
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:

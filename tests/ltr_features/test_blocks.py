@@ -254,7 +254,7 @@ def test_a_worker_of_another_version_that_came_later_is_refused():
         InputError, match=r"has ltr-features .*, Unicode .*; .* runs there is old: "
     ):
         cluster._worked("old", b"")
-    assert cluster._worked(cluster.software(), cluster._packed(max, (1, 2))) == 2
+    assert cluster._worked(cluster.software(), cluster.packed((max, (1, 2)))) == 2
 
 
 def test_a_worker_without_the_package_is_named(tmp_path):
@@ -334,6 +334,17 @@ def test_blocks_of_other_pairs_have_other_files():
     assert column_workers._name(blocks.Block(3, 7)) == "3-7"
 
 
+class Weighed(ColumnFamily):
+    name = "weighed"
+    columns = (ColumnSpec("weighed", "d", "u", "any", "r"),)
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def compute(self, context, pairs):
+        return self.weights[pairs.document][:, None].astype(np.float32)
+
+
 def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
     def base(work):
         return column_workers._base(column_workers._seen(workspace, work), work)
@@ -343,6 +354,10 @@ def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
     assert of != base(BlockWork({"bm25": {"depth": 6}}, families))
     other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
     assert of != base(BlockWork(BM25, other))
+    weights = np.arange(3000)
+    weighed = base(BlockWork(BM25, [Weighed(weights)]))
+    assert weighed == base(BlockWork(BM25, [Weighed(weights.copy())]))
+    assert weighed != base(BlockWork(BM25, [Weighed(np.where(weights == 1500, 0, weights))]))
     scores = tmp_path / "scores.tsv"
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\n")
     given = [get_family("scores", files={"engine": str(scores)})]
