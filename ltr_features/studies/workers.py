@@ -111,7 +111,8 @@ def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
     if stage.key != key:
         raise InputError(
             f"worker on {socket.gethostname()}: the inputs or the code of stage {name} differ "
-            "there; install the same versions everywhere, and keep inputs on shared storage"
+            "there; install the same versions everywhere, start workers again after a change, and "
+            "keep inputs on shared storage"
         )
     return stage
 
