@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,8 @@ OURS = frozenset({"ltr_base", "letor", "ssi_models", "ltr_features"})
 #: Attribute that stands for the code of a class or function of a notebook or a script; workers get
 #: it with the class.
 _MARK = "_defined_as"
-_SUFFIXES = {".py", ".txt", ".jinja", ".html", ".css", ".js", ".toml"}
+#: Hidden files of a package, and what was compiled from its code.
+_ASIDE = re.compile(r"(^|/)(\.|__pycache__/)")
 
 
 def is_ours(module: str) -> bool:
@@ -26,11 +28,13 @@ def is_ours(module: str) -> bool:
 
 
 def source_files(name: str) -> list[Path]:
-    """The file of a module, or all source files of a package."""
+    """The file of a module, or all files of a package: its code may read any of them."""
     file = Path(str(getattr(find_spec(name), "origin", None)))
     if file.name != "__init__.py":
         return [file]
-    return sorted(path for path in file.parent.rglob("*") if path.suffix in _SUFFIXES)
+    folder = file.parent
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(p for p in found if not _ASIDE.search(p.relative_to(folder).as_posix()))
 
 
 def packages_of(*made: Callable[..., Any]) -> tuple[str, ...]:
@@ -44,10 +48,13 @@ def code_of_others(made: Callable[..., Any]) -> str:
     """A digest of the code of a class or function, as far as it is not part of this software: the
     files of the packages of :func:`packages_of`. "" if all is ours. What a notebook or a script
     defines is new code each time, as nothing tells whether it has changed."""
-    parts = [path.read_bytes() for name in packages_of(made) for path in source_files(name)]
-    without_file = [part for part in _others(made) if not _has_file(part.__module__)]
-    parts += [_mark(part).encode() for part in without_file]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest() if parts else ""
+    others, digest = _others(made), hashlib.sha256()
+    for path in (path for name in packages_of(made) for path in source_files(name)):
+        digest.update(path.read_bytes() + b"\0")
+    for part in others:
+        if not _has_file(part.__module__):
+            digest.update(_mark(part).encode() + b"\0")
+    return digest.hexdigest() if others else ""
 
 
 def _mark(defined: Any) -> str:
@@ -57,11 +64,16 @@ def _mark(defined: Any) -> str:
 
 
 def _others(made: Callable[..., Any]) -> list[Any]:
-    """The function, or the class and its bases down to those that ours or Python have."""
-    if isinstance(made, FunctionType):
-        found: tuple[Any, ...] = (inspect.unwrap(made),)
+    """The function, or the class and its bases down to those that ours or Python have; a function
+    may be a method, be decorated, or have some of its arguments."""
+    while isinstance(made, partial):
+        made = made.func
+    if isinstance(made, type):
+        found: tuple[Any, ...] = made.__mro__
+    elif hasattr(made, "__qualname__"):
+        found = (inspect.unwrap(getattr(made, "__func__", made)),)
     else:
-        found = (made if isinstance(made, type) else type(made)).__mro__
+        found = type(made).__mro__
     ours = [part for part in found if is_ours(part.__module__)]
     known = {object}.union(*(part.__mro__ for part in ours if isinstance(part, type)), ours)
     return [part for part in found if part not in known]

@@ -20,6 +20,7 @@ from letor.errors import InputError
 from letor.missing import Missing
 from letor.parquet_rows import ParquetRows
 from ltr_base.slices import slices
+from ltr_base.source_code import code_of_others
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
@@ -56,11 +57,15 @@ class BlockWork:
 
     Attributes:
         candidates: settings of candidate sources, see :func:`~.candidates.candidate_sources`.
-        families: column families.
+        families: column families. code: digests of their code, as far as others wrote it.
     """
 
     candidates: Mapping[str, Mapping[str, Any]]
     families: Sequence[ColumnFamily]
+    code: Sequence[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.code = [code_of_others(type(family)) for family in self.families]
 
     def rows(
         self, context: ColumnContext, block: Block, on_family: OnFamily | None = None

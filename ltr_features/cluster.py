@@ -26,7 +26,7 @@ from typing import Any
 from weakref import WeakSet
 
 from letor.digests import folder_digest
-from letor.errors import InputError
+from letor.errors import InputError, described
 from ltr_features.part_store import PartFolder, PartStore
 
 _LOCAL = re.compile(r"local:(.*)")
@@ -60,9 +60,13 @@ class Cluster:
     def submit(self, work: Callable[..., Any], *given: Any, at: str | None = None) -> Any:
         """Submit ``work(*given)`` to the worker at an address, or to any; returns a future for
         :meth:`result`. If a worker dies, another one starts the work again, which must cope with
-        what the first has left behind."""
-        where = None if at is None else [at]
-        future = self._client.submit(_worked, software(), work, *given, pure=False, workers=where)
+        what the first has left behind.
+
+        Raises:
+            InputError: something that the work needs cannot be pickled.
+        """
+        where, sent = None if at is None else [at], packed((work, given))
+        future = self._client.submit(_worked, software(), sent, pure=False, workers=where)
         self._submitted.add(future)
         return future
 
@@ -204,14 +208,37 @@ def software() -> str:
     return f"ltr-features {version('ltr-features')}, Unicode {unicodedata.unidata_version}"
 
 
-def _worked(wanted: str, work: Callable[..., Any], *given: Any) -> Any:
-    """Run ``work(*given)`` on a worker, which may have joined after the check at the start; errors
-    of its files name the worker's host."""
+def packed(what: Any) -> bytes:
+    """Work and its arguments as Dask pickles them, or an InputError; for :func:`_worked` to unpack,
+    as Dask itself closes every worker that lacks a package that they need."""
+    from distributed.protocol.pickle import dumps
+
+    try:
+        return bytes(dumps(what))
+    except Exception as error:
+        raise InputError(
+            f"what the workers are to do cannot be sent to them ({described(error)}): families "
+            "and models that they get must not hold locks, open files and the like"
+        ) from error
+
+
+def _worked(wanted: str, sent: bytes) -> Any:
+    """Run work on a worker, which may have joined after the check at the start; errors of its files
+    name the worker's host."""
+    from distributed.protocol.pickle import loads
+
     if (own := software()) != wanted:
         raise InputError(
             f"worker on {socket.gethostname()}: has {own}; where the command runs there is "
             f"{wanted}: install one version of this package and of Python everywhere"
         )
+    try:
+        work, given = loads(sent)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"worker on {socket.gethostname()}: {described(error)}; install the packages that "
+            "columns and models come from there, too, in the same versions"
+        ) from error
     try:
         return work(*given)
     except OSError as error:

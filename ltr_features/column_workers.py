@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from letor.digests import changed_files, folder_digest, named_files
 from letor.errors import InputError
 from letor.files import atomic_path, save_array
 from ltr_base.names import listed
+from ltr_base.source_code import code_of_others
 from ltr_features.blocks import Block, BlockWork, MakeBlocks
 from ltr_features.cluster import (
     Cluster,
     check_folder,
     connected,
     digest,
+    packed,
 )
 from ltr_features.columns.context import ColumnContext, open_workspace
 from ltr_features.columns.fitted import FittedColumn
@@ -87,8 +90,10 @@ def _check_unchanged(workspace: Path, parts: PartStore) -> None:
 def _write_block(seen: _Inputs, work: BlockWork, block: Block, parts: PartStore, name: str) -> str:
     """Compute and write the rows of a block, unless they exist; returns the file's name."""
     if not parts.has(name):
+        for family, code in zip(work.families, work.code, strict=True):
+            _check_code(type(family), code)
         with parts.working() as folder:
-            work.rows(_context(seen), block).save(folder / name)
+            work.rows(_context(seen, *work.code), block).save(folder / name)
             parts.put(folder / name)
     return name
 
@@ -104,11 +109,30 @@ def _seen(workspace: Path, work: BlockWork | None = None) -> _Inputs:
 
 
 @lru_cache(maxsize=1)
-def _context(seen: _Inputs) -> ColumnContext:
-    """The workspace, opened once per worker; one thread, as there is a worker for each core."""
+def _context(seen: _Inputs, *code: str) -> ColumnContext:
+    """The workspace, opened once per worker, and again for other code of families, which keep what
+    they learn in it; one thread, as there is a worker for each core."""
     for path, expected in seen:
         check_folder(path, expected)
     return open_workspace(seen[0][0], threads=1)
+
+
+def _check_code(kind: type, expected: str) -> None:
+    """Raise InputError on a worker that has other code of a plug-in's class than the process that
+    submits the work."""
+    if _loaded(kind) != expected:
+        raise InputError(
+            f"worker on {socket.gethostname()}: the code of {kind.__module__}.{kind.__qualname__} "
+            "is not that of the process that gives it work: install one version of its package "
+            "everywhere, and start the workers again"
+        )
+
+
+@cache
+def _loaded(kind: type) -> str:
+    """The digest of a class's code when this worker first used it: the files may change, what a
+    process has imported does not."""
+    return code_of_others(kind)
 
 
 def _name(block: Block) -> str:
@@ -124,8 +148,9 @@ def _base(seen: _Inputs, work: BlockWork) -> str:
     """A digest of everything that the rows of all blocks depend on."""
     families = [[family.name, vars(family)] for family in work.families]
     inputs = [content for _, content in seen]
-    facts = [version("ltr-features"), inputs, dict(work.candidates), families]
-    return digest(json.dumps(facts, sort_keys=True, default=repr).encode())
+    facts = [version("ltr-features"), inputs, work.code, dict(work.candidates), families]
+    # By content: the text of a large array leaves most of it out.
+    return digest(json.dumps(facts, sort_keys=True, default=lambda x: digest(packed(x))).encode())
 
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:
@@ -217,7 +242,14 @@ def _fit_all(
 ) -> None:
     """Fit the models of columns on the workers and copy them into the columns' folders."""
     calls = [
-        (seen, column.recipe, store, column.hold_out_groups, list(rows))
+        (
+            seen,
+            code_of_others(column.recipe.kind),
+            column.recipe,
+            store,
+            column.hold_out_groups,
+            list(rows),
+        )
         for column, store, rows in wanted
     ]
     fitted = cluster.in_order(_fit, calls)
@@ -231,10 +263,11 @@ def _fit_all(
 
 
 def _fit(
-    seen: _Inputs, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
+    seen: _Inputs, code: str, recipe: LearnedColumn, store: PartStore, by_group: bool, parts: Parts
 ) -> list[str]:
     """Fit the models of a column in a fold, or the one model of a single part, unless they are in
     the store; returns the files' names."""
+    _check_code(recipe.kind, code)
     context, candidates = _context(seen), None
     if recipe.learns_from_lists:
         with store.reading(_CANDIDATES) as path:

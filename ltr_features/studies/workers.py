@@ -104,11 +104,15 @@ def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> No
 
 
 def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
-    stage = _study(plan)[name]
+    try:
+        stage = _study(plan)[name]
+    except InputError as error:  # a plug-in that it lacks, for example
+        raise InputError(f"worker on {socket.gethostname()}: {error}") from error
     if stage.key != key:
         raise InputError(
             f"worker on {socket.gethostname()}: the inputs or the code of stage {name} differ "
-            "there; install the same versions everywhere, and keep inputs on shared storage"
+            "there; install the same versions everywhere, start workers again after a change, and "
+            "keep inputs on shared storage"
         )
     return stage
 

@@ -170,6 +170,21 @@ def test_threads_do_not_change_a_bit(family, pairs, values):
     np.testing.assert_array_equal(family.compute(threaded, pairs), values)
 
 
+def test_nothing_is_taken_that_was_learned_with_other_parameters(family, context, pairs, values):
+    """The context has kept what ``values`` were computed from."""
+    other = {bool: lambda x: not x, int: lambda x: x + 1, float: lambda x: x / 2}
+    given, tested = family.get_params(), Pairs(pairs.query[:500], pairs.document[:500])
+    for name, value in given.items():
+        if type(value) not in other:
+            continue
+        try:
+            changed = type(family)(**given | {name: other[type(value)](value)})
+            fresh = changed.compute(context_of(random_collection(np.arange(40)), threads=1), tested)
+        except ValueError:  # it does not take that value
+            continue
+        np.testing.assert_array_equal(changed.compute(context, tested), fresh, err_msg=name)
+
+
 def test_inputs_are_not_modified(family, context, pairs):
     watched = [
         pairs.query,

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -229,6 +230,18 @@ def test_save_and_load_keep_every_bit(make, normalise, tmp_path):
     again.save(tmp_path / "again")
     for path in (tmp_path / "model").iterdir():
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_it_is_loaded_without_pickle(make, tmp_path, monkeypatch):
+    """Which would run what someone put into a file: ``np.load`` too, if it is told to."""
+    make().fit(toy(0), toy(1)).save(tmp_path / "model")
+
+    def refuse(*given, **options):
+        raise AssertionError("a saved ranker is read by pickle")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    load_ranker(tmp_path / "model")
 
 
 def test_normaliser_is_applied_at_scoring(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ltr_features import blocks, cluster, column_workers
 from ltr_features.blocks import BlockWork, memory_size, write_columns
 from ltr_features.candidates import choose_candidates
 from ltr_features.column_workers import blocks_on
+from ltr_features.columns import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_table import build_columns
@@ -251,8 +253,8 @@ def test_a_worker_of_another_version_that_came_later_is_refused():
     with pytest.raises(
         InputError, match=r"has ltr-features .*, Unicode .*; .* runs there is old: "
     ):
-        cluster._worked("old", print)
-    assert cluster._worked(cluster.software(), max, 1, 2) == 2
+        cluster._worked("old", b"")
+    assert cluster._worked(cluster.software(), cluster.packed((max, (1, 2)))) == 2
 
 
 def test_a_worker_without_the_package_is_named(tmp_path):
@@ -286,6 +288,42 @@ def test_a_worker_that_came_later_is_refused_for_other_inputs(workspace, familie
     assert len(ArrowRows.open(tmp_path / "block").query_ids) == 3
 
 
+def test_a_worker_with_other_code_of_a_family_is_refused(workspace, tmp_path, monkeypatch):
+    """Its files may be the same: it keeps the code that it has imported."""
+    code = "from ltr_features.columns import VectorSpace\nclass Family(VectorSpace):\n    pass\n"
+    (tmp_path / "their_columns.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    families = [import_module("their_columns").Family()]
+    block, parts = blocks.Block(0, 3), PartFolder(tmp_path)
+    before = BlockWork(BM25, families)
+    seen = column_workers._seen(workspace, before)
+    column_workers._write_block(seen, before, block, parts, "block")
+    (tmp_path / "their_columns.py").write_text(code + "# changed")
+    after = BlockWork(BM25, families)
+    assert column_workers._base(seen, after) != column_workers._base(seen, before)
+    with pytest.raises(InputError, match=r"worker on .*: the code of their_columns\.Family is not"):
+        column_workers._write_block(seen, after, block, parts, "other")
+
+
+def test_a_worker_learns_anew_for_a_class_that_was_defined_again(workspace, tmp_path):
+    def defined(value):
+        def compute(self, context, pairs):
+            learned = context.cached("mine", lambda: np.float32(value))
+            return np.full((len(pairs), 1), learned)
+
+        columns = (ColumnSpec("mine", "d", "u", "any", "r"),)
+        parts = {"name": "mine", "description": "d", "reference": "r", "columns": columns}
+        return type("Mine", (ColumnFamily,), parts | {"compute": compute, "__module__": "__main__"})
+
+    block, parts = blocks.Block(0, 3), PartFolder(tmp_path)
+    for value in (3, 5):
+        work = BlockWork(BM25, [defined(value)()])
+        seen = column_workers._seen(workspace, work)
+        column_workers._write_block(seen, work, block, parts, str(value))
+        rows = ArrowRows.open(tmp_path / str(value))
+        assert rows.table["mine"].unique().to_pylist() == [value]
+
+
 def test_blocks_of_other_pairs_have_other_files():
     def named(documents, origins=None):
         pairs = Pairs(np.zeros(2, np.int64), np.array(documents))
@@ -294,6 +332,17 @@ def test_blocks_of_other_pairs_have_other_files():
     assert named([1, 2]) == named([1, 2])
     assert len({named([1, 2]), named([1, 3]), named([1, 2], ["a", "b"])}) == 3
     assert column_workers._name(blocks.Block(3, 7)) == "3-7"
+
+
+class Weighed(ColumnFamily):
+    name = "weighed"
+    columns = (ColumnSpec("weighed", "d", "u", "any", "r"),)
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def compute(self, context, pairs):
+        return self.weights[pairs.document][:, None].astype(np.float32)
 
 
 def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
@@ -305,6 +354,10 @@ def test_settings_name_the_files_of_blocks(workspace, families, tmp_path):
     assert of != base(BlockWork({"bm25": {"depth": 6}}, families))
     other = [get_family("letor46"), get_family("vsm", terms="letter-trigrams")]
     assert of != base(BlockWork(BM25, other))
+    weights = np.arange(3000)
+    weighed = base(BlockWork(BM25, [Weighed(weights)]))
+    assert weighed == base(BlockWork(BM25, [Weighed(weights.copy())]))
+    assert weighed != base(BlockWork(BM25, [Weighed(np.where(weights == 1500, 0, weights))]))
     scores = tmp_path / "scores.tsv"
     scores.write_text("query\tdocument\tscore\nq1\td1\t1\n")
     given = [get_family("scores", files={"engine": str(scores)})]

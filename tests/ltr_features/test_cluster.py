@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+from importlib import import_module
+from threading import Lock
 from time import sleep
 
 import pytest
@@ -99,3 +101,21 @@ def test_a_piece_that_kills_its_workers_is_given_up(workers, dies):
         pytest.raises(InputError, match="workers died of one piece of work, several times"),
     ):
         list(cluster.in_order(dies, [()], {}))
+
+
+def test_a_package_that_workers_lack_is_named_and_they_live_on(workers, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text("def work():\n    return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    work = import_module("only_here").work
+    with connected(workers.scheduler_address) as cluster:
+        with pytest.raises(InputError, match=r"worker on .*: .*'only_here'; install the packages"):
+            cluster.result(cluster.submit(work))
+        assert cluster.result(cluster.submit(len, "abc")) == 3
+
+
+def test_work_that_cannot_be_sent_is_told(workers):
+    with (
+        connected(workers.scheduler_address) as cluster,
+        pytest.raises(InputError, match=r"cannot be sent to them .*lock.*: families and models "),
+    ):
+        cluster.submit(str, Lock())

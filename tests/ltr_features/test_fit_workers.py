@@ -8,7 +8,11 @@ import pytest
 from killed_worker import killed_worker
 from toys import run, toy
 
+from letor.errors import InputError
+from ltr_features import column_workers
 from ltr_features.columns.context import make_workspace
+from ltr_features.columns.learned import LearnedColumn
+from ltr_features.part_store import PartFolder
 from ltr_features.text.collection import Judgements
 
 N = 400
@@ -61,3 +65,11 @@ def test_a_worker_that_is_killed_in_em_changes_nothing(workspace, workers, tmp_p
     with killed_worker(workers, lambda: list(Path(f"{out}.parts").glob(sums))):
         made = fit(workspace, "bltm", out, "--scheduler", workers.scheduler_address)
     assert made == fit(workspace, "bltm", tmp_path / "here.safetensors")
+
+
+def test_a_worker_with_other_code_of_a_model_is_refused(workspace, tmp_path):
+    with pytest.raises(InputError, match=r"worker on .*: the code of .*LowRankSSI is not that of"):
+        column_workers._fit(
+            column_workers._seen(workspace), "other code", LearnedColumn("ssi", "ssi"),
+            PartFolder(tmp_path), False, [np.arange(3)],
+        )  # fmt: skip

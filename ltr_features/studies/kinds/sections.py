@@ -156,7 +156,8 @@ def path_options(made: Callable[..., Any]) -> set[str]:
 def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path) -> dict[str, Any]:
     """The options with paths resolved against the data folder (absolute ones stay). Values of other
     options, such as word vectors, are resolved too if they name a file in that folder, and stay as
-    they are if they name one in the working directory."""
+    they are if they name one in the working directory; or a folder there, where a package's
+    parameter has no annotation that tells whether it is a path."""
     return _with_files(made, options, data, str)
 
 
@@ -193,7 +194,10 @@ def _with_files(
     data: Path,
     put: Callable[[Path], Any],
 ) -> dict[str, Any]:
-    paths = path_options(made)
+    paths, parameters = path_options(made), inspect.signature(made).parameters.values()
+    unknown = {
+        parameter.name for parameter in parameters if parameter.annotation is parameter.empty
+    }
 
     def replaced(name: str, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -207,6 +211,8 @@ def _with_files(
         if name in paths or (data / value).is_file():
             return put(data / value)
         # Read from the working directory then, and to be known by its content all the same.
-        return put(Path(value)) if Path(value).is_file() else value
+        here = Path(value)
+        found = here.is_file() or (value and name in unknown and here.is_dir())
+        return put(here) if found else value
 
     return {name: replaced(name, value) for name, value in options.items()}

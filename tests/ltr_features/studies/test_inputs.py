@@ -266,6 +266,22 @@ def test_the_code_of_plug_ins_counts_for_the_stages_that_use_it(here, monkeypatc
         known = changed
 
 
+def test_a_folder_that_a_package_reads_counts_though_nothing_says_that_it_is_one(here, monkeypatch):
+    monkeypatch.syspath_prepend(here)
+    (here / "their_reader.py").write_text(SOURCE)
+    point = EntryPoint("theirs", "their_reader:read", "ltr_features.sources")
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: [point] if group == point.group else []
+    )
+    (here / "set").mkdir()
+    write_beir(here / "set")
+    config = config_of({"source": "theirs", "folder": "set"})
+    known = keys(config)
+    assert keys(config) == known
+    spoil(here / "set" / "corpus.jsonl")
+    assert {stage for stage, key in keys(config).items() if key != known[stage]} == ALL
+
+
 def test_the_installed_excerpt_is_known_by_its_content(here, monkeypatch):
     """Columns name it, and no file."""
     dump = here / "excerpt.xml"

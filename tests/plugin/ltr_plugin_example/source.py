@@ -7,7 +7,7 @@ import numpy as np
 from ltr_features.text.collection import Collection, Judgements
 
 
-def read_lines(file, query):
+def read_lines(file: str | Path, query: str):
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     found = np.array([i for i, line in enumerate(lines) if query in line], dtype=np.int64)
     ones = np.ones_like(found)
