@@ -163,8 +163,8 @@ def _check_tree(where: str, nodes: NDArray[Any], above: NDArray[np.int64], n_nod
 def _check_within(name: str, values: NDArray[Any], n_columns: int) -> None:
     if values.min() < 0 or values.max() >= n_columns:
         raise InputError(
-            f"{name} has {values.min():.0f} to {values.max():.0f}, but columns are 0 to {n_columns - 1}; "
-            "it is damaged"
+            f"{name} has {values.min():.0f} to {values.max():.0f}, but columns are 0 to "
+            f"{n_columns - 1}; it is damaged"
         )
 
 
