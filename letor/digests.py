@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from letor.errors import InputError, reading
-from letor.files import LOCK, LOCKED, atomic_path, read_json, write_json
+from letor.files import LOCK, LOCKED, atomic_path, check_is_file, read_json, write_json
 
 #: Holds the SHA-256 of every other file of its folder, by relative path, except its lock.
 DIGESTS = "digests.json"
@@ -54,8 +54,11 @@ def check_files(folder: Path, pattern: str) -> None:
     written = written_digests(folder)
     for name in fnmatch.filter(written, pattern):
         path = folder / name
-        with reading(path, "restore it, or save the whole again"), path.open("rb") as file:
-            check_content(file, written[name])
+        with reading(path, "restore it, or save the whole again"):
+            if path.exists():
+                check_is_file(path)  # a device, which the digests may name, has no end
+            with path.open("rb") as file:
+                check_content(file, written[name])
 
 
 def check_content(file: BufferedReader, digest: str) -> None:

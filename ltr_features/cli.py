@@ -34,6 +34,8 @@ from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Comm
 LEAST_ADDRESS_SPACE = 2**30
 
 _FORMAT = warnings.formatwarning
+#: Control characters as messages show them: terminals obey those that come from a file's content.
+_SHOWN = {n: repr(chr(n))[1:-1] for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 
 app = Commands(
     name="ltr-features",
@@ -170,7 +172,7 @@ def _warning_text(
 ) -> str:
     """Our own warnings are a line, without the place in the program that issued them."""
     if is_ours(category.__module__):
-        return f"{message}\n"
+        return f"{str(message).translate(_SHOWN)}\n"
     return _FORMAT(message, category, filename, lineno, line)
 
 
@@ -180,7 +182,7 @@ def _tell_of_compilation() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    lines = [" ".join(line.split()) for line in message.splitlines()]
+    lines = [" ".join(line.split()) for line in message.translate(_SHOWN).splitlines()]
     if message:
         print("ltr-features: " + "\n  ".join(filter(None, lines)), file=sys.stderr)
     sys.exit(code)

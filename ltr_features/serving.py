@@ -97,9 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            self.send_error(HTTPStatus.LENGTH_REQUIRED, "the request has no Content-Length")
+        length, *others = self.headers.get_all("Content-Length", [""])
+        if "Transfer-Encoding" in self.headers or others or not length.isdecimal():
+            # A proxy may have found the body's end by another of them.
+            message = "the request needs one Content-Length, and no Transfer-Encoding"
+            self.send_error(HTTPStatus.LENGTH_REQUIRED, message)
             return
         n_bytes = int(length[:20])
         body = self._body(n_bytes)

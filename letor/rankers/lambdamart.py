@@ -20,6 +20,7 @@ from letor.mapped import take_rows
 from letor.measures import check_gains
 from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, measured, shown_positions
+from letor.rankers.stored_trees import END_OF_TREES, check_lightgbm
 from letor.rankers.trees import TreeRanker
 from ltr_base.parallel import thread_count
 
@@ -189,9 +190,10 @@ class LambdaMART(TreeRanker):
         path = folder / MODEL_FILE
         with reading(path, "restore the file, or train the ranker again"):
             text = path.read_text(encoding="utf-8")
-        try:
-            if _digest(text) != fitted["model_sha256"]:  # LightGBM crashes on damaged text
+            if _digest(text) != fitted["model_sha256"]:
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
+            check_lightgbm(text)
+        try:
             self._set_model(text)
             self._check_width(path, self._booster.num_feature())
         except lightgbm.basic.LightGBMError as error:
@@ -204,7 +206,8 @@ class LambdaMART(TreeRanker):
         if _is_forked():  # reading a model has no parameter for its threads and takes the last ones
             parameters = {"num_threads": 1, "verbosity": -1}
             lightgbm.Dataset(np.zeros((1, 1)), params=parameters).construct()
-        self._booster = lightgbm.Booster(model_str=text)
+        trees, end, _ = text.partition(END_OF_TREES)  # parameters follow, which change no score
+        self._booster = lightgbm.Booster(model_str=trees + end)
 
     @property
     def _threads(self) -> int:

@@ -24,6 +24,7 @@ from letor.errors import InputError, reading
 from letor.rankers.array_ranker import BestOf
 from letor.rankers.base import Choices, Ranges
 from letor.rankers.rows import check_whole_labels, measured, shown_positions
+from letor.rankers.stored_trees import check_xgboost
 from letor.rankers.trees import TreeRanker
 from ltr_base.machine import temporary_folder_named
 
@@ -178,13 +179,15 @@ class XGBoostLambdaMART(TreeRanker):
         path = folder / MODEL_FILE
         with reading(path, "restore the file, or train the ranker again"):
             text = path.read_bytes()
-        try:
             if hashlib.sha256(text).hexdigest() != fitted["model_sha256"]:
                 raise InputError(f"{path} is damaged: it is not the text that was saved")
+            check_xgboost(text)
+        try:
             self._set_model(text)
             self._check_width(path, self._booster.num_features())
         except xgboost.core.XGBoostError as error:
-            raise InputError(f"{path} is not an XGBoost model: {error}") from None
+            said = str(error).partition("\n")[0]  # its calls follow
+            raise InputError(f"{path} is not an XGBoost model: {said}") from None
         self.best_iteration_ = fitted["best_iteration"]
         self.validation_curve_ = fitted["validation_curve"]
 

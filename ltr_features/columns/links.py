@@ -83,13 +83,16 @@ def child_pages(urls: Sequence[str]) -> NDArray[np.int64]:
         int64 [n].
     """
     paths = [_url_path(url) for url in urls]
-    children: dict[tuple[str, ...], int] = {path: 0 for path in paths if path}
-    for path in paths:
-        for length in range(len(path) - 1, 0, -1):
-            if path[:length] in children:
-                children[path[:length]] += 1
-                break
-    return np.array([children.get(path, 0) for path in paths], dtype=np.int64)
+    children = dict.fromkeys(paths, 0)
+    way: list[tuple[str, ...]] = [()]  # to the page, over all pages above it
+    for path in sorted(paths):  # each page comes right before those below it
+        while path[: len(way[-1])] != way[-1]:
+            way.pop()
+        if path != way[-1]:
+            way.append(path)
+        if len(way) > 2:
+            children[way[-2]] += 1
+    return np.array([children[path] for path in paths], dtype=np.int64)
 
 
 def _url_path(url: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ltr_features.text.id_rows import Finder
 _LINES = 2**18  # read at a time
 _MOST_LEVELS = 8  # of nested objects; deeper ones are none of a table
 _NEXT = re.compile(r"\s*,?\s*")
-_END_OF_LIST = re.compile(r"\s*,?\s*\]\s*\Z")
+_END_OF_LIST = re.compile(r"\s*+,?+\s*+\]\s*+\Z")
 
 #: Called with the number of a line that is left out, and the reason.
 OnBadLine: TypeAlias = Callable[[int, str], None]

@@ -1,5 +1,7 @@
 """Digests of a folder's files: what was changed since it was written is told."""
 
+import json
+import os
 import shutil
 
 import pytest
@@ -70,6 +72,15 @@ def test_chosen_files_are_checked_by_name(tmp_path):
     (tmp_path / DIGESTS).write_text("[]")
     with pytest.raises(InputError, match=r"digests\.json: .*the digests are damaged"):
         check_files(tmp_path, "a")
+
+
+def test_devices_and_pipes_are_not_read(tmp_path):
+    """Reading them would never end."""
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", f"{'../' * 20}dev/zero"):
+        (tmp_path / DIGESTS).write_text(json.dumps({name: "0"}))
+        with pytest.raises(InputError, match=f"{name}: a pipe or a device, not a file"):
+            check_files(tmp_path, "*")
 
 
 def test_a_part_of_another_folder_is_told(tmp_path):

@@ -1,7 +1,9 @@
 """What LambdaMART adds to the contract of rankers (tests/contracts/test_rankers.py)."""
 
+import re
 from dataclasses import replace
 
+import mutations
 import numpy as np
 import pytest
 from learnable import rows
@@ -11,6 +13,7 @@ from letor.errors import InputError
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
+from letor.rankers.stored_trees import check_lightgbm
 
 
 def quick(**more):
@@ -112,6 +115,84 @@ def test_damaged_model_file_is_named(tmp_path):
     (tmp_path / "model" / "model.txt").unlink()
     with pytest.raises(InputError, match=r"model\.txt: No such file or directory; restore"):
         LambdaMART.load(tmp_path / "model")
+
+
+def _numbers(key, number):
+    """A change of all numbers of a list of the first tree."""
+    return rf"\n{key}=.*", lambda line: re.sub(r"[^ =]+(?= |$)", str(number), line[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_numbers("left_child", 0), "Tree=0: its nodes are not each below one before"),
+        (_numbers("right_child", 5_000_000), "Tree=0: its nodes are not each below one before"),
+        (_numbers("left_child", -5_000_000), "Tree=0: its .* are not each below one"),
+        (_numbers("split_feature", 5_000_000), "columns are 0 to"),
+        (_numbers("split_feature", -5), "columns are 0 to"),
+        (_numbers("decision_type", 1), "decision_type is of no split by a threshold"),
+        (_numbers("internal_value", "1e999"), "internal_value is no list of 9 numbers"),
+        (_numbers("threshold", "x"), "threshold is no list of 9 numbers"),
+        ((r"\nleaf_value=\S+", "\nleaf_value="), "leaf_value is no list of 10 numbers"),
+        ((r"\nnum_leaves=10", "\nnum_leaves=1000000"), "is no list of 1000000 numbers"),
+        ((r"\nnum_leaves=10", "\nnum_leaves=1_0"), "'1_0' is no whole number"),
+        ((r"\nnum_leaves=10", "\nnum_leaves=0"), "is no list of 0 numbers"),
+        ((r"\nis_linear=0", "\nis_linear=1"), "is_linear is '1', which no ranker of ours has"),
+        ((r"\nnum_cat=0", "\nnum_cat=3"), "num_cat is '3'"),
+        ((r"\nnum_class=1", "\nnum_class=1000000"), "num_class is '1000000'"),
+        ((r"\nnum_tree_per_iteration=1", "\nnum_tree_per_iteration=0"), "iteration is '0'"),
+        ((r"\nobjective=lambdarank", "\nobjective=multiclass num_class:9"), "objective is 'multi"),
+        ((r"\nshrinkage=", "\nno value\nshrinkage="), "lines that LightGBM does not write"),
+        ((r"\nshrinkage=", "\n" + "a=\n" * 20 + "shrinkage="), "lines is"),
+        ((r"\nmax_feature_idx=\d+", "\nmax_feature_idx=0"), "size of feature_names|columns"),
+    ],
+)  # fmt: skip
+def test_trees_that_lead_lightgbm_astray_are_refused(change, said, tmp_path):
+    """It crashes on them, whatever digests say that they are as they were saved."""
+    ranker = quick(n_estimators=3).fit(rows(0))
+    ranker.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.txt"
+    text = re.sub(*change, path.read_text(), count=1)
+    trees = text.partition("\n\nTree=")[2].partition("end of trees")[0].split("\nTree=")
+    sizes = " ".join(str(len(f"Tree={tree}") + (tree is not trees[-1])) for tree in trees)
+    path.write_text(re.sub("(?<=\ntree_sizes=).*", sizes, text))
+    mutations.write_digests_anew(tmp_path)
+    with pytest.raises(InputError, match=rf"model\.txt.*({said})"):
+        LambdaMART.load(tmp_path / "model")
+
+
+def test_trees_are_where_their_sizes_say(tmp_path):
+    quick(n_estimators=3).fit(rows(0)).save(tmp_path / "model")
+    path = tmp_path / "model" / "model.txt"
+    path.write_text(re.sub("(?<=\ntree_sizes=).", "99", path.read_text()))
+    mutations.write_digests_anew(tmp_path)
+    with pytest.raises(InputError, match=r"model\.txt: tree_sizes is '99"):
+        LambdaMART.load(tmp_path / "model")
+
+
+def _chain(n):
+    """A tree of LightGBM with a leaf on each of ``n`` levels, and two on the last."""
+    lists = {
+        **dict.fromkeys(("split_feature", "decision_type", "internal_count"), [0] * n),
+        **dict.fromkeys(("split_gain", "threshold", "internal_value", "internal_weight"), [0] * n),
+        "left_child": [*range(1, n), -n - 1],
+        "right_child": range(-1, -n - 1, -1),
+        **dict.fromkeys(("leaf_value", "leaf_weight", "leaf_count"), [1] * (n + 1)),
+    }
+    lines = [f"Tree=0\nnum_leaves={n + 1}\nnum_cat=0\nis_linear=0"]
+    lines += [f"{key}={' '.join(map(str, values))}" for key, values in lists.items()]
+    tree = "\n".join([*lines, "\n\n"])
+    return (
+        f"tree\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=lambdarank\n"
+        f"tree_sizes={len(tree)}\n\n{tree}end of trees\n"
+    )
+
+
+def test_deep_trees_are_refused():
+    """LightGBM goes down by recursion when it explains scores."""
+    check_lightgbm(_chain(513))
+    with pytest.raises(InputError, match="Tree=0: has more than 512 levels"):
+        check_lightgbm(_chain(514))
 
 
 def test_saved_rankers_do_not_tell_how_many_threads_trained_them(tmp_path):

@@ -83,6 +83,11 @@ def test_child_pages_by_nearest_ancestor():
     assert child_pages(urls).tolist() == [2, 2, 0, 0, 0, 0, 0, 2]
 
 
+def test_children_of_long_urls_are_counted_in_time():
+    """In a time that grows with the square of the length it would take hours."""
+    assert child_pages(["a/" * 500_000, "b", "a/" * 500_001]).tolist() == [1, 0, 0]
+
+
 def test_an_index_page_alone_is_its_host():
     assert child_pages(["http://ex.org/index.html", "http://ex.org/a"]).tolist() == [1, 0]
     assert child_pages([]).tolist() == []

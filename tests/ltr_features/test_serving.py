@@ -159,6 +159,12 @@ def test_what_is_no_request_to_it_is_an_error_too(server):
     assert (status, found) == (413, {"error": "at most 1,048,576 bytes"})
     assert b" 411 " in raw(server, b"POST /rank HTTP/1.1\r\n\r\n")
     assert b" 411 " in raw(server, b"POST /rank HTTP/1.1\r\nContent-Length: -5\r\n\r\n")
+    body = b'{"query": "topic1word1"}'
+    for other in (b"Content-Length: 5", b"Transfer-Encoding: chunked"):  # which may be smuggled in
+        post = b"POST /rank HTTP/1.1\r\n%b\r\nContent-Length: %d\r\n\r\n%b"
+        said = raw(server, post % (other, len(body), body))
+        assert b" 411 " in said
+        assert b"one Content-Length, and no Transfer-Encoding" in said
     many = b"POST /rank HTTP/1.1\r\nContent-Length: " + b"9" * 6000 + b"\r\n\r\n"
     assert b" 413 " in raw(server, many)
     short = b'POST /rank HTTP/1.1\r\nContent-Length: 50\r\n\r\n{"query"'

@@ -34,10 +34,11 @@ from scipy.sparse import csr_matrix
 from small_files import TEXTS
 
 from letor.column_names import read_rows
-from letor.errors import InputError
+from letor.errors import InputError, reading
 from letor.fold_files import read_folds
 from letor.parquet import read_parquet
 from letor.rankers.registry import load_ranker
+from letor.rankers.trees import TreeRanker
 from letor.trec import read_qrels, read_run
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.ubi import read_ubi
@@ -67,7 +68,11 @@ ALL_PAIRS = Pairs(np.repeat(np.arange(6), small_files.N), np.tile(np.arange(smal
 def _ranker(folder: Path) -> None:
     ranker, rows = load_ranker(folder / "ranker"), small_files.rows()
     if set(ranker.feature_names_) <= set(rows.column_names):
-        ranker.predict(rows)
+        with reading(folder):  # of scores beyond float32 it says whose they are, not which file's
+            ranker.predict(rows)
+    if isinstance(ranker, TreeRanker):
+        ranker.dump()
+        ranker.contributions(np.zeros((1, ranker._n_inputs), np.float32))
 
 
 def _model(folder: Path) -> None:
@@ -194,6 +199,8 @@ def read_case(kind: str, original: Path, folder: Path, seed: int, case: int) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         what = "; ".join(mutations.mutate_folder(folder, rng) for _ in range(rng.integers(1, 3)))
+        if rng.random() < 0.5:
+            mutations.write_digests_anew(folder)
         try:
             READERS[kind](folder)
         except (InputError, ValueError, OSError) as error:

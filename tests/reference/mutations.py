@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -18,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load, save
+
+from letor.digests import DIGESTS, write_digests
 
 #: Written between and over what a LETOR file holds, ...
 LETOR_WORDS = [
@@ -260,3 +263,16 @@ def mutate_folder(folder: Path, rng: np.random.Generator) -> str:
             changed, what = mutate_bytes(data, rng), "changed bytes"
         path.write_bytes(changed)
     return f"{path.name} {what}"
+
+
+def write_digests_anew(folder: Path) -> None:
+    """Make digests those of the files as they are, as who damages files on purpose does."""
+    for model in [*folder.rglob("model.txt"), *folder.rglob("model.json")]:
+        with suppress(Exception):  # what it is described in is damaged, too
+            path = model.with_name("ranker.json")
+            description = json.loads(path.read_bytes())
+            description["fitted"]["model_sha256"] = hashlib.sha256(model.read_bytes()).hexdigest()
+            path.write_text(json.dumps(description))
+    for path in sorted(folder.rglob(DIGESTS), key=lambda path: -len(path.parts)):
+        if path.is_file():
+            write_digests(path.parent)

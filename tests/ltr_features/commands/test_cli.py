@@ -40,6 +40,17 @@ def test_the_package_runs_as_the_command():
     assert done.stdout == run("--version").stdout
 
 
+def test_terminals_obey_nothing_in_a_file(tmp_path):
+    """A text that clears the screen and names the window, in an error and in a warning."""
+    path, text, shown = tmp_path / "rows", "\x1b[2J\x1b]0;x\x07", r"\x1b[2J\x1b]0;x\x07"
+    path.write_text(f"1 qid:1 1:{text} 2:1\n")
+    said = run("measure", path, "--column", 1).stderr
+    assert shown in said
+    assert text not in said
+    warning = cli._warning_text(ColumnWarning(f"caf\xe9: {text}\x9b1m"), ColumnWarning, "", 1)
+    assert warning == f"caf\xe9: {shown}\\x9b1m\n"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

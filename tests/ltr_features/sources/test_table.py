@@ -268,6 +268,14 @@ def test_bad_tables_are_named(tmp_path, name, content, message):
         read_table(tmp_path / name, RATINGS, **{**OPTIONS, **NAMES})
 
 
+def test_a_list_with_many_spaces_is_read_in_time(tmp_path):
+    """In a time that grows with the square of their number it would take hours."""
+    path, spaces = tmp_path / "p.json", " \n" * 500_000
+    objects = ['{"id": "1", "body": "a"}', '{"id": "2", "body": "b"}']
+    path.write_text(f"[{spaces}{f'{spaces},{spaces}'.join(objects)}{spaces}]{spaces}")
+    assert list(read_documents([path]).ids) == ["1", "2"]
+
+
 def test_keys_may_be_absent_from_any_line_and_nested(tmp_path):
     products = [
         {"id": "1", "title": "Shoe"},
