@@ -20,6 +20,8 @@ OURS = frozenset({"ltr_base", "letor", "ssi_models", "ltr_features"})
 _MARK = "_defined_as"
 #: Hidden files of a package, and what was compiled from its code.
 _ASIDE = re.compile(r"(^|/)(\.|__pycache__/)")
+#: Bytes from which on a file does not count as code: a base class may be of a package of gigabytes.
+_LARGE = 1 << 24
 
 
 def is_ours(module: str) -> bool:
@@ -28,12 +30,13 @@ def is_ours(module: str) -> bool:
 
 
 def source_files(name: str) -> list[Path]:
-    """The file of a module, or all files of a package: its code may read any of them."""
+    """The file of a module, or all files of a package, as its code may read any of them, up to 16
+    MiB each."""
     file = Path(str(getattr(find_spec(name), "origin", None)))
     if file.name != "__init__.py":
         return [file]
     folder = file.parent
-    found = (path for path in folder.rglob("*") if path.is_file())
+    found = (p for p in folder.rglob("*") if p.is_file() and p.stat().st_size < _LARGE)
     return sorted(p for p in found if not _ASIDE.search(p.relative_to(folder).as_posix()))
 
 
