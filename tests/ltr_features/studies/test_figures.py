@@ -166,7 +166,11 @@ def test_correlation_shades_and_numbers_each_pair_once() -> None:
 def test_a_point_per_query() -> None:
     x, y = np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.25])
     chart = scatter(x, y, "TFIDF", "U'V <I>", "AP")
-    assert len(list(parsed(chart).iter("use"))) == 3
+    dots = [[float(use.attrib[axis]) for axis in "xy"] for use in parsed(chart).iter("use")]
+    right, down = np.diff(dots, axis=0).T
+    assert right[0] == pytest.approx(right[1], abs=0.05)
+    assert right[0] > 0
+    assert (down[0], down[1] > 0) == (0, True)
     assert "Above the diagonal, U'V <I> did better: 1 queries; below: 1." in chart.description
     assert "<I>" not in chart.svg("k")
 
