@@ -57,6 +57,26 @@ def test_gain_changes_the_model():
     assert not np.array_equal(scores[0], scores[3])
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"learning_rate": 0.3},
+        {"num_leaves": 3},
+        {"min_data_in_leaf": 60},
+        {"feature_fraction": 0.4},
+        {"bagging_fraction": 0.5},
+        {"lambda_l2": 10.0},
+        {"truncation_level": 1},
+        {"normalise": "none"},
+    ],
+    ids=str,
+)
+def test_each_parameter_changes_the_model(changed):
+    train = rows(0)
+    scores = [quick(n_estimators=5, **more).fit(train).predict(train) for more in ({}, changed)]
+    assert not np.array_equal(*scores)
+
+
 def test_large_labels_need_a_linear_gain():
     """Labels of LETOR's '-list' files are positions."""
     data = rows(0)

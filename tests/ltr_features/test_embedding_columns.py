@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import gensim
@@ -27,6 +28,7 @@ from ltr_features.embeddings.training import (
     TrainingSettings,
     train_doc2vec,
     train_word_vectors,
+    training_key,
 )
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.feature_table import build_columns
@@ -178,6 +180,24 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
         np.testing.assert_array_equal(values(folder=str(tmp_path)), plain)
     values(folder=tmp_path, seed=2)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_kept_vectors_are_those_of_the_same_texts_and_recipe():
+    settings = TrainingSettings()
+
+    def key(titles, bodies, ids=("d0", "d1"), **recipe):
+        fields = {"title": titles, "body": bodies}
+        texts = replace(toys.toy(fields), document_ids=list(ids))
+        return training_key("word2vec", texts, Analyzer(**recipe), settings)
+
+    first = key(["red fox", ""], ["owl", "hen"])
+    assert key(["", "red fox"], ["hen", "owl"], ids=("d1", "d0")) == first
+    others = [
+        key(["red fox", ""], ["hen", "owl"]),
+        key(["red ", ""], ["foxowl", "hen"]),
+        key(["red fox", ""], ["owl", "hen"], stemmer="english"),
+    ]
+    assert len({first, *others}) == 4
 
 
 def test_saved_builders_keep_trained_vectors(random_context, tmp_path, monkeypatch):
