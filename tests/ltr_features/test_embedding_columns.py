@@ -123,6 +123,14 @@ def test_families_of_one_kind_of_vectors_share_them():
     assert get_family("d2v-word").epochs == 20
 
 
+@pytest.mark.parametrize("kind", [WordEmbeddingWord, DocumentEmbeddingWord])
+def test_families_of_other_settings_have_vectors_of_their_own(kind, random_context):
+    context = ColumnContext(random_context.collection, random_context.index)
+    pairs = all_pairs(context)
+    one, two = (kind(dimension=4, epochs=1, seed=n).compute(context, pairs) for n in (1, 2))
+    assert not np.array_equal(one, two)
+
+
 def test_chunks_do_not_overlap_and_the_last_may_be_short():
     tokens = np.arange(7, dtype=np.int32)
     ends, bags = chunk_bags(np.array([0, 5, 5, 7]), tokens, 2, 7)
