@@ -40,6 +40,17 @@ def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     assert f"**{verdict[-1]}**" in index
 
 
+def test_maps_of_words_and_documents_stay_behind_as_they_show_texts(tmp_path):
+    (tmp_path / "figures").mkdir()
+    for name in ("document-map", "overview", "queries-hard-queries", "queries-gains", "word-map"):
+        (tmp_path / "figures" / f"{name}.svg").touch()
+    charts = Exhibit("mine", tmp_path, {}, None).charts
+    assert [chart.stem for chart in charts] == ["overview", "queries-hard-queries"]
+    charts[1].unlink()
+    charts = Exhibit("mine", tmp_path, {}, None).charts
+    assert [chart.stem for chart in charts] == ["overview", "queries-gains"]
+
+
 @pytest.mark.parametrize(
     ("name", "command"),
     [("demo", "demo --out demo"), ("demo_full", "demo --full --out demo_full")],
