@@ -162,9 +162,14 @@ def test_files_name_candidates(context, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"judged": {}}]
+    "settings",
+    [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"run": {"depth": 6}}, {"judged": {}}],
 )
-def test_what_a_query_was_made_from_is_no_candidate(settings):
+def test_what_a_query_was_made_from_is_no_candidate(settings, tmp_path):
+    if "run" in settings:
+        lines = [f"q{q} Q0 d{q + n} {n} {-n} t" for q in range(N_QUERIES) for n in range(9)]
+        (tmp_path / "engine.run").write_text("\n".join(lines))
+        settings = {"run": {**settings["run"], "path": tmp_path / "engine.run"}}
     plain = find(context_of(make_collection(), 1), **settings).pairs
     sources = np.full(N_QUERIES, -1)
     queries, first = np.unique(plain.query, return_index=True)
