@@ -51,7 +51,10 @@ def test_every_form_gives_the_same_similarities(context, tmp_path, form):
         [0, 0, 3],
         [-1, -1, -1],
     ]
-    np.testing.assert_allclose(family.compute(context, PAIRS), expected, rtol=1e-6)
+    found = family.compute(context, PAIRS)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    many = Pairs(*(np.tile(rows, 5000) for rows in (PAIRS.query, PAIRS.document)))
+    np.testing.assert_array_equal(family.compute(context, many), np.tile(found, (5000, 1)))
     assert family.n_missing(context, PAIRS) == [2, 2, 2]
     told = "mine: 2 of 5 rows (40.0 %) have no vectors and get -1"
     assert family.missing_remark("mine_dot", 2, 5) == told

@@ -59,6 +59,16 @@ def test_the_demo_is_made_by_its_own_command(tmp_path, name, command):
     assert Exhibit(name, tmp_path, {}, None).command == f"ltr-features {command}"
 
 
+def test_the_time_of_all_stages_is_told(outs, tmp_path):
+    folder = tmp_path / "compare"
+    shutil.copytree(outs[1], folder)
+    stage = {"kind": "x", "amount": 1.0}
+    times = {"a": {**stage, "seconds": 90.0}, "b": {**stage, "seconds": 150.0}}
+    (folder / "times.json").write_text(json.dumps(times))
+    write_gallery([folder], tmp_path / "reports")
+    assert " (4 min on " in (tmp_path / "reports" / "README.md").read_text(encoding="utf-8")
+
+
 def test_names_with_signs_of_markdown_and_html_are_shown_as_they_are(outs, tmp_path):
     folder = tmp_path / "compare"
     shutil.copytree(outs[1], folder)
