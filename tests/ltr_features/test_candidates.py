@@ -19,6 +19,7 @@ from letor.folds import k_fold
 from letor.svmlight import read_letor
 from letor.trec import read_qrels
 from letor.writing import write_letor
+from ltr_features import candidate_kinds
 from ltr_features.candidate_kinds import top_rows
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.registry import get_family
@@ -181,6 +182,12 @@ def test_what_a_query_was_made_from_is_no_candidate(settings, tmp_path):
         before = dict(zip(*np.unique(plain.query, return_counts=True), strict=True))
         assert all(counts >= [before[q] - 1 for q in again])
         assert (counts == 6).any()
+
+
+def test_queries_that_are_searched_some_at_a_time_keep_their_candidates(context, monkeypatch):
+    at_once = find(context, lsi={"depth": 9})
+    monkeypatch.setattr(candidate_kinds, "_SCORES", 5 * N_DOCUMENTS)
+    assert listed(find(context, lsi={"depth": 9}).pairs) == listed(at_once.pairs)
 
 
 def test_threads_do_not_matter():
