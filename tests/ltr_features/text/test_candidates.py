@@ -69,7 +69,7 @@ def test_of_many_queries_each_has_the_documents_that_it_has_alone():
     index = index_of(random_texts(1, 70, 30))
     retriever, counts = BM25Retriever(index), index.query_counts(random_texts(2, 600, 8))
     pairs, scores = retriever.top(counts, 5)
-    for row in range(600):
+    for row in range(0, 600, 37):
         alone, of_alone = retriever.top(counts[row], 5)
         mine = pairs.query == row
         np.testing.assert_array_equal(pairs.document[mine], alone.document)
