@@ -1,4 +1,4 @@
-"""The weights of the test queries: those of each half are tuned on the other one."""
+"""Rankings of test queries: by weights that are tuned on others, and without their own titles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ltr_features.studies.kinds.clickthrough_ranking import ranked
+from ssi_models.projections.query_expansion import QueryExpansion
 from ssi_models.topics.language_model import UnigramLM
+from ssi_models.training.preferences import Preferences
 
 
 def test_no_query_is_ranked_by_weights_that_were_tuned_on_it():
@@ -34,3 +36,21 @@ def test_no_query_is_ranked_by_weights_that_were_tuned_on_it():
         best = alone[:, ~own].mean(axis=1).argmax()
         assert chosen[half] == weights[best]
         np.testing.assert_array_equal(tuned[own], alone[best, own])
+
+
+def test_the_title_that_a_query_was_made_from_is_not_fed_back_to_it():
+    """It is the first title, and has words of the third; what is relevant has words of the second,
+    which matches the query as well."""
+    rows = [[0.6, 0.8, 0], [0.6, 0, 0.8], [0, 1, 0], [0, 0, 1]]
+    D = sp.csr_matrix(np.array(rows, np.float32))
+    T = sp.csr_matrix(np.array([[1, 0, 0]] * 2, np.float32))
+    train = Preferences.from_pairs([0, 1], [1, 1], n_queries=2, n_documents=4)
+    task = SimpleNamespace(
+        T=T, D=D, query=np.arange(2), document=np.full(2, 3), grade=np.ones(2, np.int64),
+        half=np.arange(2), source=np.array([0, -1]), query_ids=range(2), train=train,
+        matrices=lambda inputs: (T, T, D),
+    )  # fmt: skip
+    config = SimpleNamespace(cutoffs=(2,), measures=["NDCG@2"])
+    model = QueryExpansion(beta=1.0, n_expansion=1).fit(T, D, train)
+    table, _ = ranked(model, task, False, config)
+    np.testing.assert_allclose(table["NDCG@2"], [1 / np.log2(3), 0])
