@@ -128,6 +128,9 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
     save_vectors(tmp_path / "d.npy", D, ["d0"])
     with pytest.raises(InputError, match=r"d\.txt: 1 ids for the 2 rows of .*d\.npy"):
         GivenVectors(queries=q, documents=d)
+    save_vectors(tmp_path / "d.npy", D, ["d0", "d1", "d2"])
+    with pytest.raises(InputError, match=r"d\.txt: 3 ids for the 2 rows of .*d\.npy"):
+        GivenVectors(queries=q, documents=d)
     save_vectors(tmp_path / "d.npy", D, ["d0", "d0"])
     with pytest.raises(InputError, match=r"d\.npy: id 'd0' has two vectors"):
         GivenVectors(queries=q, documents=d)
