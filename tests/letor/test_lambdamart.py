@@ -30,6 +30,13 @@ def test_best_iteration_is_the_best_of_our_measure():
     np.testing.assert_allclose(value, curve.max(), atol=0.01)
 
 
+def test_validation_rows_may_have_the_columns_in_another_order():
+    train, valid = rows(0), rows(1)
+    turned = valid.select_columns(valid.column_names[::-1])
+    curves = [quick(n_estimators=5).fit(train, part).validation_curve_ for part in (valid, turned)]
+    assert curves[0] == curves[1]
+
+
 def test_without_validation_all_trees_are_kept():
     ranker = quick().fit(rows(0))
     assert ranker.best_iteration_ == 60
