@@ -187,7 +187,8 @@ class AddedDocuments:
             unknown=1 - int(whole.counts.sum()) / n_words if n_words else 0.0,
             mean_length=n_words / max(n, 1),
             mean_length_built=whole.mean_length,
-            html=self.context.collection.html_share,
+            # Of the documents with text: those that were removed have none.
+            html=min(self.context.collection.html_share * len(whole.lengths) / max(n, 1), 1.0),
             html_built=built.html_share,
         )
 

@@ -33,6 +33,13 @@ def test_best_iteration_is_the_best_of_our_measure():
     np.testing.assert_allclose(value, curve.max(), atol=0.01)
 
 
+def test_validation_rows_may_have_the_columns_in_another_order():
+    train, valid = rows(0), rows(1)
+    turned = valid.select_columns(valid.column_names[::-1])
+    curves = [quick(n_estimators=5).fit(train, part).validation_curve_ for part in (valid, turned)]
+    assert curves[0] == curves[1]
+
+
 def test_without_validation_all_trees_are_kept():
     ranker = quick().fit(rows(0))
     assert ranker.best_iteration_ == 60
@@ -58,6 +65,26 @@ def test_gain_changes_the_model():
     np.testing.assert_array_equal(scores[0], scores[2])
     assert not np.array_equal(scores[0], scores[1])
     assert not np.array_equal(scores[0], scores[3])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"learning_rate": 0.3},
+        {"num_leaves": 3},
+        {"min_data_in_leaf": 60},
+        {"feature_fraction": 0.4},
+        {"bagging_fraction": 0.5},
+        {"lambda_l2": 10.0},
+        {"truncation_level": 1},
+        {"normalise": "none"},
+    ],
+    ids=str,
+)
+def test_each_parameter_changes_the_model(changed):
+    train = rows(0)
+    scores = [quick(n_estimators=5, **more).fit(train).predict(train) for more in ({}, changed)]
+    assert not np.array_equal(*scores)
 
 
 def test_large_labels_need_a_linear_gain():

@@ -220,6 +220,22 @@ def test_labels_that_differ_between_queries_alone(tmp_path: Path) -> None:
     assert codes(check(tmp_path, rows + "1 qid:2 1:2\n")) == set()
 
 
+def test_rows_that_are_checked_some_at_a_time_have_the_same_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "0 qid:4 1:NULL 2:1\nbad\n1 qid:4 1:1 2:nan\n0 qid:5 1:1e300 2:1\n"
+    by_query = "".join(f"{row} qid:{q} 1:{q} 2:{q * row}\n" for q in range(4) for row in range(3))
+    for text, found in (
+        (odd + CLEAN + odd.replace("qid:", "qid:1"), {"null", "nan", "huge", "malformed-lines"}),
+        (by_query, {"query-columns"}),
+    ):
+        with monkeypatch.context() as patch:
+            at_once = check(tmp_path, text)
+            assert codes(at_once) >= found
+            patch.setattr("letor.lint.BLOCK", 2)
+            assert check(tmp_path, text) == at_once
+
+
 def test_errors_come_first_and_bad_lines_are_listed(tmp_path: Path) -> None:
     v = check(tmp_path, "0 qid:1 1:0\n0 qid:1 1:0\nbad\n")
     assert [finding.level for finding in v.findings] == ["error", "warning", "warning"]

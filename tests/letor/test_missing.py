@@ -291,3 +291,13 @@ def test_names_of_more_columns_than_the_rows_have_are_told(tmp_path):
     names_path(tmp_path / "a.txt").write_text('[{"name": "x"}, {"name": "x"}]')
     with pytest.raises(InputError, match=r"columns\.json: column names given twice: x; rename"):
         read_rows(tmp_path / "a.txt")
+
+
+def test_columns_with_a_missing_value_in_any_training_row_are_noted(monkeypatch) -> None:
+    """By them, zeros of LETOR text are told that stand for missing values."""
+    X = np.arange(60.0).reshape(20, 3)
+    X[0, 1] = X[19, 2] = np.nan
+    data = RankingData.from_rows(X, np.arange(20) % 2, ["q"] * 20)
+    monkeypatch.setattr("letor.column_settings._ROWS", 7)
+    noted = CoordinateAscent(n_restarts=1, n_sweeps=1).fit(data).column_settings_
+    assert noted == {name: {"missing values": True} for name in ("2", "3")}

@@ -36,6 +36,14 @@ def test_best_trial_by_validation_is_kept():
     assert tuned.ranker.get_params()["normalise"] == "minmax"
 
 
+def test_of_equal_trials_the_first_wins():
+    for threads in ([1, 2], [2, 1]):  # which change nothing
+        grid = {"num_threads": threads}
+        tuned = tune("lambdamart", rows(0), rows(1), grid=grid, fixed={"n_estimators": 3})
+        assert tuned.trials["value"].nunique() == 1
+        assert tuned.parameters == {"num_threads": threads[0]}
+
+
 @pytest.mark.parametrize("name", sorted(GRIDS))
 def test_default_grids_name_parameters_of_their_ranker(name):
     assert set(GRIDS[name]) <= set(get_ranker(name)().get_params())

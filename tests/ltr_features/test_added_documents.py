@@ -175,7 +175,10 @@ def test_drift_is_counted(more, collection):
 def test_html_that_the_build_does_not_have_is_told(pipeline, more):
     assert "HTML" not in str(more.features.added_.drift())
     texts = {"body": ["<b>common1</b>", "common2", "caf&eacute; common3", "common4 < common5"]}
-    drift = pipeline.with_documents(list("abcd"), texts).features.added_.drift()
+    with_html = pipeline.with_documents(list("abcd"), texts)
+    fewer = with_html.without_documents([f"d{row}" for row in range(50)])
+    assert fewer.features.added_.drift().html == 0.5
+    drift = with_html.features.added_.drift()
     assert (drift.html, drift.html_built) == (0.5, 0)
     assert "50.0% of the added documents contain HTML, 0.0% of the build's" in str(drift)
     assert str(drift).endswith("add these again without (pipeline add: --markup strip)")

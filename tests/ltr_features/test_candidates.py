@@ -19,6 +19,7 @@ from letor.folds import k_fold
 from letor.svmlight import read_letor
 from letor.trec import read_qrels
 from letor.writing import write_letor
+from ltr_features import candidate_kinds
 from ltr_features.candidate_kinds import top_rows
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
 from ltr_features.columns.registry import get_family
@@ -162,9 +163,14 @@ def test_files_name_candidates(context, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"judged": {}}]
+    "settings",
+    [{"bm25": {"depth": 6}}, {"lsi": {"depth": 6}}, {"run": {"depth": 6}}, {"judged": {}}],
 )
-def test_what_a_query_was_made_from_is_no_candidate(settings):
+def test_what_a_query_was_made_from_is_no_candidate(settings, tmp_path):
+    if "run" in settings:
+        lines = [f"q{q} Q0 d{q + n} {n} {-n} t" for q in range(N_QUERIES) for n in range(9)]
+        (tmp_path / "engine.run").write_text("\n".join(lines))
+        settings = {"run": {**settings["run"], "path": tmp_path / "engine.run"}}
     plain = find(context_of(make_collection(), 1), **settings).pairs
     sources = np.full(N_QUERIES, -1)
     queries, first = np.unique(plain.query, return_index=True)
@@ -176,6 +182,12 @@ def test_what_a_query_was_made_from_is_no_candidate(settings):
         before = dict(zip(*np.unique(plain.query, return_counts=True), strict=True))
         assert all(counts >= [before[q] - 1 for q in again])
         assert (counts == 6).any()
+
+
+def test_queries_that_are_searched_some_at_a_time_keep_their_candidates(context, monkeypatch):
+    at_once = find(context, lsi={"depth": 9})
+    monkeypatch.setattr(candidate_kinds, "_SCORES", 5 * N_DOCUMENTS)
+    assert listed(find(context, lsi={"depth": 9}).pairs) == listed(at_once.pairs)
 
 
 def test_threads_do_not_matter():

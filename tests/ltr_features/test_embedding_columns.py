@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import gensim
@@ -27,6 +28,7 @@ from ltr_features.embeddings.training import (
     TrainingSettings,
     train_doc2vec,
     train_word_vectors,
+    training_key,
 )
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
 from ltr_features.feature_table import build_columns
@@ -121,6 +123,14 @@ def test_families_of_one_kind_of_vectors_share_them():
     assert get_family("d2v-word").epochs == 20
 
 
+@pytest.mark.parametrize("kind", [WordEmbeddingWord, DocumentEmbeddingWord])
+def test_families_of_other_settings_have_vectors_of_their_own(kind, random_context):
+    context = ColumnContext(random_context.collection, random_context.index)
+    pairs = all_pairs(context)
+    one, two = (kind(dimension=4, epochs=1, seed=n).compute(context, pairs) for n in (1, 2))
+    assert not np.array_equal(one, two)
+
+
 def test_chunks_do_not_overlap_and_the_last_may_be_short():
     tokens = np.arange(7, dtype=np.int32)
     ends, bags = chunk_bags(np.array([0, 5, 5, 7]), tokens, 2, 7)
@@ -178,6 +188,23 @@ def test_kept_and_unkept_vectors_give_equal_columns(kind, random_context, tmp_pa
         np.testing.assert_array_equal(values(folder=str(tmp_path)), plain)
     values(folder=tmp_path, seed=2)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_kept_vectors_are_those_of_the_same_texts_and_recipe():
+    settings = TrainingSettings()
+
+    def key(bodies, ids=("d0", "d1"), **recipe):
+        texts = replace(toys.toy({"body": bodies}), document_ids=list(ids))
+        return training_key("word2vec", texts, Analyzer(**recipe), settings)
+
+    first = key(["red fox", "owl"])
+    assert key(["owl", "red fox"], ids=("d1", "d0")) == first
+    others = [
+        key(["owl", "red fox"]),
+        key(["red ", "foxowl"]),
+        key(["red fox", "owl"], stemmer="english"),
+    ]
+    assert len({first, *others}) == 4
 
 
 def test_saved_builders_keep_trained_vectors(random_context, tmp_path, monkeypatch):

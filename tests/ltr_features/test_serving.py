@@ -126,6 +126,14 @@ def test_a_bad_request_is_answered_with_what_was_found(server, body, message):
     assert ask(server, "GET", "/health")[0] == 200
 
 
+def test_requests_of_the_largest_size_are_answered(server):
+    longest = {"query": "x" * MOST_CHARACTERS, "k": MOST_DOCUMENTS}
+    longest |= {"documents": ["d1"] * MOST_DOCUMENTS, "exclude": ["d2"] * MOST_DOCUMENTS}
+    body = json.dumps(longest).ljust(MOST_BYTES)
+    status, found = ask(server, "POST", "/rank", body)
+    assert (status, [document["id"] for document in found["documents"]]) == (200, ["d1"])
+
+
 def test_unknown_documents_can_be_left_out_and_are_told(server):
     """A product added a minute ago does not take the page down."""
     request = {"query": "topic1word1", "documents": ["d1", "d999", "d7", "d998"]}

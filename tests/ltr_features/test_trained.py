@@ -193,6 +193,35 @@ def test_models_are_kept_by_all_parameters_so_that_another_default_is_another_mo
     assert path_of() == path_of(margin=default) != path_of(margin=0.3)
 
 
+def test_models_are_kept_by_all_that_they_are_made_from(tmp_path):
+    given, recipe = asked(), LearnedColumn("x", "ssi", field="title")
+
+    def path_of(change, recipe=recipe, analyzer=None, **options):
+        context = context_of(replace(given, **change), analyzer=analyzer)
+        return TrainedColumn(context, recipe, tmp_path, **options).path(PARTS[0])
+
+    def graded(query):
+        """The same judgements, but those of a query one grade higher."""
+        judged = given.judgements
+        grade = judged.grade + (judged.query == query)
+        return {"judgements": Judgements(judged.query, judged.document, grade)}
+
+    groups = {"query_groups": [f"g{i // 2}" for i in range(N_QUERIES)]}
+    others = [
+        path_of(graded(0)),
+        path_of({"query_texts": ["title1x1", *given.query_texts[1:]]}),
+        path_of({"query_sources": np.arange(N_QUERIES)}),
+        path_of(groups, hold_out_groups=True),
+        path_of({"fields": {**given.fields, "title": given.fields["title"][::-1]}}),
+        path_of({}, replace(recipe, field="body")),
+        path_of({}, replace(recipe, terms="letter-trigrams")),
+        path_of({}, analyzer=Analyzer(stemmer="english")),
+    ]
+    assert len({path_of({}), *others}) == 1 + len(others)
+    # What it does not learn from makes it no other model.
+    assert path_of(graded(1)) == path_of(groups) == path_of({"name": "y"}) == path_of({})
+
+
 @pytest.mark.parametrize("fixed_first", [True, False])
 def test_a_weight_that_is_chosen_is_not_taken_from_a_column_whose_weight_was_given(
     fixed_first, tmp_path

@@ -164,6 +164,14 @@ def test_what_shares_no_word_with_a_query_is_not_fed_back_and_the_documents_are_
     assert model.score(Q, same, *everything).tolist() == expected
 
 
+def test_of_documents_that_match_alike_the_first_is_fed_back():
+    D = sp.csr_matrix(np.array([[0.6, 0.8, 0], [0.6, 0, 0.8]], np.float32))
+    Q = sp.csr_matrix(np.array([[1, 0, 0]], np.float32))
+    pairs = Preferences.from_pairs([0], [0], n_queries=1, n_documents=2)
+    model = QueryExpansion(beta=0.5, n_expansion=1).fit(Q, D, pairs)
+    assert model.expanded(Q).toarray()[0] == pytest.approx([1.3, 0.4, 0])
+
+
 def test_with_nothing_else_to_feed_back_a_query_stays_as_it_is():
     Q = D = sp.csr_matrix(np.eye(1, WIDTH))
     pairs = Preferences.from_pairs([0], [0], n_queries=1, n_documents=1)

@@ -27,6 +27,14 @@ def test_jelinek_mercer_by_hand():
     np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
+def test_pairs_that_are_scored_some_at_a_time_have_the_same_scores(monkeypatch):
+    model = UnigramLM(lambda1=0.25, threads=1).fit(Q, D)
+    pairs = [0, 0, 1, 0, 2], [0, 1, 1, 2, 0]
+    at_once = model.score(Q, D, *pairs)
+    monkeypatch.setattr("ssi_models.topics.language_model._BLOCK", 2)
+    np.testing.assert_array_equal(model.score(Q, D, *pairs), at_once)
+
+
 def test_dirichlet_by_hand():
     model = UnigramLM(smoothing="dirichlet", mu=2.0).fit(Q, D)
     apple, plum = BACKGROUND[[0, 2]]

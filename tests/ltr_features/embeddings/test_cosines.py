@@ -54,6 +54,8 @@ def test_cosines_equal_the_slow_twin(threads):
         np.testing.assert_allclose(part, expected, rtol=1e-5, atol=1e-6)
     alone = cosines(asked, stored, q[7:8], d[7:8], threads)
     np.testing.assert_array_equal(alone[0], got[7])
+    many = cosines(asked, stored, np.tile(q, 100), np.tile(d, 100), threads)
+    np.testing.assert_array_equal(many, np.tile(got, (100, 1)))
 
 
 def test_a_vector_of_both_is_known_to_be_the_closest():

@@ -76,6 +76,10 @@ def test_a_text_has_one_vector_in_any_company(model, texts):
     np.testing.assert_array_equal(model.infer(bags, threads=2), together)
     np.testing.assert_array_equal(model.infer(bags[::-1])[::-1], together)
     np.testing.assert_array_equal(model.infer(bags[7]), together[7:8])
+    one = bags[7]
+    words = np.repeat(one.indices, one.data)[::-1]  # in another order, and each as often as it is
+    loose = csr_matrix((np.ones(len(words), np.int32), words, [0, len(words)]), one.shape)
+    np.testing.assert_array_equal(model.infer(loose), together[7:8])
 
 
 def test_texts_without_known_words_have_no_vector(model):

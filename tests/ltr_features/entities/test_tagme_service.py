@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 import pytest
@@ -97,6 +98,13 @@ def test_mentions_have_raw_scores_and_offsets_in_code_points(server, service):
     assert server.requests[0]["gcube-token"] == "secret"
     assert server.requests[0]["long_text"] == "0"
     assert isinstance(service, EntityLinker)
+
+
+@pytest.mark.parametrize("other", [{"language": "de"}, {"long_text": 3}])
+def test_answers_of_other_settings_are_not_taken_from_the_cache(server, service, other):
+    service.link(["a fox"])
+    replace(service, **other).link(["a fox"])
+    assert len(server.requests) == 2
 
 
 def test_a_text_is_sent_once_and_cached_answers_are_the_same(server, service, monkeypatch):

@@ -131,6 +131,75 @@ def test_the_context_chooses_the_sense(base):
     assert isinstance(linker, EntityLinker)
 
 
+@pytest.fixture(scope="module")
+def ambiguous(tmp_path_factory):
+    """Eight words, each of which leads to several of twelve articles and is not always a link."""
+    folder, rng = tmp_path_factory.mktemp("ambiguous"), random.Random(0)
+    pages = [
+        page_xml(
+            f"A{i}",
+            " ".join(f"[[A{rng.randrange(12)}|w{rng.randrange(8)}]]" for _ in range(9))
+            + "".join(f" w{rng.randrange(8)}" for _ in range(6)),
+            page_id=i + 1,
+        )
+        for i in range(12)
+    ]
+    (folder / "dump.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(folder / "dump.xml", folder / "kb")
+    return KnowledgeBase.open(folder / "kb")
+
+
+def tagme(base, words, least_probability, least_commonness, epsilon, window):
+    """Entity and rho of each word that is a mention, by the paper's formulas."""
+    rows = {title: row for row, title in enumerate(base.titles)}
+    links = InLinks(base.link_ends, base.link_sources, len(base))
+    found = [phrase(base, word) for word in words]
+    found = [one for one in found if one[0] / one[1] >= least_probability]
+    senses = [
+        {e: n / total for e, n in of.items() if n / total >= least_commonness}
+        for total, _, of in found
+    ]
+
+    def related(a, b):
+        return relatedness(links, rows[a], rows[b])
+
+    def others(i):
+        return [j for j in range(len(found)) if 0 < abs(i - j) <= window and senses[j]]
+
+    chosen = []
+    for i, mine in enumerate(senses):
+        votes = {
+            a: sum(
+                sum(c * related(a, b) for b, c in senses[j].items()) / len(senses[j])
+                for j in others(i)
+            )
+            for a in mine
+        }
+        near = [a for a in votes if votes[a] >= (1 - epsilon) * max(votes.values())]
+        chosen.append(near[0] if near else None)  # the most common sense comes first
+    result = []
+    for i, entity in enumerate(chosen):
+        if entity is not None:
+            near = [related(entity, chosen[j]) for j in others(i)]
+            coherence = sum(near) / len(near) if near else 0
+            result.append((entity, (found[i][0] / found[i][1] + coherence) / 2))
+    return result
+
+
+@pytest.mark.parametrize(
+    "options", [(0.02, 0.02, 0.3, 10), (0.5, 0.02, 0.3, 1), (0.02, 0.12, 0.0, 2)]
+)
+def test_mentions_are_those_of_the_paper_s_formulas(ambiguous, options):
+    rng, linker = random.Random(1), WikipediaLinker(ambiguous.path, *options)
+    texts = [[f"w{rng.randrange(8)}" for _ in range(2 + n % 13)] for n in range(60)]
+    linked = [linker.link([" ".join(words)])[0] for words in texts]
+    for words, mentions in zip(texts, linked, strict=True):
+        expected = tagme(ambiguous, words, *options)
+        assert [m.entity for m in mentions] == [entity for entity, _ in expected]
+        assert [m.rho for m in mentions] == pytest.approx([rho for _, rho in expected])
+    assert len({m.entity for mentions in linked for m in mentions}) > 2
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(alphabet="jagurct JAR,\n\u00e9\U0001f98a_", max_size=40), max_size=4))
 def test_any_text_gives_ordered_spans_and_scores_in_range(base, texts):

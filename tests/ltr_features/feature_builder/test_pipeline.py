@@ -86,7 +86,9 @@ def test_ranking_takes_its_candidates_from_bm25(pipeline, collection, parts):
 
 def test_contributions_of_columns_explain_the_scores(pipeline, collection):
     query = collection.query_texts[3]
-    ranking, found = pipeline.rank(query, 1000), pipeline.explain(query, 4)
+    given = pipeline.features.best_documents(query)[::-1]
+    ranking = pipeline.rank(query, 1000, docnos=given)
+    found = pipeline.explain(query, 4, docnos=given)
     assert found.groupby("rank")["docno"].unique().str[0].tolist() == ranking["docno"].tolist()[:4]
     sums = found.groupby("rank")["contribution"].sum()
     scores = ranking["score"].astype(float)
@@ -164,7 +166,7 @@ def test_saved_pipelines_score_the_same_bits(pipeline, collection, tmp_path):
 
 
 def test_parts_of_two_pipelines_are_never_taken_for_one(
-    builder, pipeline, collection, parts, tmp_path, monkeypatch
+    builder, pipeline, collection, folds, parts, tmp_path, monkeypatch
 ):
     """Neither put together by hand, nor where one replaces the other while it is loaded."""
     other = ScoringPipeline(builder, LambdaMART(n_estimators=3).fit(parts[0]))
@@ -174,6 +176,14 @@ def test_parts_of_two_pipelines_are_never_taken_for_one(
     shutil.copytree(tmp_path / "p" / "ranker", tmp_path / "q" / "ranker")
     with pytest.raises(InputError, match=r"q/ranker/digests\.json is damaged: it is not the file"):
         ScoringPipeline.load(tmp_path / "q")
+
+    pipeline.save(tmp_path / "r")
+    shutil.rmtree(tmp_path / "r" / "features")
+    copy.copy(builder).fit(collection, folds[1].train, folds=folds).save(
+        tmp_path / "r" / "features"
+    )
+    with pytest.raises(InputError, match=r"r/features is not what was saved with the rest of"):
+        ScoringPipeline.load(tmp_path / "r")
 
     load, replacements = FeatureBuilder.load, [other]
 

@@ -46,9 +46,9 @@ def test_the_columns_of_letor_rows_are_scores(context, tmp_path):
 
 def test_missing_scores_may_be_the_querys_lowest(context, tmp_path):
     path = tmp_path / "s.tsv"
-    path.write_text("qid\tdocno\ts\na\td0\t1.5\na\td1\t-2\n")
+    path.write_text("qid\tdocno\ts\na\td0\t1.5\na\td1\t-2\na\tgone\t-3\n")
     family = GivenScores(files={"s": path}, missing="lowest")
-    assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -2, -2, -2]
+    assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -3, -3, -3]
 
 
 def test_a_pair_without_a_score_is_above_none_that_has_one(context, tmp_path):

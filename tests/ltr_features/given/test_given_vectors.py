@@ -51,7 +51,10 @@ def test_every_form_gives_the_same_similarities(context, tmp_path, form):
         [0, 0, 3],
         [-1, -1, -1],
     ]
-    np.testing.assert_allclose(family.compute(context, PAIRS), expected, rtol=1e-6)
+    found = family.compute(context, PAIRS)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    many = Pairs(*(np.tile(rows, 5000) for rows in (PAIRS.query, PAIRS.document)))
+    np.testing.assert_array_equal(family.compute(context, many), np.tile(found, (5000, 1)))
     assert family.n_missing(context, PAIRS) == [2, 2, 2]
     told = "mine: 2 of 5 rows (40.0 %) have no vectors and get -1"
     assert family.missing_remark("mine_dot", 2, 5) == told
@@ -124,6 +127,9 @@ def test_bad_vectors_are_refused_by_file(context, tmp_path):
         GivenVectors(queries=q, documents=d).check(context)
     save_vectors(tmp_path / "d.npy", D, ["d0"])
     with pytest.raises(InputError, match=r"d\.txt: 1 ids for the 2 rows of .*d\.npy"):
+        GivenVectors(queries=q, documents=d)
+    save_vectors(tmp_path / "d.npy", D, ["d0", "d1", "d2"])
+    with pytest.raises(InputError, match=r"d\.txt: 3 ids for the 2 rows of .*d\.npy"):
         GivenVectors(queries=q, documents=d)
     save_vectors(tmp_path / "d.npy", D, ["d0", "d0"])
     with pytest.raises(InputError, match=r"d\.npy: id 'd0' has two vectors"):

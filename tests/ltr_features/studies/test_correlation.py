@@ -55,6 +55,15 @@ def test_queries_count_where_both_columns_vary_and_monotone_changes_do_not_matte
     assert found.drop(index="x3", columns="x3").notna().all(axis=None)
 
 
+def test_missing_values_rank_lowest():
+    rows = rows_of([12])
+    lowest = np.argsort(rows.X[:, 0])[:3]
+    rows.X[:, 1] = rows.X[:, 0]
+    rows.X[lowest, 0] = -9
+    rows.X[lowest, 1] = np.nan
+    assert column_correlation([rows]).loc["x0", "x1"] == pytest.approx(1)
+
+
 def test_the_columns_drawn_are_the_added_ones_then_those_of_most_gain():
     found = column_correlation([rows_of([30], p=8)])
     found.loc["x7", "x7"] = np.nan  # varies nowhere

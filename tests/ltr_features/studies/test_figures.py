@@ -18,11 +18,12 @@ from matplotlib.text import Text
 from ltr_base.names import clipped
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
-from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_apart
+from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_apart, short
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
-from ltr_features.studies.page.study_figures import StudyFigures
+from ltr_features.studies.page.study_figures import StudyFigures, overview
+from ltr_features.studies.page.verdicts import signed
 
 
 def parsed(drawing: Drawing) -> ET.Element:
@@ -94,6 +95,8 @@ def test_dots_stand_where_their_values_are() -> None:
     [interval] = paths(chart, "gain")
     assert interval[:, 0].mean() == pytest.approx(dots["gain"], abs=0.05)
     assert np.ptp(interval[:, 0]) == pytest.approx(dots["gain"] - dots["unsure"], abs=0.05)
+    [line] = paths(chart, "muted")
+    assert line[:, 0] == pytest.approx([dots["unsure"]] * 2, abs=0.05)
     assert {"Unseen", "base", "better", "0.400", "NDCG@10"} <= set(words(chart))
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
 
@@ -127,6 +130,33 @@ def test_rankers_that_are_compared_with_nothing_have_no_chart_of_importance(make
     fewer = StudyFigures(replace(study, pairs=[(system, baseline)]), {})
     assert len(rankers) > 2
     assert [chart.system for chart in fewer.importance] == [system, baseline]
+
+
+def test_the_figures_of_a_study_draw_its_own_numbers(make_report) -> None:
+    study = make_report(n_queries=60).studies[0]
+    figures, measure = StudyFigures(study, {}), study.measures[0]
+    means = {s.name: float(study.values(s.name, measure).mean()) for s in study.systems}
+    assert len(figures.gains) == len(study.pairs) > 1
+    for pair, chart in figures.gains:
+        row = study.comparison(pair, measure)
+        counts = f"{row['won']} won, {row['tied']} tied, {row['lost']} lost"
+        assert counts in chart.description
+        assert f"mean {signed(row['difference'])}." in chart.description
+    system, baseline = study.pairs[0]
+    won, lost = study.comparison(study.pairs[0], measure)[["won", "lost"]]
+    better = f"{study.label_of(system)} did better: {won} queries; below: {lost}."
+    assert won > lost
+    assert better in figures.scatter.description
+    others = sorted((name for name, _ in study.shown_pairs), key=lambda name: -means[name])
+    shown = re.findall(r"[:,] ([^,:]*) 0\.\d{3}", overview([study]).description)
+    assert shown == [study.label_of(name) for name in (baseline, *others)]
+    assert study.learning_curve is not None
+    for side in ("system", "baseline"):
+        for name, rows in study.learning_curve.groupby(side):
+            ends = " to ".join(short(x) for x in rows[f"{side}_mean"].iloc[[0, -1]])
+            assert f"{study.label_of(name)}: {ends}" in figures.learning.description
+    for row in study.estimates_on_hard:
+        assert f"hard queries {signed(row['gain'])}" in figures.hard.description
 
 
 def test_long_legends_wrap() -> None:
@@ -166,7 +196,11 @@ def test_correlation_shades_and_numbers_each_pair_once() -> None:
 def test_a_point_per_query() -> None:
     x, y = np.array([0.0, 0.5, 1.0]), np.array([0.5, 0.5, 0.25])
     chart = scatter(x, y, "TFIDF", "U'V <I>", "AP")
-    assert len(list(parsed(chart).iter("use"))) == 3
+    dots = [[float(use.attrib[axis]) for axis in "xy"] for use in parsed(chart).iter("use")]
+    right, down = np.diff(dots, axis=0).T
+    assert right[0] == pytest.approx(right[1], abs=0.05)
+    assert right[0] > 0
+    assert (down[0], down[1] > 0) == (0, True)
     assert "Above the diagonal, U'V <I> did better: 1 queries; below: 1." in chart.description
     assert "<I>" not in chart.svg("k")
 

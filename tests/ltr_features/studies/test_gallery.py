@@ -40,12 +40,33 @@ def test_every_experiment_has_an_entry_and_a_folder(outs, tmp_path):
     assert f"**{verdict[-1]}**" in index
 
 
+def test_maps_of_words_and_documents_stay_behind_as_they_show_texts(tmp_path):
+    (tmp_path / "figures").mkdir()
+    for name in ("document-map", "overview", "queries-hard-queries", "queries-gains", "word-map"):
+        (tmp_path / "figures" / f"{name}.svg").touch()
+    charts = Exhibit("mine", tmp_path, {}, None).charts
+    assert [chart.stem for chart in charts] == ["overview", "queries-hard-queries"]
+    charts[1].unlink()
+    charts = Exhibit("mine", tmp_path, {}, None).charts
+    assert [chart.stem for chart in charts] == ["overview", "queries-gains"]
+
+
 @pytest.mark.parametrize(
     ("name", "command"),
     [("demo", "demo --out demo"), ("demo_full", "demo --full --out demo_full")],
 )
 def test_the_demo_is_made_by_its_own_command(tmp_path, name, command):
     assert Exhibit(name, tmp_path, {}, None).command == f"ltr-features {command}"
+
+
+def test_the_time_of_all_stages_is_told(outs, tmp_path):
+    folder = tmp_path / "compare"
+    shutil.copytree(outs[1], folder)
+    stage = {"kind": "x", "amount": 1.0}
+    times = {"a": {**stage, "seconds": 90.0}, "b": {**stage, "seconds": 150.0}}
+    (folder / "times.json").write_text(json.dumps(times))
+    write_gallery([folder], tmp_path / "reports")
+    assert " (4 min on " in (tmp_path / "reports" / "README.md").read_text(encoding="utf-8")
 
 
 def test_names_with_signs_of_markdown_and_html_are_shown_as_they_are(outs, tmp_path):

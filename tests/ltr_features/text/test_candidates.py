@@ -65,6 +65,17 @@ def test_retrieval_equals_the_slow_formula(parameters, depth):
         assert len(set(pairs.document[mine])) == mine.sum()
 
 
+def test_of_many_queries_each_has_the_documents_that_it_has_alone():
+    index = index_of(random_texts(1, 70, 30))
+    retriever, counts = BM25Retriever(index), index.query_counts(random_texts(2, 600, 8))
+    pairs, scores = retriever.top(counts, 5)
+    for row in range(0, 600, 37):
+        alone, of_alone = retriever.top(counts[row], 5)
+        mine = pairs.query == row
+        np.testing.assert_array_equal(pairs.document[mine], alone.document)
+        np.testing.assert_array_equal(scores[mine], of_alone)
+
+
 def test_equal_scores_are_ordered_by_document_row():
     index = index_of(["owl", "red fox", "fox red", "fox red", "red fox", "owl"])
     pairs = BM25Retriever(index).top(index.query_counts(["fox"]), 3)[0]

@@ -226,9 +226,10 @@ def test_counts_on_the_disk_are_those_in_memory(monkeypatch):
     """With few bytes held, the arrays of the counts, their sum and their postings are mapped."""
     texts = [f"word{i % 7} is word{i % 11} of {i}" for i in range(500)]
     c = collection(title=texts[::-1], body=texts)
-    monkeypatch.setattr("ltr_features.text.index.BLOCK_CHARACTERS", 900)
-    monkeypatch.setattr("ltr_features.text.term_counts._ROWS", 90)
     in_memory = TermIndex.build(c)
+    monkeypatch.setattr("ltr_features.text.index.BLOCK_CHARACTERS", 900)
+    monkeypatch.setattr("ltr_features.text.index._ROWS", 90)
+    monkeypatch.setattr("ltr_features.text.term_counts._ROWS", 90)
     for made in (GrowingArray.__init__, empty_array):
         monkeypatch.setitem(made.__kwdefaults__, "memory", 64)
     on_disk = TermIndex.build(c)

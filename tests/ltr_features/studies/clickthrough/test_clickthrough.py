@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -92,6 +93,9 @@ def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
         asked = halves[0] | halves[1]
         assert len(task.query_ids) == sum(one in asked for one in people.values())
         assert task.Q.shape[0] == len(people) - len(task.query_ids) > 0
+        # Nor do models hold out a part of a group.
+        left = Counter(one for one in people.values() if one not in asked)
+        assert sorted(Counter(task.train_group.tolist()).values()) == sorted(left.values())
     (data / "data" / "people.tsv").write_text("".join(f"{query}\tone\n" for query in people))
     with pytest.raises(InputError, match="12 training queries and 0 groups of test queries"):
         make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
