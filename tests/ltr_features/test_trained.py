@@ -1,7 +1,6 @@
 """Columns of trained models: what they score, and that no label leaks to its row."""
 
 import sys
-import warnings
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
@@ -258,23 +257,6 @@ def test_progress_is_reported(tmp_path):
     assert [epoch.number for epoch in seen][:2] == [0, 1]
 
 
-def test_recipes_say_what_they_are():
-    spec = LearnedColumn("ssi", "ssi", {"rank": 8}).spec
-    assert spec.description.startswith("ssi: ")
-    assert "Information Retrieval" in spec.reference
-    assert LearnedColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
-
-
-def test_provenance_says_what_the_models_of_a_fold_share():
-    ends = {
-        "ssi": "the epoch at which they stop and their weight of word matching)",
-        "opca": "share their weight of word matching)",
-        "popularity": "did not see their queries' judgements",
-    }
-    for model, end in ends.items():
-        assert LearnedColumn(model, model).provenance["trained on"].endswith(end)
-
-
 def test_impossible_recipes_are_refused(tmp_path):
     context = context_of(asked())
     with pytest.raises(InputError, match="column 'x': there is no model 'lda'; "):
@@ -339,31 +321,6 @@ def test_models_of_other_texts_are_refused(tmp_path):
         FittedColumn(LearnedColumn("x", "lsi"), fitted.model)
 
 
-def test_parameters_out_of_range_are_refused_with_the_recipe():
-    with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
-        LearnedColumn("x", "ssi", {"rank": 0})
-    with pytest.raises(InputError, match="min_document_frequency: a model of counts takes all"):
-        LearnedColumn("x", "plsa", min_document_frequency=3)
-    with pytest.raises(InputError, match="column 'x': heaviest: a model of counts takes all terms"):
-        LearnedColumn("x", "plsa", heaviest=3)
-    with pytest.raises(InputError, match="column 'x': heaviest must be 1 or more, got 0"):
-        LearnedColumn("x", "ssi", heaviest=0)
-    stored = LearnedColumn("x", "plsa").to_json() | {"min_document_frequency": 3}
-    assert LearnedColumn.from_json(stored).min_document_frequency == 1
-    with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
-        LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
-
-
-def test_provenance_tells_which_share_of_candidates_was_learned_from():
-    context, name = context_of(asked()), "list_share in use"
-    default = get_model("ssi").default_params()["list_share"]
-    for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
-        settings = LearnedColumn("x", "ssi", params).settings(context)
-        assert settings[name] == share
-        assert "list_share" not in settings
-    assert name not in LearnedColumn("x", "lsi").settings(context)
-
-
 def test_provenance_of_a_fitted_model_has_its_own_parameters_not_present_defaults(tmp_path):
     """As those of a model that was saved when the defaults were others."""
     context = context_of(asked())
@@ -372,19 +329,6 @@ def test_provenance_of_a_fitted_model_has_its_own_parameters_not_present_default
     assert later.settings(context)["lambda2"] == 0.3
     assert later.settings(context) == fitted.settings(context)
     assert "no judgements" in later.trained_on
-
-
-def test_former_names_of_parameters_are_told_once_and_replaced():
-    with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
-        column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert column.filled(seed=1).new_model().training.rank_weight == "warp"
-    settings = column.settings(context_of(asked()))
-    assert settings["rank_weight"] == "warp"
-    assert "emphasis" not in settings
-    with pytest.raises(InputError, match="column 'x': emphasis is now rank_weight, and both"):
-        LearnedColumn("x", "ssi", {"emphasis": "warp", "rank_weight": "warp"})
 
 
 def test_lists_of_candidates_are_learned_from_where_a_recipe_asks(tmp_path):

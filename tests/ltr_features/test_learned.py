@@ -1,0 +1,65 @@
+"""Recipes of trained columns: what they say of themselves, and what they refuse."""
+
+import warnings
+
+import pytest
+from toys import context_of, topics
+
+from letor.errors import InputError
+from ltr_features.columns.learned import LearnedColumn
+from ssi_models.registry import get_model
+
+
+def test_recipes_say_what_they_are():
+    spec = LearnedColumn("ssi", "ssi", {"rank": 8}).spec
+    assert spec.description.startswith("ssi: ")
+    assert "Information Retrieval" in spec.reference
+    assert LearnedColumn("wtm_mixed", "wtm", word_weight=0.5).spec.unit == "nats per query term"
+
+
+def test_provenance_says_what_the_models_of_a_fold_share():
+    ends = {
+        "ssi": "the epoch at which they stop and their weight of word matching)",
+        "opca": "share their weight of word matching)",
+        "popularity": "did not see their queries' judgements",
+    }
+    for model, end in ends.items():
+        assert LearnedColumn(model, model).provenance["trained on"].endswith(end)
+
+
+def test_parameters_out_of_range_are_refused_with_the_recipe():
+    with pytest.raises(InputError, match="column 'x': rank must be 1 or more, got 0"):
+        LearnedColumn("x", "ssi", {"rank": 0})
+    with pytest.raises(InputError, match="min_document_frequency: a model of counts takes all"):
+        LearnedColumn("x", "plsa", min_document_frequency=3)
+    with pytest.raises(InputError, match="column 'x': heaviest: a model of counts takes all terms"):
+        LearnedColumn("x", "plsa", heaviest=3)
+    with pytest.raises(InputError, match="column 'x': heaviest must be 1 or more, got 0"):
+        LearnedColumn("x", "ssi", heaviest=0)
+    stored = LearnedColumn("x", "plsa").to_json() | {"min_document_frequency": 3}
+    assert LearnedColumn.from_json(stored).min_document_frequency == 1
+    with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
+        LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
+
+
+def test_provenance_tells_which_share_of_candidates_was_learned_from():
+    context, name = context_of(topics()), "list_share in use"
+    default = get_model("ssi").default_params()["list_share"]
+    for params, share in (({}, 0), ({"list_share": default}, default), ({"list_share": 0}, 0)):
+        settings = LearnedColumn("x", "ssi", params).settings(context)
+        assert settings[name] == share
+        assert "list_share" not in settings
+    assert name not in LearnedColumn("x", "lsi").settings(context)
+
+
+def test_former_names_of_parameters_are_told_once_and_replaced():
+    with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
+        column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert column.filled(seed=1).new_model().training.rank_weight == "warp"
+    settings = column.settings(context_of(topics()))
+    assert settings["rank_weight"] == "warp"
+    assert "emphasis" not in settings
+    with pytest.raises(InputError, match="column 'x': emphasis is now rank_weight, and both"):
+        LearnedColumn("x", "ssi", {"emphasis": "warp", "rank_weight": "warp"})
