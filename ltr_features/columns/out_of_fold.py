@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from letor.folds import Fold, training_parts
+from letor.folds import Fold, queries_of_trained_groups, training_parts
 from letor.mapped import empty_array
 from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
@@ -210,6 +210,21 @@ def _same_separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
         "of their fold, which gives their judgements away unless they were asked again later and "
         "judged anew: leave these out, or make random folds, which `columns build` does by default "
         "and k_fold(..., groups=collection.kept_together())"
+    ]
+
+
+def groups_separated(collection: Collection, folds: Sequence[Fold]) -> list[str]:
+    """A remark if folds test queries of groups that they train on, too."""
+    groups = collection.query_groups
+    if groups is None:
+        return []
+    again = queries_of_trained_groups(folds, dict(zip(collection.query_ids, groups, strict=True)))
+    if not again:
+        return []
+    return [
+        f"{again:,} of {sum(len(fold.test) for fold in folds):,} test queries belong to a group "
+        "that their fold also trains on: keep groups together (--by-group, or in the parts of "
+        "--split), unless folds follow time"
     ]
 
 

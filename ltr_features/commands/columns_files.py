@@ -376,7 +376,7 @@ def _tell(
     """Print remarks on rows and columns; called last, so that they do not scroll away."""
     from letor.dataset import RankingData
     from ltr_features.candidates import recall_remarks
-    from ltr_features.columns.out_of_fold import separated
+    from ltr_features.columns.out_of_fold import groups_separated, separated
     from ltr_features.remarks import family_remarks, grouped_remarks, nothing_to_rank
 
     collection = build.context.collection
@@ -395,6 +395,6 @@ def _tell(
     if isinstance(data, RankingData):  # the labels of written rows are not in memory
         of_candidates += nothing_to_rank(data, build.split)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
-    of_queries = [*build.context.remarks, *separated(build.context, build.split)]
-    for sentence in [*of_queries, *of_candidates, *of_columns]:
+    of_folds = [*separated(build.context, build.split), *groups_separated(collection, build.split)]
+    for sentence in [*build.context.remarks, *of_folds, *of_candidates, *of_columns]:
         typer.echo(sentence, err=True)

@@ -65,6 +65,22 @@ def test_parts_that_are_given_are_kept(workspace, tmp_path):
     assert "leave out --folds" in refused(*build, "--split", marked, "--folds", 5)
 
 
+def test_groups_that_folds_separate_are_told(tmp_path):
+    grouped = replace(topics(), query_groups=[str(q // 2) for q in range(24)])
+    workspace = make_workspace(grouped, tmp_path / "workspace")
+    parts = tmp_path / "parts.csv"
+    marks = ("test" if n % 4 == 0 else "train" for n in range(24))
+    rows = [f"{query},{part}" for query, part in zip(grouped.query_ids, marks, strict=True)]
+    parts.write_text("\n".join(["query_id,split", *rows]))
+    build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--out")
+    # The other of the sixth group is a validation query.
+    said = run(*build, tmp_path / "given", "--split", parts).stderr
+    assert "5 of 6 test queries belong to a group that their fold also trains on: keep" in said
+    assert "belong to a group" in run(*build, tmp_path / "random", "--folds", 4).stderr
+    together = run(*build, tmp_path / "together", "--folds", 4, "--by-group").stderr
+    assert "belong to a group" not in together
+
+
 def test_files_of_judgements_may_be_the_parts(workspace, tmp_path):
     """As in BEIR's folders."""
     ids = open_workspace(workspace).collection.query_ids
