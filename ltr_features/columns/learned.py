@@ -286,13 +286,15 @@ class LearnedColumn:
             "field": self.field,
             "terms": self.terms,
             "min_document_frequency": self.min_document_frequency,
+            "heaviest": self.heaviest or "all",
         }
-        if self.heaviest is not None:
-            recipe["heaviest"] = self.heaviest
         params = model.get_params()
         if "list_share" in params:  # its default is the model's, see learns_from_lists
             share = params.pop("list_share")
             recipe["list_share in use"] = share if self.learns_from_lists else 0.0
+        if "texts" in params and not model.looks_at_labels:  # without preferences "both" are these
+            del params["texts"]
+            recipe["texts in use"] = "documents"
         settings = recipe | plain_settings(params)
         return settings if fold is None or not model.looks_at_labels else settings | {"fold": fold}
 

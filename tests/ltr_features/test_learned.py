@@ -52,6 +52,16 @@ def test_provenance_tells_which_share_of_candidates_was_learned_from():
     assert name not in LearnedColumn("x", "lsi").settings(context)
 
 
+def test_provenance_tells_that_a_column_without_judgements_learned_from_documents_alone():
+    context = context_of(topics())
+    for params in ({}, {"texts": "both"}, {"texts": "documents"}):
+        settings = LearnedColumn("x", "lsa", params).settings(context)
+        assert settings["texts in use"] == "documents"
+        assert "texts" not in settings
+    chosen = LearnedColumn("x", "lsa", {"word_weight": "auto"}).settings(context)
+    assert chosen["texts"] == "both"
+
+
 def test_former_names_of_parameters_are_told_once_and_replaced():
     with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
         column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
