@@ -137,7 +137,7 @@ def path_list(paths: Paths) -> list[Path]:
 
 class LogColumns(NamedTuple):
     """The columns of a log. ``names``: the name of each column by key, ``""`` for none. ``facts``:
-    for the description, columns found by names other than their keys."""
+    for the description, columns found by names other than their keys, and those left out."""
 
     names: dict[str, ColumnName]
     facts: dict[str, str]
@@ -177,6 +177,10 @@ def log_columns(
             "number, 1, 2, ..."
             + ("; 'session=' is for a log without sessions" if "session" in absent else "")
         )
+    other = {key: name for key, name in added.items() if name != key}
+    facts = {"columns, by their usual names": columns_in_words(other)} if other else {}
+    if unused := [name for name in present if name not in (*names.values(), time)]:
+        facts["columns left out"] = column_list(unused)
     for later in paths[1:]:
         present = table_columns(later, lenient=lenient)
         if lost := [key for key in wanted if names[key] and names[key] not in present]:
@@ -185,8 +189,6 @@ def log_columns(
                 f"{lost[0]} in the first file, {path}, is not one of them: rename it, as all files "
                 "of a log need the same columns"
             )
-    other = {key: name for key, name in added.items() if name != key}
-    facts = {"columns, by their usual names": columns_in_words(other)} if other else {}
     return LogColumns({**names, "time": time}, facts)
 
 

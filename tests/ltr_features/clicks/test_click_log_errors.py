@@ -144,6 +144,10 @@ def test_columns_are_found_by_their_usual_names(tmp_path, suffix):
     )
     plain = read_click_rows(write_log(tmp_path / f"y{suffix}", ROWS))
     assert "columns, by their usual names" not in plain.description
+    assert "columns left out" not in plain.description
+    more = [(*row, "new", 1) for row in ROWS]
+    filtered = read_click_rows(write_log(tmp_path / f"w{suffix}", more, (*names, "facet", "hour")))
+    assert filtered.description["columns left out"] == "'facet', 'hour'"
     counted = pd.DataFrame(
         [(*key, *value) for key, value in EXPECTED.items()],
         columns=["search_term", "sku", "position", "impressions", "clicks"],
