@@ -18,7 +18,7 @@ from letor.errors import InputError
 _LIGHTGBM, _XGBOOST = ("lambdarank", "rank_xendcg"), ("rank:ndcg", "rank:map", "rank:pairwise")
 #: A line of LightGBM's text, and a list of numbers in it.
 _LINE = re.compile(r"[a-z_]+=[^=\n]*")
-_WHOLE, _NUMBER = "-?[0-9]{1,18}", r"-?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?"
+_WHOLE, _NUMBER = "-?[0-9]{1,18}", r"(?:inf|-?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?)"
 _LISTS = {name: re.compile(rf"{name}(?: {name})*") for name in (_WHOLE, _NUMBER)}
 #: Lists in LightGBM's text with a number for each node that is no leaf; and for each leaf.
 _OF_NODES = {
@@ -31,8 +31,10 @@ _OF_LEAVES = {"leaf_value": _NUMBER, "leaf_weight": _NUMBER, "leaf_count": _WHOL
 END_OF_TREES = "\nend of trees\n"
 #: LightGBM reads so many lines of a tree and leaves out the others.
 _MOST_LINES = 22
-#: Binary logarithm of the most levels of a tree. Both libraries go down some trees by recursion.
-_LEVELS = 9
+#: Binary logarithm of the most levels of a tree. Both libraries go down some trees by recursion,
+#: which ends the process from 10,000 levels or so on. Columns that are 1 in few rows make trees of
+#: hundreds.
+_LEVELS = 12
 
 
 def check_lightgbm(text: str) -> None:
@@ -71,7 +73,9 @@ def _check_lightgbm_tree(where: str, lines: Sequence[str], n_columns: int) -> No
     for key, length in lists.items():
         matches = _LISTS[(_OF_NODES | _OF_LEAVES)[key]].fullmatch(found[key])
         numbers[key] = np.array(found[key].split(" ") if matches else [], np.float64)
-        if len(numbers[key]) != length or not np.isfinite(numbers[key]).all():
+        # Where a missing value alone goes the other way, the threshold is infinite.
+        as_written = key == "threshold" or np.isfinite(numbers[key]).all()
+        if len(numbers[key]) != length or not as_written:
             raise InputError(f"{where}: {key} is no list of {length} numbers; it is damaged")
     if n_nodes == 0:
         return
@@ -157,7 +161,7 @@ def _check_tree(where: str, nodes: NDArray[Any], above: NDArray[np.int64], n_nod
     for _ in range(_LEVELS):
         ancestor = ancestor[ancestor]
     if ancestor.any():
-        raise InputError(f"{where}: has more than {2**_LEVELS} levels; it is damaged")
+        raise InputError(f"{where}: has more than {2**_LEVELS:,} levels; it is damaged")
 
 
 def _check_within(name: str, values: NDArray[Any], n_columns: int) -> None:

@@ -217,9 +217,36 @@ def _chain(n):
 
 def test_deep_trees_are_refused():
     """LightGBM goes down by recursion when it explains scores."""
-    check_lightgbm(_chain(513))
-    with pytest.raises(InputError, match="Tree=0: has more than 512 levels"):
-        check_lightgbm(_chain(514))
+    check_lightgbm(_chain(4097))
+    with pytest.raises(InputError, match="Tree=0: has more than 4,096 levels"):
+        check_lightgbm(_chain(4098))
+
+
+def test_trees_with_a_level_for_each_category_are_loaded(tmp_path):
+    """Of columns of which one is 1 in each row, every split takes one more off the others."""
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 600, 6000)
+    label = np.clip(np.round(rng.normal(1, 1, 600)[category]), 0, 4)
+    X, queries = np.eye(600, dtype=np.float32)[category], np.repeat(np.arange(300).astype(str), 20)
+    data = RankingData.from_rows(X, label, queries)
+    ranker = quick(n_estimators=2, num_leaves=600, min_data_in_leaf=1, normalise="none").fit(data)
+    ranker.save(tmp_path / "model")
+    again = LambdaMART.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(data), ranker.predict(data))
+
+
+def test_trees_that_split_off_missing_values_are_loaded(tmp_path):
+    """LightGBM gives such a split the threshold inf."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 4)).astype(np.float32)
+    X[rng.random(X.shape) < 0.15] = np.nan
+    label = np.where(np.isnan(X[:, 0]), rng.integers(0, 3, 240), 0)
+    data = RankingData.from_rows(X, label, np.repeat(np.arange(20).astype(str), 12))
+    ranker = quick(n_estimators=3, min_data_in_leaf=1).fit(data)
+    ranker.save(tmp_path / "model")
+    assert re.search(r"\nthreshold=.*\binf", (tmp_path / "model" / "model.txt").read_text())
+    again = LambdaMART.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(data), ranker.predict(data))
 
 
 def test_saved_rankers_do_not_tell_how_many_threads_trained_them(tmp_path):
