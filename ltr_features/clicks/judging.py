@@ -133,21 +133,25 @@ class ClickJudgements:
     @property
     def _chance(self) -> float:
         """p-value of Pearson's chi-squared test that all pairs with enough evidence are equally
-        relevant; 0 if there are fewer than two.
+        relevant; 0 if they cannot be told apart, such as those that are each alone at a position.
 
         If they are, they are clicked alike at the same position, by users of any click model. The
-        estimates of a model could not be tested so: the prior draws them to each other."""
+        estimates of a model could not be tested so: the prior draws them to each other. A pair
+        loses a degree of freedom where it is all that was shown at its positions, which their
+        rates are estimated from."""
         log = self.log
-        n_pairs, results = int(self.enough.sum()), self.enough[log.result_pair]
-        if n_pairs < 2:
-            return 0.0
-        shown, clicked = np.where(results, (log.shown, log.clicked), 0)
-        rate = log.by_position(clicked) / np.maximum(log.by_position(shown), 1)
-        rate = rate[log.result_position]
-        difference = log.by_pair(clicked - shown * rate)[self.enough]
-        variance = log.by_pair(shown * rate * (1 - rate))[self.enough]
-        squares = difference**2 / np.where(variance > 0, variance, np.inf)
-        return float(chdtrc(n_pairs - 1, squares.sum()))
+        shown, clicked = np.where(self.enough[log.result_pair], (log.shown, log.clicked), 0)
+        at_position = np.maximum(log.by_position(shown), 1)
+        rate = (log.by_position(clicked) / at_position)[log.result_position]
+        variance = shown * rate * (1 - rate)
+        own_share = shown / at_position[log.result_position]
+        of_pair = log.by_pair(variance)
+        varies = of_pair > 0
+        if not varies.any():  # nobody clicked, or on everything
+            return float(self.enough.sum() > 1)
+        squares = log.by_pair(clicked - shown * rate)[varies] ** 2 / of_pair[varies]
+        freedom = (1 - log.by_pair(variance * own_share)[varies] / of_pair[varies]).sum()
+        return float(chdtrc(freedom, squares.sum())) if freedom >= 1 - 1e-9 else 0.0
 
     def frame(self) -> pd.DataFrame:
         """A row per pair of the log: ``query``, ``document`` (ids), ``shown``, ``clicked`` (int64),

@@ -151,8 +151,9 @@ def test_relevance_that_varies_no_more_than_by_chance_is_told():
         p = chi2_contingency([clicks, 50 - clicks])[1] if clicks.any() else 1
         said = f"of the 40 pairs with enough evidence varies no more than by chance (p = {p:.2f})"
         assert any(said in remark for remark in judged.remarks) == expected
-    alone = ClickJudgements(ClickRate().fit(counted([(0, 0, 0, 50, 20)])))
-    assert alone.remarks == []
+    for shown_in_one_order in ([(0, 0, 0, 50, 20)], [(0, 0, 0, 50, 20), (0, 1, 1, 50, 15)]):
+        alone = ClickJudgements(ClickRate().fit(counted(shown_in_one_order)))
+        assert alone.remarks == []
 
 
 @pytest.mark.parametrize("kind", [ClickRate, PositionBased, DynamicBayesian])
