@@ -162,7 +162,7 @@ def test_training_queries_of_one_text_are_held_out_together(data, monkeypatch):
     rewrite(data / "data" / "small" / "queries.jsonl", repeated)
     text = CLICKTHROUGH.split("[[tables.rows]]")[0].replace('evaluations = ["PR"]\n', "")
     rows = '[[tables.rows]]\nlabel = "LSA"\nmodel = "lsa"\nparams = { rank = 2 }\n'
-    (data / "x.toml").write_text(re.sub("expectations.*\n", "", text) + rows)
+    (data / "x.toml").write_text(re.sub("(expectations|lambda.|weights) = .*\n", "", text) + rows)
     monkeypatch.setattr(clickthrough, "get_model", lambda name: Recording)
     run_it(data)
     [groups] = given
