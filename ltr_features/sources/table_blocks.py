@@ -304,22 +304,18 @@ def named_rows(
     if lost := [key for key in usual if key not in wanted]:
         if isinstance(path, Path) and table_format(path) == ".tsv" and not given:
             return None
+        advice = f"call them {', '.join(usual[key][0] for key in lost)}"
         if given is not None:
-            advice = " ".join(f"{option}.{key}=..." for key in lost)
-            advice = f"name {'it' if len(lost) == 1 else 'them'}, {advice}"
+            advice = f"name {', '.join(f'{option}.{key}=...' for key in lost)}"
         elif len(lost) == 1:
             advice = f"call it {' or '.join(usual[lost[0]])}"
-        else:
-            advice = f"call them {', '.join(usual[key][0] for key in lost)}"
         raise InputError(
             f"{path}: the columns are {column_list(names)}; none has a usual name for "
             f"{' or '.join(lost)}: {advice}"
         )
-    options = {"encoding": encoding, "optional": [wanted[key] for key in optional]}
-    return (
-        (number, dict(zip(wanted, values, strict=True)))
-        for number, values in rows(path, list(wanted.values()), **options)
-    )
+    absent = [wanted[key] for key in optional]
+    found = rows(path, [*wanted.values()], encoding=encoding, optional=absent)
+    return ((number, dict(zip(wanted, values, strict=True))) for number, values in found)
 
 
 def _json_blocks(
