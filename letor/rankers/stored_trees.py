@@ -18,7 +18,7 @@ from letor.errors import InputError
 _LIGHTGBM, _XGBOOST = ("lambdarank", "rank_xendcg"), ("rank:ndcg", "rank:map", "rank:pairwise")
 #: A line of LightGBM's text, and a list of numbers in it.
 _LINE = re.compile(r"[a-z_]+=[^=\n]*")
-_WHOLE, _NUMBER = "-?[0-9]{1,18}", r"(?:inf|-?[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?)"
+_WHOLE, _NUMBER = "-?[0-9]{1,18}", r"-?(?:inf|[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?)"
 _LISTS = {name: re.compile(rf"{name}(?: {name})*") for name in (_WHOLE, _NUMBER)}
 #: Lists in LightGBM's text with a number for each node that is no leaf; and for each leaf.
 _OF_NODES = {
