@@ -147,17 +147,33 @@ def read_table(
     for path, number, row in judged_rows:
         grade = graded(place(path, number), row["grade"])
         judged.add(path, number, row["query"], row["document"], grade)
+    if in_both:
+        left_out.pop("judgements", None)  # named as those of documents
+    facts = _facts(found, left_out, n_spelled)
+    query_ids = judged.asked(", ".join(map(str, rated)), keep_unjudged=keep_unjudged)
+    name = name or tables[0].name.split(".")[0]
+    return judged.collection(name, table.fields, query_ids, "tables", table.facts, facts)
+
+
+def _facts(
+    found: Mapping[str, ColumnName], left_out: Mapping[str, Sequence[str]], n_spelled: int
+) -> dict[str, str | int]:
+    """What the description tells of columns and queries.
+
+    Args:
+        found: columns of judgements by what they hold, of those that were not given. left_out:
+            columns of other tables than documents by what the table holds. n_spelled: number of
+            queries with several spellings.
+    """
     facts: dict[str, str | int] = {}
     if found:
         facts["columns of judgements, by their usual names"] = columns_in_words(found)
     for what, names in sorted(left_out.items()):
-        if names and not (in_both and what == "judgements"):
+        if names:
             facts[f"columns of {what} left out"] = column_list(names)
     if n_spelled:
         facts["queries with several spellings (case, spaces); the first taken"] = n_spelled
-    query_ids = judged.asked(", ".join(map(str, rated)), keep_unjudged=keep_unjudged)
-    name = name or tables[0].name.split(".")[0]
-    return judged.collection(name, table.fields, query_ids, "tables", table.facts, facts)
+    return facts
 
 
 def _share_id(

@@ -241,7 +241,7 @@ def test_it_is_loaded_without_pickle(make, tmp_path, monkeypatch):
 
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
-    load_ranker(tmp_path / "model")
+    assert type(load_ranker(tmp_path / "model")) is type(make())
 
 
 def test_normaliser_is_applied_at_scoring(make):
