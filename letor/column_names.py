@@ -104,7 +104,9 @@ def check_names_free(
 ) -> None:
     """Raise InputError if a file has one of the new columns' names, by those that are known."""
     if twice := sorted(set(known) & set(new)):
-        raise InputError(f"{source} has a column {', '.join(twice)} already{where}")
+        raise InputError(
+            f"{source} has a column {', '.join(twice)} already{where}; name the new one otherwise"
+        )
 
 
 def _check_number(n_columns: int | None, n_known: int, where: Path) -> None:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import listed
 from ltr_features.parameters import check_choice
 from ltr_features.sources.id_codes import refuse_empty
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, texts
@@ -118,17 +119,20 @@ class BadRows:
         self._n_good = 0
         self._n_bad: Counter[str] = Counter()
         self._first: dict[str, str] = {}
+        self._empty: list[str] = []
 
     def blocks(self, path: Path, kinds: Mapping[ColumnName, Kind]) -> Iterator[Block]:
         """Yield the columns of a file in blocks of rows, without bad rows if they are skipped."""
-        if not self.skip:
-            yield from blocks(path, list(kinds))
-            return
 
         def damaged(line: int, reason: str) -> None:
             self._count(reason, 1, f"{path}, line {line}")
 
-        for block in blocks(path, list(kinds), on_bad_line=damaged):
+        n_rows = 0
+        for block in blocks(path, list(kinds), on_bad_line=damaged if self.skip else None):
+            n_rows += len(block.line)
+            if not self.skip:
+                yield block
+                continue
             good = np.ones(len(block.line), dtype=bool)
             for column, kind in kinds.items():
                 good &= self._good(block, column, kind, good)
@@ -136,6 +140,8 @@ class BadRows:
                 columns = {name: a.filter(pa.array(good)) for name, a in block.columns.items()}
                 yield Block(path, block.line[good], columns)
             self._n_good += int(good.sum())
+        if not n_rows:
+            self._empty.append(str(path))
 
     def leave_out(self, block: Block, bad: NDArray[np.bool_], reason: str) -> None:
         """Count good rows that turned out bad, bool [n]."""
@@ -153,9 +159,11 @@ class BadRows:
             )
 
     @property
-    def facts(self) -> dict[str, dict[str, str]]:
-        """For the description: the number of bad rows by reason, and the first of each."""
-        return {"bad rows, left out": self._told()} if self._n_bad else {}
+    def facts(self) -> dict[str, Any]:
+        """For the description: files without a row, and the number of bad rows by reason with the
+        first of each."""
+        empty = {"files without a row": listed(self._empty, 3)} if self._empty else {}
+        return {**empty, **({"bad rows, left out": self._told()} if self._n_bad else {})}
 
     def _told(self) -> dict[str, str]:
         return {why: f"{n:,}, the first in {self._first[why]}" for why, n in self._n_bad.items()}

@@ -224,3 +224,12 @@ def test_broken_logs_are_read_or_refused_by_line(tmp_path_factory, data):
         return
     assert (log.clicked <= log.shown).all()
     assert np.isin(log.result_pair, np.arange(log.n_pairs)).all()
+
+
+@pytest.mark.parametrize("rule", ["raise", "skip"])
+def test_files_without_a_row_are_told(tmp_path, rule):
+    log = write_log(tmp_path / "log.csv", GOOD)
+    empty = write_log(tmp_path / "empty.csv", [])
+    described = read_click_rows([log, empty], on_bad_row=rule).description
+    assert described["files without a row"] == str(empty)
+    assert "files without a row" not in read_click_rows(log, on_bad_row=rule).description
