@@ -25,7 +25,6 @@ from ssi_models.training.diagonal import DiagonalPart
 from ssi_models.training.embedding_table import (
     BatchView,
     EmbeddingTable,
-    TextMatrix,
     words_of_a_text,
 )
 
@@ -202,9 +201,8 @@ class CosineScorer(DiagonalPart):
         document: ProjectionTable,
         workers: Workers,
     ) -> None:
-        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
-        self.query, self.document, self.workers = query, document, workers
-        self.diagonal = None
+        super().__init__(Q, D, None, workers)
+        self.query, self.document = query, document
 
     @property
     def tables(self) -> dict[str, ProjectionTable]:
