@@ -63,7 +63,8 @@ class TrainingData:
         """All arrays that make up the data, for digests."""
         given = self.preferences
         excluded = np.zeros(0, np.int64) if self.excluded is None else self.excluded
-        lists = () if self.candidate_lists is None else self.candidate_lists.arrays
+        listed = self.candidate_lists
+        lists = () if listed is None else (listed.offsets, listed.document)
         return (
             *arrays(self.Q), *arrays(self.D), given.query, given.document, given.grade,
             given.rejected_query, given.rejected_document, self.candidates, excluded, *lists,
