@@ -202,9 +202,7 @@ class Inspected:
     bad lines and where the others are."""
 
     data: RankingData
-    kinds: NDArray[
-        np.int64
-    ]  # [5, p], values absent (in Parquet missing), NULL, nan, infinite, huge
+    kinds: NDArray[np.int64]  # [5, p], values absent (of Parquet missing), NULL, nan, inf., huge
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
     columns: list[dict[str, Any]]  # names and provenance, of LETOR text if there is a side file
