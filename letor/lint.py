@@ -20,12 +20,7 @@ from letor.folds import has_pairs
 from letor.kernels import layout
 from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
-from letor.lint_labels import (
-    BLOCK,
-    descending_queries,
-    labels_are_ranks,
-    ordered_as_labels,
-)
+from letor.lint_labels import BLOCK, descending_queries, labels_are_ranks, ordered_as_labels
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse

@@ -62,9 +62,7 @@ def _digest(header: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> s
     return digest_of(known, (tensors[name] for name in names))
 
 
-def load_tensors(
-    path: str | os.PathLike[str],
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read the header and the tensors of a model file.
 
     Raises:

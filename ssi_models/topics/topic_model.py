@@ -19,14 +19,7 @@ from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.em import (
-    BLOCK,
-    Blocks,
-    EStep,
-    PosteriorConstraint,
-    Prior,
-    iterate,
-)
+from ssi_models.topics.em import BLOCK, Blocks, EStep, PosteriorConstraint, Prior, iterate
 from ssi_models.topics.em_model import EMModel
 from ssi_models.topics.language_model import Terms
 from ssi_models.topics.online import OnlineEM

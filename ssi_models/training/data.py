@@ -12,12 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import arrays
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.held_out import (
-    MAX_QUERIES,
-    hold_out_pairs,
-    hold_out_queries,
-    n_validated,
-)
+from ssi_models.training.held_out import MAX_QUERIES, hold_out_pairs, hold_out_queries, n_validated
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
     Preferences,
