@@ -77,7 +77,6 @@ class LanguageModel(WeighsWords):
 
     def check_params(self) -> None:
         super().check_params()
-        self.check_weight()
         if not 0 <= self.lambda1 <= 1:
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
 

@@ -282,7 +282,7 @@ class TopicModel(EMModel):
     ) -> State:
         rng = np.random.default_rng([self.seed, 1])
         K = self.n_topics_
-        warm = self.warm_start and hasattr(self, "n_words_") if warm is None else warm
+        warm = self._goes_on if warm is None else warm
         if warm and self.phi_d_.shape != (len(seen[1]), K):
             raise ValueError(
                 f"warm start: the fitted phi is {self.phi_d_.shape}, this fit needs "
