@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, cast
@@ -34,6 +35,7 @@ from letor.frames import check_row_order
 from letor.judged_runs import checked_frame
 from ltr_base.names import counted
 
+QRELS_COLUMNS = ["qid", "docno", "label"]
 RUN_COLUMNS = ["qid", "docno", "score", "rank", "tag"]
 #: Below it, float32 has two million numbers for equal scores that are lowered.
 _LARGEST_SCORE = 3e38
@@ -42,6 +44,27 @@ _RUN_FIELDS = ["qid", "Q0", "docno", "rank", "score", "tag"]
 # Bytes that are not UTF-8 come back as they were.
 _ERRORS = "surrogateescape"
 _split = re.compile(r"[^ \t]+").findall
+
+
+def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Judgements of a qrels file, in the order of the file.
+
+    Returns:
+        DataFrame with columns ``qid`` (str), ``docno`` (str) and ``label`` (int64; may be
+        negative, as some TREC tracks mark spam).
+
+    Raises:
+        InputError: a line has neither four fields nor, separated by tabs, three (without the
+            iteration), its label is not a whole number, or a document is judged twice for a query;
+            the message names file and line.
+    """
+    lines = list(qrels_lines(path))
+    numbers = [number for number, _ in lines]
+    judged = pd.DataFrame([fields for _, fields in lines], columns=QRELS_COLUMNS, dtype=object)
+    _refuse_twice(judged, path, numbers.__getitem__)
+    line = numbers.__getitem__
+    judged["label"] = _parsed(whole_number, np.int64, judged["label"], path, line, "label")
+    return judged
 
 
 def whole_number(text: str) -> int:
@@ -87,28 +110,31 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     ranks_only = len(first_fields(path)) == 3
     run = _table(path, ["qid", "docno", "rank"] if ranks_only else _RUN_FIELDS)
-    _refuse_twice(run, path)
-    rank = _parsed(whole_number, np.int64, run["rank"], path)
+    line = partial(_line_number, path)
+    _refuse_twice(run, path, line)
+    rank = _parsed(whole_number, np.int64, run["rank"], path, line, "rank")
     if ranks_only:
-        _check_ranks(run, rank, path)
+        _check_ranks(run, rank, path, line)
         run["score"], run["tag"] = 1 / rank, ""
     else:
-        score = _parsed(plain_number, np.float64, run["score"], path)
+        score = _parsed(plain_number, np.float64, run["score"], path, line, "score")
         if not np.isfinite(score).all():
             bad = int(np.argmin(np.isfinite(score)))
-            raise InputError(f"{_line(path, bad)}: score {run['score'][bad]!r} is not finite")
+            raise InputError(f"{path}:{line(bad)}: score {run['score'][bad]!r} is not finite")
         run["score"] = score
     run["rank"] = rank
     return run[RUN_COLUMNS]
 
 
-def _check_ranks(run: pd.DataFrame, rank: NDArray[np.int64], path: Any) -> None:
+def _check_ranks(
+    run: pd.DataFrame, rank: NDArray[np.int64], path: Any, line: Callable[[int], int]
+) -> None:
     """Raise InputError where a rank is below 1, or a query has it twice."""
     bad = (rank < 1) | run.assign(rank=rank).duplicated(["qid", "rank"]).to_numpy()
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(
-            f"{_line(path, at)}: {run['rank'][at]!r} is no rank of query {run['qid'][at]!r}: the "
+            f"{path}:{line(at)}: {run['rank'][at]!r} is no rank of query {run['qid'][at]!r}: the "
             "third of three fields must be 1, 2, ..., and no two documents of a query may have the "
             "same"
         )
@@ -289,9 +315,9 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\n")
 
 
-def _line(path: Any, row: int) -> str:
-    """The file and the line that a row of :func:`_table` was read from, "run.txt:3"."""
-    return f"{path}:{next(islice(_lines(path), row, None))[0]}"
+def _line_number(path: str | os.PathLike[str], row: int) -> int:
+    """The number of the line that a row of :func:`_table` was read from."""
+    return next(islice(_lines(path), row, None))[0]
 
 
 def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> InputError:
@@ -302,7 +328,12 @@ def _wrong_fields(path: Any, number: int, line: str, names: Sequence[str]) -> In
 
 
 def _parsed(
-    parse: Callable[[str], float], dtype: type[np.int64 | np.float64], texts: pd.Series, path: Any
+    parse: Callable[[str], float],
+    dtype: type[np.int64 | np.float64],
+    texts: pd.Series,
+    path: Any,
+    line: Callable[[int], int],
+    what: str,
 ) -> NDArray[Any]:
     """The numbers that a field has, in the order of the lines."""
     written = "".join(texts)
@@ -315,23 +346,20 @@ def _parsed(
             values[row] = parse(text)
         except (ValueError, OverflowError):
             kind = "whole number; write 0, 1, 2, ..." if parse is whole_number else "number"
-            raise InputError(
-                f"{_line(path, row)}: {texts.name} {text[:40]!r} is not a {kind}"
-            ) from None
+            raise InputError(f"{path}:{line(row)}: {what} {text[:40]!r} is not a {kind}") from None
     return values
 
 
-def _refuse_twice(frame: pd.DataFrame, path: Any) -> None:
+def _refuse_twice(frame: pd.DataFrame, path: Any, line: Callable[[int], int]) -> None:
     """Raise InputError if two lines have the same query and document."""
     again = frame.duplicated(["qid", "docno"]).to_numpy()
     if again.any():
         row = int(np.argmax(again))
         query, document = frame["qid"][row], frame["docno"][row]
         same = (frame["qid"] == query) & (frame["docno"] == document)
-        first = _line(path, int(np.argmax(same))).rpartition(":")[2]
         raise InputError(
-            f"{_line(path, row)}: document {document!r} of query {query!r} is already in line "
-            f"{first}"
+            f"{path}:{line(row)}: document {document!r} of query {query!r} is already in line "
+            f"{line(int(np.argmax(same)))}"
         )
 
 

@@ -184,7 +184,7 @@ def test_text_that_is_no_letor_text_is_not_listed_line_by_line(tmp_path, monkeyp
 BOMBS = {
     "letor": ("rows.txt", "letor.read_letor(p)", b"1 qid:1 1:1\n", b"0 qid:1\n"),
     "validate": ("rows.txt", "lint.validate(p)", b"1 qid:1 1:1\n", b"0\n"),
-    "qrels": ("qrels.txt", "list(trec.qrels_lines(p))", b"1 0 d 1\n", b" " * 99 + b"\n"),
+    "qrels": ("qrels.txt", "trec.read_qrels(p)", b"1 0 d 1\n", b" " * 99 + b"\n"),
     "run": ("a.run", "score_tables.read_scores(p)", b"", b"1 Q0 d 1 1 t\n"),
     "scores csv": ("a.csv", "score_tables.read_scores(p)", b"qid,docno,bm25\n", b"1,d,1\n"),
     "csv of blank lines": ("a.csv", "score_tables.read_scores(p)", b"qid,docno,bm25\n", b"\n"),

@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.trec import qrels_lines, qrels_of, read_run, run_of, write_qrels, write_run
-
-
-def judgements(path):
-    return list(qrels_lines(path))
+from letor.trec import qrels_of, read_qrels, read_run, run_of, write_qrels, write_run
 
 
 def run_frame(scores, query=None):
@@ -87,18 +83,21 @@ OPEN = {".gz": gzip.open, ".bz2": bz2.open, ".zst": zstandard.open}
 
 
 @pytest.mark.parametrize("name", ["qrels.txt", "qrels.txt.gz", "qrels.bz2", "qrels.txt.zst"])
-def test_qrels_are_written_in_the_order_of_the_rows(tmp_path, name):
+def test_qrels_round_trip(tmp_path, name):
     qrels = pd.DataFrame({"qid": ["7", "7", "ä"], "docno": ["x", "y", "x"], "label": [2, 0, -1]})
     write_qrels(qrels, tmp_path / name)
+    again = read_qrels(tmp_path / name)
+    assert again.to_dict("list") == qrels.to_dict("list")
+    assert again["label"].dtype == np.int64
     with OPEN.get(Path(name).suffix, open)(tmp_path / name, "rb") as file:
         text = file.read()
     assert text.decode() == "7 0 x 2\n7 0 y 0\nä 0 x -1\n"
 
 
 def test_bytes_that_are_not_utf8_survive(tmp_path):
-    path = tmp_path / "run"
-    path.write_bytes(b"1 Q0 caf\xe9 1 0.5 t\n")
-    write_run(read_run(path), tmp_path / "again", tag="t")
+    path = tmp_path / "qrels"
+    path.write_bytes(b"1 0 caf\xe9 1\n")
+    write_qrels(read_qrels(path), tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
@@ -147,9 +146,9 @@ def test_runs_are_read_as_line_by_line(tmp_path_factory, lines, end, ended):
 
 def test_judgements_of_three_fields_with_tabs(tmp_path):
     (tmp_path / "qrels").write_text("q 1\td 1\t2\nq 1\t d2 \t0\n")
-    assert judgements(tmp_path / "qrels") == [
-        (1, ("q 1", "d 1", "2")),
-        (2, ("q 1", "d2", "0")),
+    assert read_qrels(tmp_path / "qrels").to_numpy().tolist() == [
+        ["q 1", "d 1", 2],
+        ["q 1", "d2", 0],
     ]
 
 
@@ -157,7 +156,13 @@ def test_judgements_of_three_fields_with_tabs(tmp_path):
 def test_judgements_with_an_empty_field_are_refused(tmp_path, line):
     (tmp_path / "qrels").write_text(f"q\td\t1\n{line}\n")
     with pytest.raises(InputError, match="qrels:2: 2 fields instead of 4"):
-        judgements(tmp_path / "qrels")
+        read_qrels(tmp_path / "qrels")
+
+
+def test_labels_may_be_whole_numbers_with_a_point(tmp_path):
+    (tmp_path / "qrels").write_text("q 0 a 1.0\nq 0 b 2.00\nq 0 c 1e0\nq 0 d -1.0\nq 0 e 3\n")
+    labels = read_qrels(tmp_path / "qrels")["label"]
+    assert (labels.tolist(), labels.dtype) == ([1, 2, 1, -1, 3], np.int64)
 
 
 def test_ranks_may_have_a_point(tmp_path):
@@ -168,16 +173,20 @@ def test_ranks_may_have_a_point(tmp_path):
 @pytest.mark.parametrize(
     ("reader", "text", "message"),
     [
-        (judgements, "1 0 d 1\n\n1 0 d\n", r":3: 3 fields instead of 4 .*'1 0 d'"),
-        (judgements, " \td\t1\n", ":1: 2 fields instead of 4"),
+        (read_qrels, "1 0 d 1\n1 0 d\n", r":2: 3 fields instead of 4 .*'1 0 d'"),
+        (read_qrels, "1 0 d 1.5\n", ":1: label '1.5' is not a whole number"),
+        (read_qrels, "1 0 d 1\n\n1 0 e nan\n", ":3: label 'nan' is not a whole number"),
+        (read_qrels, "1 0 d 1e30\n", ":1: label '1e30' is not a whole number"),
+        (read_qrels, "1 0 d 1\n1 0 e 1_0\n", ":2: label '1_0' is not a whole number"),
+        (read_qrels, "1 0 d \u0661\n", ":1: label .* is not a whole number"),
+        (read_qrels, "1\td\t1\n1\t\t1\n", ":2: 2 fields instead of 4"),
+        (read_qrels, " \td\t1\n", ":1: 2 fields instead of 4"),
         (read_run, "1 Q0 d 1 1_0 t\n", ":1: score '1_0' is not a number"),
+        (read_qrels, "1 0 d 1\n\n1 0 d 0\n", ":3: document 'd' of query '1' is already in line 1"),
         (read_run, "1 Q0 d 1 x t\n", ":1: score 'x' is not a number"),
         (read_run, "1 Q0 d 1 nan t\n", ":1: score 'nan' is not finite"),
         (read_run, "1 Q0 d first 1 t\n", ":1: rank 'first' is not a whole number"),
-        (read_run, "1 Q0 d 1.5 1 t\n", ":1: rank '1.5' is not a whole number"),
-        (read_run, "1 Q0 d 1 1 t\n\n1 Q0 e 1e30 1 t\n", ":3: rank '1e30' is not a whole number"),
-        (read_run, "1 Q0 d \u0661 1 t\n", ":1: rank .* is not a whole number"),
-        (read_run, "1 Q0 d 1 1 t\n\n1 Q0 d 2 0 t\n", ":3: document 'd' of query .* in line 1"),
+        (read_run, "1 Q0 d 1 1 t\n1 Q0 d 2 0 t\n", ":2: document 'd' of query '1'"),
         (read_run, "1 Q0 d 1 1 t\n".encode("utf-16"), ":1: null bytes, as in UTF-16"),
         (read_run, "1\td\t1\n1\te\t0\n", ":2: '0' is no rank of query '1'"),
         (read_run, "1\td\t1\n2\td\t1\n1\te\t1\n", ":3: '1' is no rank of query '1'"),
@@ -199,10 +208,10 @@ def test_damaged_files_are_named(tmp_path):
     path = tmp_path / "qrels.gz"
     path.write_bytes(gzip.compress(b"1 0 d 1\n" * 1000)[:-12])
     with pytest.raises(InputError, match=r"qrels\.gz: damaged \.gz file"):
-        judgements(path)
+        read_qrels(path)
     path.write_bytes(b"1 0 d 1\n")
     with pytest.raises(InputError, match="damaged"):
-        judgements(path)
+        read_qrels(path)
 
 
 def test_frames_that_no_file_can_hold_are_refused(tmp_path):

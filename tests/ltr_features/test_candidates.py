@@ -17,6 +17,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.folds import k_fold
 from letor.svmlight import read_letor
+from letor.trec import read_qrels
 from letor.writing import write_letor
 from ltr_features import candidate_kinds
 from ltr_features.candidate_kinds import top_rows
@@ -24,7 +25,6 @@ from ltr_features.candidates import Candidates, candidate_sources, find_candidat
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sample import write_sample
-from ltr_features.sources.files import read_judgements
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Judgements
 
@@ -265,7 +265,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
         r"Recall of relevant documents: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall
     )
     rows = read_letor("rows.txt")
-    assert len(rows) > len(read_judgements("sample/trec/qrels.txt"))
+    assert len(rows) > len(read_qrels("sample/trec/qrels.txt"))
     Path("e.toml").write_text(EXPERIMENT, encoding="utf-8")
     done("run e.toml --data . --out out")
     facts = Path("out/report/report.html").read_text(encoding="utf-8")

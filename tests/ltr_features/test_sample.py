@@ -9,9 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from letor.errors import InputError
 from letor.svmlight import read_letor
-from letor.trec import read_run
+from letor.trec import read_qrels, read_run
 from ltr_features.sample import RATINGS, write_sample
-from ltr_features.sources.files import read_judgements
 from ltr_features.sources.registry import read_collection
 
 
@@ -66,7 +65,7 @@ def test_rankings_rows_and_vectors_name_what_is_there(sample):
     folder, collection = sample
     grades = {
         (row.qid, row.docno): row.label
-        for row in read_judgements(folder / "trec" / "qrels.txt").itertuples()
+        for row in read_qrels(folder / "trec" / "qrels.txt").itertuples()
     }
     for name in ("bm25", "lsa"):
         run = read_run(folder / "runs" / f"{name}.run")

@@ -39,7 +39,7 @@ from letor.fold_files import read_folds
 from letor.parquet import read_parquet
 from letor.rankers.registry import load_ranker
 from letor.rankers.trees import TreeRanker
-from letor.trec import read_run
+from letor.trec import read_qrels, read_run
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.columns.context import ColumnContext, open_workspace
@@ -51,7 +51,6 @@ from ltr_features.entities.replay import StoredAnnotations
 from ltr_features.entities.tagme_service import TagmeService
 from ltr_features.entities.wikipedia_linker import WikipediaLinker
 from ltr_features.scoring import ScoringPipeline
-from ltr_features.sources.files import read_judgements
 from ltr_features.sources.registry import read_collection
 from ltr_features.sources.score_tables import read_scores
 from ltr_features.sources.wikipedia import read_dump
@@ -139,7 +138,7 @@ def _trec(folder: Path) -> None:
 
 def _run(folder: Path) -> None:
     read_run(folder / "bm25.run")
-    read_judgements(folder / "qrels.txt")
+    read_qrels(folder / "qrels.txt")
     read_scores(folder / "bm25.run")
 
 

@@ -10,9 +10,9 @@ from toys import refused, run
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.trec import read_qrels
 from letor.writing import write_letor
 from ltr_features.clicks.simulation import Simulation
-from ltr_features.sources.files import read_judgements
 from ltr_features.sources.registry import read_collection
 
 SECRET = "secret words"
@@ -67,7 +67,7 @@ def test_simulate_judge_compare(rows, tmp_path):
     truth = dict(zip(rows.document_ids, rows.y, strict=True))
     expected = table["document"].map(truth).map({0: 0.1, 1: 0.4, 2: 1.0})
     assert np.abs(table["relevance"] - expected).mean() < 0.05
-    judged = read_judgements(folder / "qrels.txt")
+    judged = read_qrels(folder / "qrels.txt")
     assert len(judged) == (table["grade"] >= 0).sum()
     assert set(judged["qid"]) <= set(rows.query_ids)
     examination = pd.read_csv(folder / "examination.tsv", sep="\t")
@@ -214,10 +214,10 @@ def test_counts_keep_their_ids(tmp_path):
     (tmp_path / "counts.csv").write_text(text)
     judge = ("clicks", "judge", tmp_path / "counts.csv", "--layout", "counts", "--model", "ctr")
     run(*judge, "--rule", "queries=id", "--out", tmp_path / "ids")
-    assert set(read_judgements(tmp_path / "ids" / "qrels.txt")["qid"]) == {"q7"}
+    assert set(read_qrels(tmp_path / "ids" / "qrels.txt")["qid"]) == {"q7"}
     run(*judge, "--out", tmp_path / "texts")
     made = f"q{sha256(b'q7').hexdigest()[:16]}"
-    assert set(read_judgements(tmp_path / "texts" / "qrels.txt")["qid"]) == {made}
+    assert set(read_qrels(tmp_path / "texts" / "qrels.txt")["qid"]) == {made}
 
 
 def test_models_of_pages_are_left_out_for_counts(tmp_path):

@@ -7,9 +7,8 @@ from toys import done, refused, run
 from typer.testing import CliRunner
 
 from letor.column_names import read_rows
-from letor.trec import read_run
+from letor.trec import read_qrels, read_run
 from ltr_features.cli import app
-from ltr_features.sources.files import read_judgements
 
 
 def test_conversions_keep_everything(workspace, tmp_path):
@@ -22,7 +21,7 @@ def test_conversions_keep_everything(workspace, tmp_path):
     assert (first.column_names, first.query_ids) == (last.column_names, last.query_ids)
     assert first.provenance == last.provenance == read_rows(table).provenance
     done("convert", text, tmp_path / "a.qrels")
-    np.testing.assert_array_equal(read_judgements(tmp_path / "a.qrels")["label"], first.y)
+    np.testing.assert_array_equal(read_qrels(tmp_path / "a.qrels")["label"], first.y)
     (tmp_path / "scores").write_text("".join(f"{v}\n" for v in first.X[:, 0]))
     done("convert", text, tmp_path / "a.run", "--scores", tmp_path / "scores")
     assert len(read_run(tmp_path / "a.run")) == len(first)
