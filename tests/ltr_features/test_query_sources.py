@@ -61,7 +61,7 @@ def own_rows(folder):
 def test_own_documents_are_told_and_left_out(patents, tmp_path):
     said = indexed(patents, tmp_path).stderr
     assert "100 % of the queries have the id of a document that has their text" in said
-    assert "index --sources same-id" in said
+    assert 'index --sources same-id, or sources = "same-id" of an experiment' in said
     assert len(own_rows(tmp_path)) == 4
 
     said = indexed(patents, tmp_path, "--sources", "same-id").stderr
