@@ -140,6 +140,7 @@ def test_rows_of_own_documents_are_told(patents, tmp_path):
     [
         ("US-1\tUS-1\nUS-2\tEP-2\n", "query 'US-2' has the source 'EP-2', which is no document"),
         ("7\tUS-1\n", "no query has a document there; query ids 'US-1'"),
+        ("7\tUS-1\n", "; the file has '7' and 'US-1'"),
         ("US-1\n", "line 1: expected query id, tab, source"),
     ],
 )
