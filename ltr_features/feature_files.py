@@ -214,8 +214,8 @@ def read_features(
     restored, recipes = columns_from_json(description, folder, families, models)
     for path, name in _changed(description["families"]):
         raise InputError(
-            f"{path} is not what it was when family {name!r} was saved; restore it, or save the "
-            "features again"
+            f"{path} is not what it was when family {name!r} was saved; restore it, or build "
+            "again: pipeline build takes the file as it is now"
         )
     sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)

@@ -314,6 +314,9 @@ class Ranker(BaseEstimator, ABC):
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
+    def check_rows(self, data: RankingData) -> None:
+        """Raise InputError if the ranker cannot train on such rows, before it comes to ``fit``."""
+
     def check(self) -> None:
         """Check the parameters, as ``fit`` does before it starts.
 

@@ -234,6 +234,9 @@ class LambdaMART(TreeRanker):
             "verbosity": -1,
         }
 
+    def check_rows(self, data: RankingData) -> None:
+        self._label_gain([data])
+
     def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
         """Gains of the labels 0 .. largest."""
         labels = np.concatenate([data.y for data in parts])

@@ -118,7 +118,7 @@ def measure(
         typer.echo(f"{data}: {remark}", err=True)
     if not (rows.y > 0).any():
         typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
-    definitions, refused = measurable(definitions, rows)
+    definitions, refused = measurable(definitions, rows.y)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
     for why, names in refused.items():
         typer.echo(f"not computed: {listed(list(dict.fromkeys(names)), 20)}: {why}", err=True)

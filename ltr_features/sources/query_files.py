@@ -11,7 +11,7 @@ import numpy as np
 
 from letor.compression import text_lines
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import span_text, time_of
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
@@ -83,6 +83,9 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
     unknown = [ids[row] for row in made if sources[row] < 0]
     if (sources < 0).all():
         expected = f"query ids {examples(ids)}, document ids {examples(collection.document_ids)}"
+        if given != SAME_ID:
+            queries, documents = list(of_query), list(dict.fromkeys(of_query.values()))
+            expected += f"; the file has {examples(queries)} and {examples(documents)}"
         raise InputError(f"sources {given}: no query has a document there; {expected}")
     if unknown and given != SAME_ID:
         raise InputError(
@@ -215,9 +218,10 @@ def _check_all(
     """Raise InputError if a query has no value."""
     without = [query for query in queries if query not in found]
     if without:
+        near = written_otherwise(without[0], found)
         raise InputError(
-            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}; give "
-            f"each query one{advice}"
+            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}; "
+            f"{near or f'give each query one{advice}'}"
         )
 
 

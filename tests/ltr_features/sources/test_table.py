@@ -338,6 +338,22 @@ def test_html_is_told_of_and_stripped(tmp_path):
         read_table(path, ratings, markup="drop")
 
 
+def test_texts_that_stripping_leaves_empty_are_told_of():
+    posts = pd.DataFrame(
+        {"id": ["1", "2", "2", "3"], "body": ["<p>a", "<p>b", "<p>b", "c"]}
+        | {"tags": ["<c++><math>", "<.net>", "<.net>", " "]}
+    )
+    ratings = pd.DataFrame({"query_text": ["b"], "docno": ["1"], "grade": [1]})
+    columns = {"id": "id", "body": "body", "keywords": "tags"}
+    told = [
+        read_table(posts, ratings, document_columns=columns, markup=markup).description.get(
+            "texts of tags alone, empty now"
+        )
+        for markup in ("keep", "strip")
+    ]
+    assert told == [None, "keywords of 1 document; write words like <c++> without < and >"]
+
+
 @pytest.mark.parametrize(
     "piece", ["<", "<a ", "<!--", "<script>", '<a b="', "<a/", "&", "&#", "<!"]
 )
