@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from letor.compression import COMPRESSED, check_encoding
 from letor.errors import InputError
+from letor.files import check_is_file
 from letor.frames import arrow_table
 from ltr_features.sources.arrow_tables import (
     ColumnName,
@@ -31,7 +32,6 @@ from ltr_features.sources.arrow_tables import (
     numbered,
     parquet_batches,
     parquet_schema,
-    present,
 )
 from ltr_features.sources.usual_names import add_usual
 from ltr_features.text.records import (
@@ -178,7 +178,8 @@ class _Keys(NamedTuple):
 
 
 def _keys(path: Path, encoding: str, lenient: bool = False) -> _Keys:
-    found = os.stat(present(path))
+    check_is_file(path)
+    found = path.stat()
     return _counted_keys(path, encoding, lenient, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
