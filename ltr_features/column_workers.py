@@ -278,13 +278,9 @@ def _fit(
             context, recipe, folder, hold_out_groups=by_group, candidates=candidates
         )
         column.threads = 1  # as there is a worker for each core
-        single = len(parts) == 1
-        paths = [column.path(parts[0])] if single else column.fold_paths(parts)
+        paths = column.fold_paths(parts)
         if not all(store.has(path.name) for path in paths):
-            if single:
-                column.model(parts[0])
-            else:
-                column.fit_fold(parts)
+            column.fit_fold(parts)
             for path in paths:
                 store.put(path)
     return [path.name for path in paths]
