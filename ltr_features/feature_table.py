@@ -234,10 +234,6 @@ class FoldTable:
         wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
         return wanted[self.table.query_index]
 
-    def rows(self, part: str) -> NDArray[np.int64]:
-        """The row numbers of a part, in the order of the table."""
-        return np.flatnonzero(self.has(part))
-
     def missing(self, part: str) -> Missing | None:
         """The documents and queries missing from a part, or None if unknown."""
         known = self.fold.only(self.table.all_query_ids)
@@ -248,7 +244,7 @@ class FoldTable:
         """The rows of a part with all columns, and what is known to be missing from it."""
         known = self.fold.only(self.table.all_query_ids)
         rows = self.table.select_queries(getattr(known, part))
-        values = self.values[self.rows(part)]
+        values = self.values[self.has(part)]
         return rows.with_columns(list(self.provenance), values, self.provenance)
 
     def parts(self) -> tuple[RankingData, RankingData, RankingData]:
