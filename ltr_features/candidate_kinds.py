@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.column_names import read_rows
+from letor.dataset import distinct
 from letor.errors import InputError
 from ltr_base.blas import one_blas_thread
 from ltr_base.parallel import map_blocks
@@ -112,10 +113,8 @@ class JudgedCandidates(CandidateSource):
             ("query", collection.query_ids),
             ("document", collection.document_ids),
         ):
-            ids = list(dict.fromkeys(row[side] for row in rows))
-            rows_of = known_rows(ids, wanted, self.path, side)
-            of_id = dict(zip(ids, rows_of.tolist(), strict=True))
-            found.append(np.array([of_id[row[side]] for row in rows], dtype=np.int64))
+            ids, number = distinct([row[side] for row in rows])
+            found.append(known_rows(ids, wanted, self.path, side)[number])
         known = _in_collection(*found)
         return known._replace(pairs=_shuffled(known.pairs))
 

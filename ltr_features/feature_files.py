@@ -252,7 +252,9 @@ def columns_to_json(
             f"two families are called {twice[0]!r} and cannot be told apart when the builder is "
             "loaded with them; give one of them a name of its own"
         )
-    return {"families": described, "models": [_column_notes(recipe) for recipe in recipes]}
+    # Of a column whose model is not registered only the name.
+    models = [r.to_json() if isinstance(r.model, str) else {"name": r.name} for r in recipes]
+    return {"families": described, "models": models}
 
 
 def columns_from_json(
@@ -340,11 +342,6 @@ def _absolute(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """A number of numpy or a path, for JSON."""
     return value.item() if isinstance(value, np.generic) else os.fspath(value)
-
-
-def _column_notes(column: LearnedColumn) -> dict[str, Any]:
-    """A learned column's settings; only its name if its model is not registered."""
-    return column.to_json() if isinstance(column.model, str) else {"name": column.name}
 
 
 def _given(name: str, given: Sequence[N], where: Path, option: str) -> N:

@@ -110,21 +110,9 @@ class _Source:
         return context.cached(self.model_key, train)
 
 
-class KnownWords(ColumnFamily):
-    """A family that compares the words of queries and documents, as far as its source, a base class
-    before this one, knows them: it tells how far that is."""
-
-    min_count: int
-    _parameter: ClassVar[str]
-    _called: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def _file(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def _given(self) -> str: ...
+class KnownWords(_Source, ColumnFamily):
+    """A family that compares the words of queries and documents, as far as its source knows them:
+    it tells how far that is."""
 
     @abstractmethod
     def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ def columns_list(
     """List the columns of the registered families, with unit, range and definition.
 
     Example: ltr-features columns list letor46"""
-    from ltr_features.columns.registry import column_table, family_names, get_family
+    from ltr_features.columns.registry import family_names, get_family
     from ltr_features.studies.page.tables import aligned
 
     for name in family or family_names():
@@ -90,10 +90,9 @@ def columns_list(
             continue
         header = ["id", "name", "field", "unit", "range", "definition"]
         lines = [
-            [row["letor_id"], row["name"], row["field"], row["unit"], row["range"],
-             row["description"]]
-            for row in column_table(chosen)
-        ]  # fmt: skip
+            [str(c.letor_id or ""), c.name, c.field or "", c.unit, c.value_range, c.description]
+            for c in chosen.columns
+        ]
         typer.echo(f"{name}: {chosen.description} ({chosen.reference})\n")
         typer.echo(aligned(header, lines, left=len(header)))
         typer.echo("")

@@ -73,10 +73,10 @@ def measure(
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import is_letor, read_rows
     from letor.evaluation import measurable, side_by_side
+    from letor.files import check_is_file
     from letor.lint_labels import label_remarks
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine, check_is_text
-    from ltr_features.sources.arrow_tables import present
     from ltr_features.sources.files import judged_ranking, read_judgements
 
     if (scores is None) == (column is None):
@@ -85,7 +85,7 @@ def measure(
         raise InputError(f"--cutoff: the script of {official} has its own cut-offs; leave it out")
     definitions = official_measures(official) if official else conventions(cutoff or 10)
     if not is_letor(data):
-        present(data)
+        check_is_file(data)
         if scores is None:
             raise InputError(
                 f"{data} is read as judgements: give a ranking by --scores; of a table of features "

@@ -150,18 +150,14 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
         if time.unit != "seconds":  # which a plain number may be, too, of another year
             kinds.setdefault(time.unit == "", (number, text))
         if len(kinds) > 1:
-            raise _not_comparable(path, plain=kinds[True], other=kinds[False])
+            (plain, number_text), (other, time_text) = kinds[True], kinds[False]
+            raise InputError(
+                f"{place(path, plain)}: {number_text!r} is a plain number and no time between 1990 "
+                f"and 2100, but {place(path, other)} has {time_text!r}, and the two cannot be "
+                "compared; write all times alike, dates as 2026-07-05"
+            )
     _check_all(path, "time", times, queries)
     return times
-
-
-def _not_comparable(path: Path, plain: tuple[int, str], other: tuple[int, str]) -> InputError:
-    """The error for a plain number among times, each with its line."""
-    return InputError(
-        f"{place(path, plain[0])}: {plain[1]!r} is a plain number and no time between 1990 and "
-        f"2100, but {place(path, other[0])} has {other[1]!r}, and the two cannot be "
-        "compared; write all times alike, dates as 2026-07-05"
-    )
 
 
 #: How files call the parts of the queries.

@@ -19,10 +19,11 @@ from letor.compression import text_lines
 from letor.dataset import distinct
 from letor.document_ids import needed_ids
 from letor.errors import InputError
+from letor.files import check_is_file
 from letor.judged_runs import ids_are_unicode
 from letor.trec import is_run, read_run
 from ltr_base.names import nearest
-from ltr_features.sources.arrow_tables import is_number, present
+from ltr_features.sources.arrow_tables import is_number
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns, is_unnamed
@@ -80,7 +81,7 @@ def score_columns(
     Raises:
         InputError: see :func:`read_scores`.
     """
-    path = present(Path(path))
+    check_is_file(path := Path(path))
     if not is_table(path) and is_letor(path):
         return list(_letor_scores(path, scores).scores)
     if _is_run(path, query, document):
@@ -154,7 +155,7 @@ def read_scores(
             score that is not a finite number, or a pair with two different scores; file and line
             are named.
     """
-    path = present(Path(path))
+    check_is_file(path := Path(path))
     if not is_table(path) and is_letor(path):
         return _letor_scores(path, scores)
     if not _is_run(path, query, document):
