@@ -18,7 +18,14 @@ from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.parameters import check_names
 from ltr_features.text.collection import Pairs
 
-_PARTS: tuple[type[ColumnFamily], ...] = (
+_Part = (
+    WordEmbeddingWord
+    | WordEmbeddingEntity
+    | DocumentEmbeddingWord
+    | DocumentEmbeddingEntity
+    | DocumentEmbeddingChunk
+)
+_PARTS: tuple[type[_Part], ...] = (
     WordEmbeddingWord,
     WordEmbeddingEntity,
     DocumentEmbeddingWord,
@@ -49,7 +56,8 @@ class Ensan2017(ColumnFamily):
         check_names(options, sorted(set().union(*known.values())), f"column family {self.name!r}")
         self.options = options
         self.parts = [
-            part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS
+            part(**{k: v for k, v in part.without_unused(options).items() if k in known[part]})
+            for part in _PARTS
         ]
 
     def get_params(self) -> dict[str, Any]:

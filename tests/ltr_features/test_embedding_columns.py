@@ -279,6 +279,14 @@ def test_provenance_says_what_was_learned_from(random_context, vectors):
     assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")
 
 
+def test_settings_of_training_are_refused_with_a_file_that_is_trained_already(vectors):
+    for given in ({"dimension": 50}, {"epochs": 1, "seed": 2}):
+        message = f"^{', '.join(given)}: vectors names .*tiny.vec, which is trained already"
+        with pytest.raises(InputError, match=message):
+            WordEmbeddingWord(vectors=vectors, **given)
+    assert WordEmbeddingWord(vectors=vectors, dimension=100).vectors == vectors  # as by default
+
+
 def test_queries_without_a_known_word_are_told(tmp_path):
     path = tmp_path / "german.txt"
     path.write_text("1 2\nhaus 1 0\n", encoding="utf-8")
