@@ -18,14 +18,7 @@ from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.parameters import check_names
 from ltr_features.text.collection import Pairs
 
-_Part = (
-    WordEmbeddingWord
-    | WordEmbeddingEntity
-    | DocumentEmbeddingWord
-    | DocumentEmbeddingEntity
-    | DocumentEmbeddingChunk
-)
-_PARTS: tuple[type[_Part], ...] = (
+_PARTS: tuple[type[ColumnFamily], ...] = (
     WordEmbeddingWord,
     WordEmbeddingEntity,
     DocumentEmbeddingWord,
