@@ -26,7 +26,7 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.columns.vector_sources import Doc2VecSource
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
-from ltr_features.sources.score_tables import read_scores
+from ltr_features.sources.score_tables import check_named, read_scores
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import known_rows
@@ -140,7 +140,11 @@ class RunCandidates(CandidateSource):
             raise InputError("candidates: run needs a path, path = 'engine.run'")
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        table = read_scores(self.path, query=self.query, document=self.document, scores=self.scores)
+        named: dict[str, Any] = {
+            "query": self.query, "document": self.document, "scores": self.scores
+        }  # fmt: skip
+        check_named([self.path], **named)
+        table = read_scores(self.path, **named)
         collection = context.collection
         query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
         known = known_rows(table.document_ids, collection.document_ids, table.path, "document")

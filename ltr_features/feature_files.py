@@ -31,7 +31,12 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import family_names, get_family, is_registered
+from ltr_features.columns.registry import (
+    family_class,
+    family_names,
+    get_family,
+    is_registered,
+)
 from ltr_features.text.index_files import HEADER
 
 #: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
@@ -291,7 +296,8 @@ def _family(notes: Mapping[str, Any], given: Sequence[ColumnFamily], where: Path
     name = notes["name"]
     if "params" not in notes or name not in family_names():
         return _given(name, given, where, "families")
-    family = get_family(name, **notes["params"])
+    # An earlier version took options without effect.
+    family = get_family(name, **family_class(name).without_unused(notes["params"]))
     if _CODE in notes and notes[_CODE] != code_of_others(type(family)):
         warn_user(
             f"{where}: the package of column family {name!r} has changed since, so its values may "

@@ -58,6 +58,7 @@ class Ranker(BaseEstimator, ABC):
     at a time if they have many rows.
 
     Attributes:
+        stopping: parameters that only say when to stop on rows for early stopping.
         same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
@@ -66,6 +67,7 @@ class Ranker(BaseEstimator, ABC):
     """
 
     name: ClassVar[str]
+    stopping: ClassVar[tuple[str, ...]] = ()
     same_in_files: ClassVar[bool] = True
     ranges: ClassVar[Ranges] = {}
     choices: ClassVar[Choices] = {}

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 app = Commands(help="Feature columns: list, build and append them.", no_args_is_help=True)
 
+#: What to do about a seed that nothing takes.
+SEED_OF_FAMILY = "leave it out, or name that of a family (--option w2v-word.seed=...)"
+
 Families = Annotated[
     list[str] | None,
     typer.Option(
@@ -196,6 +199,8 @@ def columns_build(
     candidate_sources(chosen)
     n_folds = _n_folds(folds, trained=bool(recipes), given=split is not None, by_time=by_time)
     check_distinct([c.name for f in families for c in f.columns] + [r.name for r in recipes])
+    if seed and not n_folds:
+        raise InputError(f"--seed is for folds and models, and there are none: {SEED_OF_FAMILY}")
     if format is not None and not n_folds:
         raise InputError("--format is for folds; the format of a single file is given by its name")
     in_blocks = format == "parquet" if n_folds else out.suffix == ".parquet"

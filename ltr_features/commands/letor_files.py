@@ -201,6 +201,7 @@ def validate(
     from letor.fold_files import layout
     from letor.lint import render
     from letor.lint import validate as check
+    from letor.svmlight import check_is_text
 
     if file.is_dir():
         from ltr_features.feature_files import changed_given_files
@@ -214,6 +215,7 @@ def validate(
                 )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
+        check_is_text(file, max_columns)
         # Given files only if all others are right: one of those describes them.
         changed = changed_files(file) or [
             *changed_given_files(file),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,6 +87,27 @@ def score_columns(
     if _is_run(path, query, document):
         return ["score"]
     return _chosen(path, query, document, scores)[2]
+
+
+def check_named(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    query: str | None = None,
+    document: str | None = None,
+    scores: Sequence[str] = (),
+) -> None:
+    """Raise InputError if columns are named, and every file is read as a run, which names none.
+
+    Args:
+        query, document, scores: see :func:`read_scores`.
+    """
+    files = [present(Path(path)) for path in paths]
+    runs = [f for f in files if _is_run(f, query, document) and (is_table(f) or not is_letor(f))]
+    if (query or document or scores) and files and len(runs) == len(files):
+        raise InputError(
+            f"query, document and scores name columns of tables, and {files[0]} is a run: leave "
+            "them out"
+        )
 
 
 def is_pair_table(path: Path) -> bool:

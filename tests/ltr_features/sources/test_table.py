@@ -220,6 +220,7 @@ def test_queries_in_a_table_of_their_own(tmp_path):
         ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer; .* option grades"),
         ({"grades": {"Exact": 1 << 70, "None": 0}}, r"r\.csv, line 2: grade \d+ is beyond"),
         ({"queries": RATINGS, "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
+        ({"query_columns": {"id": "x"}}, "query_columns names columns of a table of queries"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, changes, message):
