@@ -101,7 +101,9 @@ def check_named(
     Args:
         query, document, scores: see :func:`read_scores`.
     """
-    files = [present(Path(path)) for path in paths]
+    files = [Path(path) for path in paths]
+    for path in files:
+        check_is_file(path)
     runs = [f for f in files if _is_run(f, query, document) and (is_table(f) or not is_letor(f))]
     if (query or document or scores) and files and len(runs) == len(files):
         raise InputError(
