@@ -21,14 +21,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.frames import check_row_order
 from letor.judged_runs import judged_rows
-from letor.measures import (
-    Discount,
-    Gain,
-    MeasureDefinition,
-    Ties,
-    conventions,
-    parse_measure,
-)
+from letor.measures import Discount, Gain, MeasureDefinition, Ties, conventions, parse_measure
 
 _EMPTY_VALUE = {"zero": 0.0, "one": 1.0, "skip": math.nan}
 _NO_CUTOFF = np.iinfo(np.int64).max

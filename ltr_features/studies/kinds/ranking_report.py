@@ -27,6 +27,7 @@ from ltr_features.studies.kinds.ranking_models import (
     training_curve,
 )
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.systems import system_values
 from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
@@ -280,18 +281,19 @@ def first_verdict(experiment: RankingStages) -> str:
     """Verdict on the first comparison by the first fit of the first split, to be shown while the
     rest is made."""
     config, pair = experiment.config, experiment.config.pairs[0]
-    split, systems = config.splits[0], []
+    split, measures = config.splits[0], config.evaluation.measures[:1]
+    qrels, systems = experiment.test_qrels(split), []
     for system in config.all_systems:
         if system.name in pair:
-            stage = experiment.done(experiment.system_stage(split, system))
-            systems.append(_system(stage.path, system, stage.per_query()))
+            fit = experiment.done(experiment.system_stage(split, system))
+            systems.append(_system(fit.path, system, system_values(fit, qrels, measures)))
     study = Study(
         name=split.title,
         description=split.description,
         split_rule="",
         systems=systems,
         pairs=[pair],
-        measures=config.evaluation.measures[:1],
+        measures=measures,
         groups=experiment.groups,
         test=settings_of(config),
     )

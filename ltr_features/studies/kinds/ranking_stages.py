@@ -374,7 +374,6 @@ class RankingStages(Preparation):
             "split": self.rule(split),
             "system": described,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
-            "measures": config.evaluation.all_measures,
             "seed": seed,
         }
         what = "no ranker" if ranker is None else counted(split.n_folds, f"{ranker.ranker} ranker")
