@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import tomllib
@@ -124,10 +123,9 @@ def read_config(
 
 
 def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config | None]:
-    """Mistakes that the types reveal, and the configuration without the wrong parts (so that the
-    rest can be checked too), or None if too much is missing."""
+    """Mistakes that the types reveal, and the configuration without the wrong parts, which are
+    removed (so that the rest can be checked too), or None if too much is missing."""
     problems: list[str] = []
-    raw = copy.deepcopy(raw)
     taken: list[tuple[Any, ...]] = []
     for _ in range(20):  # each turn removes the wrong parts, which may reveal further mistakes
         try:

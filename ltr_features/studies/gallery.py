@@ -72,8 +72,7 @@ class Exhibit:
             ) from None
         seconds = None
         if times.is_file():
-            measured = read_json(times)
-            seconds = sum(stage["seconds"] for stage in measured.values())
+            seconds = sum(stage["seconds"] for stage in read_json(times).values())
         return cls(folder.resolve().name, report, manifest, seconds)
 
     @property

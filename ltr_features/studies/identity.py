@@ -124,8 +124,6 @@ def size_text(size: float) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
 
 
-def size_of(path: Path) -> int:
-    """Size in bytes of a file, or of all files in a folder."""
-    if path.is_dir():
-        return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
-    return path.stat().st_size
+def size_of(folder: Path) -> int:
+    """Size in bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -62,10 +62,7 @@ def run_file(
             environment variable LTR_DATA, else the working folder.
         candidates: of the standard experiment on a workspace, see
             :func:`ltr_features.candidates.candidate_sources`; by default BM25's best 100.
-        threads: worker threads; None for one per core. Results do not depend on it.
-        memory: bytes; a feature table whose values take more is held in temporary files. By
-            default everything is held in memory. Results do not depend on it.
-        reporter: where progress is shown; silent by default.
+        threads, memory, reporter: see :class:`~ltr_features.studies.study.Study`.
         dry_run: check the file and print what would be done; nothing is run or written.
         scheduler: run the stages on the workers of a Dask cluster, see
             :func:`ltr_features.cluster.connected`; workers must see ``out`` and ``data`` under the

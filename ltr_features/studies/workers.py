@@ -12,12 +12,11 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from letor.errors import InputError
 from letor.files import atomic_path
@@ -37,16 +36,11 @@ class StudyPlan:
     """Everything that a worker needs to construct a study.
 
     Attributes:
-        kind, config, out, data, memory: class and arguments of the
-            :class:`~ltr_features.studies.study.Study`.
+        study: constructs it.
         run: id of the run; a worker keeps its study, and what it has read, during one run.
     """
 
-    kind: type[Study] = field(compare=False)
-    config: Any = field(compare=False)
-    out: str = field(compare=False)
-    data: str = field(compare=False)
-    memory: int | None = field(compare=False)
+    study: Callable[[], Study] = field(compare=False)
     run: str
 
 
@@ -54,7 +48,8 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
     """Run stages on workers, in parallel if they do not depend on each other, and yield them in
     the order of the plan."""
     out, data = str(study.folder.resolve()), str(study.data.resolve())
-    plan = StudyPlan(type(study), study.config, out, data, study.memory, secrets.token_hex(8))
+    same = partial(type(study), study.config, out, data, threads=1, memory=study.memory)
+    plan = StudyPlan(same, secrets.token_hex(8))
     of_key = {stage.key: stage.name for stage in stages}
     running: dict[str, Future[StageResult]] = {}
 
@@ -66,10 +61,10 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
 
     def make(stage: Planned, path: Path) -> None:
         given = (plan, stage.name, stage.key, str(path.resolve()))
-        parts = [cluster.submit(_make_part, *given, part) for part in range(stage.n_parts)]
+        parts = [cluster.submit(_make, *given, part) for part in range(stage.n_parts)]
         for part in parts:
             cluster.result(part)
-        cluster.result(cluster.submit(_make_stage, *given))
+        cluster.result(cluster.submit(_make, *given))
 
     # Stages wait only for earlier ones of the plan, so the threads never all wait.
     with ThreadPoolExecutor(_STAGES * cluster.n_threads) as pool:
@@ -85,22 +80,19 @@ def done_by_workers(study: Study, stages: Sequence[Planned], cluster: Cluster) -
             raise
 
 
-def _make_stage(plan: StudyPlan, name: str, key: str, path: str) -> None:
-    """Fill a stage's folder; leftovers of a worker that died do no harm."""
+def _make(plan: StudyPlan, name: str, key: str, path: str, part: int | None = None) -> None:
+    """Fill a stage's folder, or make one part of it beforehand; leftovers of a worker that died do
+    no harm."""
     stage = _stage(plan, name, key)
-    if stage.resumable:
+    if part is not None:
+        assert stage.make_part is not None
+        stage.make_part(Path(path), part)
+    elif stage.resumable:
         stage.make(Path(path))
-        return
-    with atomic_path(path, kind="folder") as partial:
-        partial.mkdir()
-        stage.make(partial)
-
-
-def _make_part(plan: StudyPlan, name: str, key: str, path: str, part: int) -> None:
-    """Make one part of a stage beforehand."""
-    stage = _stage(plan, name, key)
-    assert stage.make_part is not None
-    stage.make_part(Path(path), part)
+    else:
+        with atomic_path(path, kind="folder") as half:
+            half.mkdir()
+            stage.make(half)
 
 
 def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
@@ -120,7 +112,7 @@ def _stage(plan: StudyPlan, name: str, key: str) -> Planned:
 @lru_cache(maxsize=1)
 def _study(plan: StudyPlan) -> dict[str, Planned]:
     """The stages of the plan by name."""
-    study = plan.kind(plan.config, plan.out, plan.data, threads=1, memory=plan.memory)
+    study = plan.study()
     found: dict[str, StageResult] = {}
 
     def done(stage: Planned) -> StageResult:
@@ -133,8 +125,8 @@ def _study(plan: StudyPlan) -> dict[str, Planned]:
                 time.sleep(1)
             else:
                 raise InputError(
-                    f"worker on {socket.gethostname()}: stage {stage.name} is not in {plan.out} "
-                    f"({result.reason}); keep the output folder on shared storage"
+                    f"worker on {socket.gethostname()}: stage {stage.name} is not in "
+                    f"{study.folder} ({result.reason}); keep the output folder on shared storage"
                 )
             found[stage.name] = result
         return found[stage.name]

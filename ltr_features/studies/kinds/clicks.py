@@ -101,11 +101,11 @@ class ClicksStudy(Study):
 
     def report(self) -> Contents:
         every = [self._results(name, stages) for name, stages in self._folds.items()]
-        frames: dict[str, list[pd.DataFrame]] = {}
-        for results in every:
-            for name, frame in results.frames().items():
-                frames.setdefault(name, []).append(frame)
-        tables = {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
+        frames = [results.frames() for results in every]
+        tables = {
+            name: pd.concat([tables[name] for tables in frames], ignore_index=True)
+            for name in frames[0]
+        }
         return Contents(document(every), tables)
 
     def _results(self, name: str, stages: dict[tuple[int, int], Planned]) -> Results:

@@ -93,9 +93,9 @@ class Results:
     @cached_property
     def comparisons(self) -> pd.DataFrame:
         """Debiased against raw clicks, see :func:`significance.compare`, one row per size."""
-        names = list(self.values.columns)
         fits = {
-            name: [fit[[name]].set_axis(["value"], axis=1) for fit in self.fits] for name in names
+            name: [fit[[name]].set_axis(["value"], axis=1) for fit in self.fits]
+            for name in self.values
         }
         pairs = [(f"debiased {n}", f"raw {n}") for n in self.config.sessions]
         return compare(

@@ -155,18 +155,16 @@ def make_task(config: TaskConfig, data: Path) -> Task:
             has no group, or there are fewer than two queries for training or testing, or no pairs
             for training.
     """
-    parts = _parts(config, data)
-    train, chosen, test, asked = parts.train, parts.chosen, parts.test, parts.asked
-    order = np.argsort(np.array(test.document_ids), kind="stable")
+    train, test, half = _parts(config, data)
+    documents = test.collection
+    order = np.argsort(np.array(documents.document_ids), kind="stable")
     place = np.argsort(order)
-    titles = [test.fields[config.field][row] for row in order.tolist()]
-    texts = [train.query_texts[row] for row in chosen.tolist()]
-    asked_texts = [test.query_texts[row] for row in asked.tolist()]
-    vocabulary, counts, asked_counts = _counted([*titles, *texts], asked_texts, config)
-    taught = set(map(normalised, texts))
-    train_source, source = _sources(train, chosen, place), _sources(test, asked, place)
-    query, document, grade = _judged(test, asked, place)
-    learned, title, _ = _judged(train, chosen, place)
+    titles = [documents.fields[config.field][row] for row in order.tolist()]
+    vocabulary, counts, asked_counts = _counted([*titles, *train.texts], test.texts, config)
+    taught = set(map(normalised, train.texts))
+    train_source, source = _sources(train, place), _sources(test, place)
+    query, document, grade = _judged(test, place)
+    learned, title, _ = _judged(train, place)
     reverse = are_reversed((train_source[learned], title), (source[query], document), len(titles))
     if reverse.all():
         raise InputError(
@@ -178,45 +176,45 @@ def make_task(config: TaskConfig, data: Path) -> Task:
         T=asked_counts,
         D=counts[: len(titles)],
         train=Preferences.from_pairs(
-            learned[~reverse], title[~reverse], n_queries=len(chosen), n_documents=len(titles)
+            learned[~reverse], title[~reverse], n_queries=len(train.rows), n_documents=len(titles)
         ),
-        train_group=parts.train_group,
+        train_group=train.group,
         query=query,
         document=document,
         grade=grade,
-        half=parts.half,
-        group=parts.group,
-        taught=np.array([normalised(text) in taught for text in asked_texts], dtype=bool),
+        half=half,
+        group=test.group,
+        taught=np.array([normalised(text) in taught for text in test.texts], dtype=bool),
         source=source,
         train_source=train_source,
-        query_ids=tuple(test.query_ids[row] for row in asked.tolist()),
+        query_ids=tuple(documents.query_ids[row] for row in test.rows.tolist()),
         vocabulary=vocabulary,
         terms=config.terms,
-        own_text_share=test.own_text_share,
+        own_text_share=documents.own_text_share,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """The queries of a task.
+class _Queries:
+    """Queries for training, or for testing.
 
     Attributes:
-        train, test: the collections that they come from, which may be one.
-        chosen, asked: int64, the rows of the training and test queries there.
-        train_group, group, half: see :class:`Task`.
+        collection: has them, among others. rows: theirs there, int64 [n].
+        group: int64 [n], see :class:`Task`.
     """
 
-    train: Collection
-    chosen: NDArray[np.int64]
-    train_group: NDArray[np.int64]
-    test: Collection
-    asked: NDArray[np.int64]
+    collection: Collection
+    rows: NDArray[np.int64]
     group: NDArray[np.int64]
-    half: NDArray[np.int64]
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.collection.query_texts[row] for row in self.rows.tolist()]
 
 
-def _parts(config: TaskConfig, data: Path) -> _Parts:
-    """Read a collection, and deal its queries or take them as given; see :func:`make_task`."""
+def _parts(config: TaskConfig, data: Path) -> tuple[_Queries, _Queries, NDArray[np.int64]]:
+    """Read a collection, and deal its queries or take them as given: those for training, those for
+    testing, and the half of each of these; see :func:`make_task`."""
     test = _read(config, data, config.test)
     if config.field not in test.fields:
         raise InputError(
@@ -244,15 +242,9 @@ def _parts(config: TaskConfig, data: Path) -> _Parts:
             f"{data / config.folder}: {len(chosen)} training queries and {len(units)} {what}; two "
             "of each are needed"
         )
-    return _Parts(
-        train=train,
-        chosen=chosen,
-        train_group=train_unit[chosen],
-        test=test,
-        asked=asked,
-        group=unit_of_query.astype(np.int64),
-        half=(rng.permutation(len(units)) % 2)[unit_of_query],
-    )
+    half = (rng.permutation(len(units)) % 2)[unit_of_query]
+    tested = _Queries(test, asked, unit_of_query.astype(np.int64))
+    return _Queries(train, chosen, train_unit[chosen]), tested, half
 
 
 def _dealt(
@@ -275,13 +267,11 @@ def _read(config: TaskConfig, data: Path, split: str) -> Collection:
     return collection if sources is None else with_sources(collection, sources, data)
 
 
-def _sources(
-    collection: Collection, queries: NDArray[np.int64], place: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _sources(queries: _Queries, place: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of the document that each of the queries was made from, -1 for none."""
-    if collection.query_sources is None:
-        return np.full(len(queries), -1)
-    row = collection.query_sources[queries]
+    if queries.collection.query_sources is None:
+        return np.full(len(queries.rows), -1)
+    row = queries.collection.query_sources[queries.rows]
     return np.where(row >= 0, place[row], -1)
 
 
@@ -304,11 +294,11 @@ def _counted(
 
 
 def _judged(
-    collection: Collection, queries: NDArray[np.int64], place: NDArray[np.int64]
+    queries: _Queries, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Query, document and grade of positive judgements of the queries, renumbered from 0."""
-    judged = collection.judgements
-    row = np.full(collection.n_queries, -1)
-    row[queries] = np.arange(len(queries))
+    judged = queries.collection.judgements
+    row = np.full(queries.collection.n_queries, -1)
+    row[queries.rows] = np.arange(len(queries.rows))
     used = (row[judged.query] >= 0) & (judged.grade > 0)
     return row[judged.query[used]], place[judged.document[used]], judged.grade[used]

@@ -102,7 +102,7 @@ class LetorStudy(Study):
     @cached_property
     def _not_finite(self) -> list[str]:
         """A remark on values that were read as missing, if there are any."""
-        return not_finite(self._given[0]) if self.config.non_finite == "nan" else []
+        return [*not_finite(self._given[0])] if self.config.non_finite == "nan" else []
 
     @cached_property
     def _rows(self) -> RankingData:
@@ -230,7 +230,8 @@ class LetorStudy(Study):
             _train(config, ranker, (train, valid, test), folder)
 
         n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
-        n_values = self._n_rows(fold) * len(columns)
+        # If queries have as many rows as others on average:
+        n_rows = len(self._rows) * len(fold.train) / max(1, self._rows.n_queries)
         again = f".refit-{fit}" if fit else ""
         name = f"{slug(place['scheme'])}{again}/fold{place['fold']}/{slug(ranker.label)}"
         return Planned(
@@ -238,12 +239,8 @@ class LetorStudy(Study):
             ranker.label,
             n_trials, title=name, together=f"rankers/{slug(place['scheme'])}{again}/{fold.name}",
             code=(*_CODE, *packages_of(get_ranker(ranker.ranker))),
-            seconds=SECONDS.get(ranker.ranker, 0.0) * n_trials * n_values / 1e6,
+            seconds=SECONDS.get(ranker.ranker, 0.0) * n_trials * n_rows * len(columns) / 1e6,
         )  # fmt: skip
-
-    def _n_rows(self, fold: Fold) -> float:
-        """Number of training rows of a fold, if queries have as many rows as others on average."""
-        return len(self._rows) * len(fold.train) / max(1, self._rows.n_queries)
 
     def _parts(self, fold: Fold) -> tuple[RankingData, RankingData, RankingData]:
         """Training, validation and test rows of a fold; those of the last fold used are cached."""

@@ -157,9 +157,7 @@ def _queries(figures: StudyFigures) -> Section:
 
 
 def _columns(figures: StudyFigures, families: bool) -> Section | None:
-    compared = {name for pair in figures.study.pairs for name in pair}
-    charts = [chart for chart in figures.importance if chart.system in compared]
-    if not charts:
+    if not figures.importance:
         return None
     return Section(
         "columns",
@@ -171,6 +169,6 @@ def _columns(figures: StudyFigures, families: bool) -> Section | None:
                 f"{f' By family: {chart.words}.' if families else ''}",
                 chart.drawing,
             )
-            for chart in charts
+            for chart in figures.importance
         ],
     )

@@ -19,17 +19,16 @@ from ltr_features.studies.page.verdicts import WEAK, value
 from ltr_features.text.source_remarks import drawn_remark
 
 
-def not_finite(rows: RankingData) -> list[str]:
+def not_finite(rows: RankingData) -> Iterator[str]:
     """A remark on values of LETOR text that were read as missing, if there are any."""
     blocks = slices(len(rows), 2**16)
     n = np.sum([np.isnan(rows.X[block]).sum(axis=0) for block in blocks], axis=0)
     names = np.array(rows.column_names)[n > 0].tolist()
-    if not names:
-        return []
-    return [
-        f"values that are nan, infinite or beyond float32 count as missing: {int(n.sum()):,}, in "
-        f"columns {listed(names, 3)}"
-    ]
+    if names:
+        yield (
+            f"values that are nan, infinite or beyond float32 count as missing: {int(n.sum()):,}, "
+            f"in columns {listed(names, 3)}"
+        )
 
 
 def without_text(path: str | None, texts: Mapping[str, str], rows: RankingData) -> Iterator[str]:
@@ -38,36 +37,33 @@ def without_text(path: str | None, texts: Mapping[str, str], rows: RankingData) 
         yield f"{counted(n, 'query')} without a text in {path}, shown by their ids"
 
 
-def giveaways(rows: RankingData, used: Collection[str]) -> list[str]:
+def giveaways(rows: RankingData, used: Collection[str]) -> Iterator[str]:
     """A remark on columns that may have been made from the labels, if any of those used may."""
     found = np.array(rows.column_names)[ordered_as_labels(rows)].tolist()
-    names = [name for name in found if name in used]
-    if not names:
-        return []
-    return [
-        f"columns ({listed(names, 3)}) order the rows of every query exactly as the labels do: if "
-        "they were made from the labels, a gain is worth nothing; leave them out"
-    ]
+    if names := [name for name in found if name in used]:
+        yield (
+            f"columns ({listed(names, 3)}) order the rows of every query exactly as the labels do: "
+            "if they were made from the labels, a gain is worth nothing; leave them out"
+        )
 
 
-def groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> list[str]:
+def groups_apart(folds: Sequence[Fold], groups: Mapping[str, str] | None) -> Iterator[str]:
     """A remark if folds of the data set test queries whose group they train on."""
     again = 0 if groups is None else queries_of_trained_groups(folds, groups)
-    if not again:
-        return []
-    of = sum(len(fold.test) for fold in folds)
-    return [
-        f"official folds: {again:,} of {of:,} test queries belong to a group that was also trained "
-        "on; unless they follow time, take random folds (k = 5 in [[schemes]]), which keep groups "
-        "together"
-    ]
+    if again:
+        of = sum(len(fold.test) for fold in folds)
+        yield (
+            f"official folds: {again:,} of {of:,} test queries belong to a group that was also "
+            "trained on; unless they follow time, take random folds (k = 5 in [[schemes]]), which "
+            "keep groups together"
+        )
 
 
-def drawn_queries(sources: Mapping[str, str], tested: Iterable[str]) -> list[str]:
+def drawn_queries(sources: Mapping[str, str], tested: Iterable[str]) -> Iterator[str]:
     """A remark if tested queries were made from documents, their ``sources``."""
     queries = set(tested)
-    drawn = len(queries & sources.keys())
-    return [drawn_remark(drawn, len(queries), "test queries", known="")] if drawn else []
+    if drawn := len(queries & sources.keys()):
+        yield drawn_remark(drawn, len(queries), "test queries", known="")
 
 
 def weak_rankers(means: pd.DataFrame, config: StudyConfig) -> Iterator[str]:

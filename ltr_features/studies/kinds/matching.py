@@ -7,6 +7,7 @@ trained only once.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 from letor.files import write_json
@@ -88,11 +89,8 @@ class MatchingStudy(TaskStudy):
         curves = self.config.curves
         if curves is None:
             return {}
-        return {
-            (share, rank): self._curve_stage(curves, share, rank)
-            for share in curves.shares
-            for rank in curves.ranks
-        }
+        places = product(curves.shares, curves.ranks)
+        return {place: self._curve_stage(curves, *place) for place in places}
 
     def _curve_stage(self, curves: CurvesConfig, share: float, rank: int) -> Planned:
         config = self.config.tasks[curves.task].model_copy(update={"use_share": share})
@@ -107,8 +105,8 @@ class MatchingStudy(TaskStudy):
 
         def make(folder: Path) -> None:
             points = training_curve(
-                self.make_task(config), curves.model, params, curves.epochs, curves.n_queries,
-                threads=self.threads,
+                matching_tasks.make_task(config, self.data), curves.model, params, curves.epochs,
+                curves.n_queries, threads=self.threads,
             )  # fmt: skip
             write_json(folder / "curve.json", points)
 

@@ -3,9 +3,9 @@ holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -95,14 +95,7 @@ def document(results: MatchingResults) -> Document:
         config.title, config.introduction, sections,
         results.means(lambda row: measures_of(row)[0]["map"]), "MAP",
         notes=config.notes, definitions=DEFINITIONS,
-        remarks=[
-            text
-            for name, facts in results.facts.items()
-            for text in (
-                _given_away(name, facts), _untaught(config, name, facts), *_left_out(name, facts)
-            )
-            if text
-        ],
+        remarks=[w for task in results.facts.items() for w in _warnings(config, *task)],
     )  # fmt: skip
 
 
@@ -120,57 +113,40 @@ def _section(results: MatchingResults, table: TableConfig) -> Section:
     )
 
 
-def _left_out(task: str, facts: Mapping[str, float]) -> Iterator[str]:
-    """What is not tested as the files have it."""
-    found = []
-    if n := facts["copies"]:
-        found.append(
-            f"{n:,} texts are the same as another one and are taken for it, as no model can tell "
-            "them apart"
+def _warnings(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> Iterator[str]:
+    """Warnings, if a third or more of a task's test pairs are training pairs the other way round,
+    or many words of its test texts are in no training text of their language; and what is not
+    tested as the files have it."""
+    pairs = facts["test_pairs"]
+    if (n := facts["reversed_pairs"]) and 3 * n >= pairs:
+        yield (
+            f"Task {task!r}: {n:,} of {pairs:,} test pairs are training pairs the other way round, "
+            "so that models may only repeat what they were taught; if links have no direction, set "
+            'split = "linked-pairs".'
         )
-    if n := facts["taught_pairs"]:
-        found.append(
-            f"{n:,} test pairs are training pairs, too, and were left out; "
-            f"{facts['test_pairs']:,} are tested"
-        )
-    if n := facts["wordless_queries"]:
-        found.append(
-            f"{n:,} of {facts['test_queries']:,} test queries have no word of the dictionary, so "
-            "that no model can answer them"
-        )
-    if found:
+    if not facts["shared_words"]:  # else such a word still matches itself
+        described = config.tasks[task]
+        many = [
+            f"{100 * share:.0f} % of the {described.terms} of test {side} are in no training {one}"
+            for side, one in (("queries", "query"), ("documents", "document"))
+            if (share := facts[f"untaught_{one}_words"]) >= MANY_UNKNOWN
+        ]
+        if many:
+            advice = unmatched_advice(described.cjk_bigrams, described.terms)
+            yield (
+                f"Task {task!r}: {' and '.join(many)}, so that no model can match them; add "
+                f"training pairs, {advice}."
+            )
+    left_out = {
+        "copies": "texts are the same as another one and are taken for it, as no model can tell "
+        "them apart",
+        "taught_pairs": f"test pairs are training pairs, too, and were left out; {pairs:,} are "
+        "tested",
+        "wordless_queries": f"of {facts['test_queries']:,} test queries have no word of the "
+        "dictionary, so that no model can answer them",
+    }
+    if found := [f"{facts[name]:,} {text}" for name, text in left_out.items() if facts[name]]:
         yield f"Task {task!r}: {'; '.join(found)}"
-
-
-def _given_away(task: str, facts: Mapping[str, float]) -> str:
-    """A warning, if a third or more of a task's test pairs are training pairs the other way
-    round."""
-    n, of = facts["reversed_pairs"], facts["test_pairs"]
-    if not n or 3 * n < of:
-        return ""
-    return (
-        f"Task {task!r}: {n:,} of {of:,} test pairs are training pairs the other way round, so "
-        "that models may only repeat what they were taught; if links have no direction, set "
-        'split = "linked-pairs".'
-    )
-
-
-def _untaught(config: MatchingConfig, task: str, facts: Mapping[str, float]) -> str:
-    """A warning, if many words of a task's test texts are in no training text of their language.
-    Where queries and documents share their words, such a word still matches itself."""
-    if facts["shared_words"]:
-        return ""
-    described = config.tasks[task]
-    terms = described.terms
-    many = [
-        f"{100 * share:.0f} % of the {terms} of test {side} are in no training {one}"
-        for side, one in (("queries", "query"), ("documents", "document"))
-        if (share := facts[f"untaught_{one}_words"]) >= MANY_UNKNOWN
-    ]
-    if not many:
-        return ""
-    advice = f"add training pairs, {unmatched_advice(described.cjk_bigrams, terms)}"
-    return f"Task {task!r}: {' and '.join(many)}, so that no model can match them; {advice}."
 
 
 def _table(results: MatchingResults, table: TableConfig) -> Table:
@@ -280,24 +256,18 @@ class OrderCheck:
 
 def order_checks(results: MatchingResults, table: TableConfig) -> list[OrderCheck]:
     """The table's claims, checked query by query."""
-    checks = []
-    for chain in table.order:
-        for low, high in pairwise(chain):
-            rows = {label: results.rows[table.name, label] for label in (low, high)}
-            checks.append(_checked(low, high, rows, _same_queries(results.config, table, rows)))
+    pairs = chain.from_iterable(map(pairwise, table.order))
+    checks = [_checked(results, table, low, high) for low, high in pairs]
     p = np.array([check.p for check in checks])
     if (tested := ~np.isnan(p)).any():
         p[tested] = corrected(p[tested])
     return [replace(check, p_corrected=float(x)) for check, x in zip(checks, p, strict=True)]
 
 
-def _same_queries(config: MatchingConfig, table: TableConfig, labels: Iterable[str]) -> bool:
-    """Whether rows of a table are on tasks that test the same queries."""
-    tasks = [config.tasks[table.task_of(row)] for row in table.rows if row.label in labels]
-    return all(task.asks_as(tasks[0]) for task in tasks)
-
-
-def _checked(low: str, high: str, rows: Mapping[str, Row], same_queries: bool) -> OrderCheck:
+def _checked(results: MatchingResults, table: TableConfig, low: str, high: str) -> OrderCheck:
+    rows = {label: results.rows[table.name, label] for label in (low, high)}
+    one, other = (table.task_of(row) for row in table.rows if row.label in rows)
+    same_queries = results.config.tasks[one].asks_as(results.config.tasks[other])
     a, b = rows[low].first.per_query, rows[high].first.per_query
     if not same_queries or not a.index.equals(b.index):
         difference = rows[high].per_query["ap"].mean() - rows[low].per_query["ap"].mean()

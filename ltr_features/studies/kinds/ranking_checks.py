@@ -57,18 +57,17 @@ def demo_config(
     more fits of each system."""
     experiments = resources.files("ltr_features.studies") / "experiments"
     config = load_config(Path(str(experiments / "demo.toml")))
-    config = config.model_copy(update={"repeats": repeats})
-    if seed is not None:
-        config = config.model_copy(update={"seed": seed})
-    if dump is None:
-        return config
-    given = {"dump": str(dump.absolute())}
-    columns = tuple(
-        part.model_copy(update={"options": part.options | given} if "dump" in part.options else {})
-        for part in config.columns
-    )
-    collection = config.collection.model_copy(update=given)
-    return config.model_copy(update={"collection": collection, "columns": columns})
+    changed: dict[str, Any] = {"repeats": repeats} | ({} if seed is None else {"seed": seed})
+    if dump is not None:
+        given = {"dump": str(dump.absolute())}
+        changed["collection"] = config.collection.model_copy(update=given)
+        changed["columns"] = tuple(
+            part.model_copy(update={"options": part.options | given})
+            if "dump" in part.options
+            else part
+            for part in config.columns
+        )
+    return config.model_copy(update=changed)
 
 
 def _problems(config: ExperimentConfig, data: Path) -> list[str]:

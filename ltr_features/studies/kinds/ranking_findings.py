@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from letor.files import read_json
 from letor.rankers.registry import load_ranker
@@ -23,7 +21,7 @@ from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.paired_tests import TIE
-from ltr_features.studies.statistics.precision_recall import coverage_remarks, precision_recall
+from ltr_features.studies.statistics.precision_recall import precision_recall
 from ltr_features.studies.statistics.refits import mean_values
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -61,12 +59,6 @@ class Findings:
             for name, fits in systems.items()
         }
 
-    @property
-    def headline(self) -> tuple[pd.Series, pd.Series]:
-        """Values of the two systems of the first comparison in the primary measure."""
-        system, baseline = self.experiment.config.pairs[0]
-        return self.per_query[system][self.measure], self.per_query[baseline][self.measure]
-
     @cached_property
     def runs(self) -> dict[str, pd.DataFrame]:
         """The rankings of the systems on the first screen, of their first fits."""
@@ -85,15 +77,14 @@ class Findings:
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""
         curves = {
-            name: [_curve(fit.path / "precision_by_recall.csv") for fit in self.output.fits[name]]
+            name: [
+                pd.read_csv(fit.path / "precision_by_recall.csv")["precision"].to_numpy()
+                for fit in self.output.fits[name]
+            ]
             for name in self.runs
         }
         qrels = self.experiment.test_qrels(self.output.split)
         return precision_recall(qrels, curves, self.runs)
-
-    def coverage(self) -> Iterator[str]:
-        """A remark if the systems on the first screen find judged documents in unequal shares."""
-        return coverage_remarks(self.experiment.test_qrels(self.output.split), self.runs)
 
     def unchanged(self) -> Iterator[str]:
         """A remark on measures that are the same for every query in all compared systems, such as
@@ -169,8 +160,3 @@ class Findings:
             self.measure,
             seed=self.experiment.config.seed,
         )
-
-
-def _curve(path: Path) -> NDArray[np.float64]:
-    """The interpolated precision that a system's stage has written."""
-    return pd.read_csv(path)["precision"].to_numpy()

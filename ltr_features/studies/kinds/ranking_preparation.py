@@ -68,9 +68,7 @@ class Preparation(Study):
 
         def make(path: Path) -> None:
             options = with_paths(source, given, data)
-            progress: dict[str, Any] = {}
-            if "on_progress" in known:
-                progress["on_progress"] = self._read
+            progress = {"on_progress": self._read} if "on_progress" in known else {}
             collection = read_collection(name, **options, **progress)
             if made_from is not None:
                 collection = with_sources(collection, made_from)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemRe
 from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
 from ltr_features.studies.statistics.correlation import column_correlation
+from ltr_features.studies.statistics.precision_recall import coverage_remarks
 from ltr_features.studies.statistics.query_classes import (
     entity_source,
     query_classes,
@@ -125,10 +127,7 @@ def _settings(experiment: RankingStages) -> dict[str, dict[str, Any]]:
         "text": config.text.model_dump(),
         **{f"columns {c.family}": c.options for c in config.columns if c.options},
         **{
-            f"column {m.name}": {
-                **{k: v for k, v in m.model_dump().items() if k not in ("name", "params")},
-                **m.params,
-            }
+            f"column {m.name}": {**m.model_dump(exclude={"name", "params"}), **m.params}
             for m in config.models
         },
         **{f"ranker {r.name}": {"ranker": r.ranker, **r.params} for r in config.rankers},
@@ -141,12 +140,13 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
     config = experiment.config
     evaluation = config.evaluation
     found = Findings(experiment, output)
-    headline, pair = found.headline, config.pairs[0]
+    pair = config.pairs[0]
+    system, baseline = (found.per_query[name][found.measure] for name in pair)
     systems = {system.name: system for system in config.all_systems}
-    kinds, kinds_note = _kinds(experiment, headline[0].index)
+    kinds, kinds_note = _kinds(experiment, system.index)
     recall, recall_note = found.precision_by_recall()
     results = [
-        _system(output, described, found.per_query[name], found.fits.get(name, []))
+        _system(output.first(name), described, found.per_query[name], found.fits.get(name, ()))
         for name, described in systems.items()
     ]
     study = Study(
@@ -169,7 +169,7 @@ def _study(experiment: RankingStages, output: SplitOutputs, notes: dict[str, str
             output,
             (systems[pair[0]], systems[pair[1]]),
             [found.runs[name] for name in pair],
-            headline[0] - headline[1],
+            system - baseline,
         ),
         precision_recall=recall,
         precision_recall_note=recall_note,
@@ -195,7 +195,7 @@ def _remarks(
     experiment: RankingStages, output: SplitOutputs, found: Findings, results: list[SystemResult]
 ) -> list[str]:
     """What to know beside the verdict, see :class:`Study`."""
-    config, provenance = experiment.config, _provenance(experiment, output)
+    config, tested = experiment.config, experiment.test_rows(output)
     # Systems and their results are in the same order.
     used = {
         result.name: {*result.columns, system.score or ""}
@@ -205,16 +205,16 @@ def _remarks(
     system, baseline = (used[name] for name in pair)
     models = {model.name for model in config.models}
     of_models = {
-        fold: {name: notes for name, notes in columns.items() if name in models}
-        for fold, columns in provenance.items()
+        fold: {name: notes for name, notes in rows.provenance.items() if name in models}
+        for fold, rows in tested.items()
     }
-    table = next(iter(provenance.values()))  # columns of families are the same in all folds
+    table = next(iter(tested.values())).provenance  # of families it is the same in all folds
     of_families = {name: notes for name, notes in table.items() if name not in models}
     return [
         *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] in pair)),
         *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
-        *found.coverage(),
+        *coverage_remarks(experiment.test_qrels(output.split), found.runs),
         *better_alone(config, found.per_query),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),
         *(f"Columns {remark}" for remark in family_remarks(of_families)),
@@ -281,25 +281,17 @@ def first_verdict(experiment: RankingStages) -> str:
     """Verdict on the first comparison by the first fit of the first split, to be shown while the
     rest is made."""
     config, pair = experiment.config, experiment.config.pairs[0]
-    systems = [system for system in config.all_systems if system.name in pair]
     split, measures = config.splits[0], config.evaluation.measures[:1]
+    qrels, systems = experiment.test_qrels(split), []
+    for system in config.all_systems:
+        if system.name in pair:
+            fit = experiment.done(experiment.system_stage(split, system))
+            systems.append(_system(fit.path, system, system_values(fit, qrels, measures)))
     study = Study(
         name=split.title,
         description=split.description,
         split_rule="",
-        systems=[
-            SystemResult(
-                name=system.name,
-                label=system.label,
-                description=system.description,
-                per_query=system_values(
-                    experiment.done(experiment.system_stage(split, system)),
-                    experiment.test_qrels(split),
-                    measures,
-                ),
-            )
-            for system in systems
-        ],
+        systems=systems,
         pairs=[pair],
         measures=measures,
         groups=experiment.groups,
@@ -307,13 +299,6 @@ def first_verdict(experiment: RankingStages) -> str:
     )
     found = verdict(study)
     return f"First result ({study.name}, one fit): {found.headline} {found.details}"
-
-
-def _provenance(
-    experiment: RankingStages, output: SplitOutputs
-) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-    """Provenance of the columns, by fold."""
-    return {name: rows.provenance for name, rows in experiment.test_rows(output).items()}
 
 
 def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, str]:
@@ -330,12 +315,10 @@ def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, s
 
 
 def _system(
-    output: SplitOutputs,
-    system: SystemConfig,
-    per_query: pd.DataFrame,
-    fits: list[pd.DataFrame],
+    folder: Path, system: SystemConfig, per_query: pd.DataFrame, fits: Sequence[pd.DataFrame] = ()
 ) -> SystemResult:
-    importance = output.first(system.name) / "importance.csv"
+    """A system's result, given the folder of its first fit."""
+    importance = folder / "importance.csv"
     table = pd.read_csv(importance) if importance.exists() else None
     return SystemResult(
         name=system.name,
@@ -349,7 +332,8 @@ def _system(
 
 
 def _column_table(experiment: RankingStages, outputs: Sequence[SplitOutputs]) -> list[ColumnInfo]:
-    folds = [fold for output in outputs for fold in _provenance(experiment, output).values()]
+    tested = (rows for output in outputs for rows in experiment.test_rows(output).values())
+    folds = [rows.provenance for rows in tested]
     return [
         ColumnInfo(
             name=name,

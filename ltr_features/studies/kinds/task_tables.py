@@ -17,7 +17,13 @@ from pydantic import Field
 
 from letor.errors import InputError
 from ltr_base.names import counted, repeated
-from ltr_features.studies.config import DATA_ADVICE, Section, no_such, slug
+from ltr_features.studies.config import (
+    DATA_ADVICE,
+    Section,
+    folder_problems,
+    no_such,
+    slug,
+)
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value
@@ -106,10 +112,9 @@ class TablesSection(Section):
 
     def problems(self) -> Iterator[str]:
         """All mistakes in the tables."""
-        for names in (self.tasks, [table.name for table in self.tables]):
-            slugs = [slug(name) for name in names]
-            if len(set(slugs)) < len(slugs):
-                yield f"two tasks or tables share a name: {', '.join(names)}"
+        yield from folder_problems("tasks", self.tasks)
+        if twice := repeated(table.name for table in self.tables):
+            yield f"two tables share the name {', '.join(twice)}"
         for name, task in self.tasks.items():
             yield from (f"tasks.{name}: {problem}" for problem in task.problems())
         for table in self.tables:
@@ -334,13 +339,10 @@ class TaskStudy(Study):
         inputs = self.task_inputs(config)
         n_bytes = sum(file["size"] for file in inputs["files"])
         return Planned(
-            f"tasks/{slug(name)}", inputs, lambda folder: self.make_task(config).save(folder),
+            f"tasks/{slug(name)}", inputs,
+            lambda folder: self.tasks.make_task(config, self.data).save(folder),
             f"{size_text(n_bytes)} to read", "task", n_bytes, code=self.task_code,
         )  # fmt: skip
-
-    def make_task(self, config: Any) -> Any:
-        """Make a task from its files."""
-        return self.tasks.make_task(config, self.data)
 
     def task(self, name: str) -> Any:
         """The task, read back from its stage; the last one used is cached."""

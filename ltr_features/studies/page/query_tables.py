@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ltr_features.studies.page.query_rankings import moved
+from ltr_features.studies.page.query_rankings import RankedDocument, moved
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.table_parts import (
     MEANS,
@@ -17,7 +17,7 @@ from ltr_features.studies.page.table_parts import (
     table_of,
     two,
 )
-from ltr_features.studies.page.tables import Cell, Column, Columns, Rows, Table
+from ltr_features.studies.page.tables import Cell, Column, Rows, Table
 from ltr_features.studies.page.verdicts import hundredths, minus, p_value, signed, value
 from ltr_features.studies.statistics.paired_tests import TIE
 
@@ -30,7 +30,9 @@ def hard_query_table(study: Study) -> Table | None:
     found = study.estimates_on_hard
     if not found:
         return None
-    several = len(found) > 1
+    several, n_hard, alike = len(found) > 1, found[0]["n_queries"], ""
+    if n_hard == len(study.queries):
+        alike = f" The rule selects all {n_hard:,} queries, so these differences are those of all."
     parts: list[Part] = [
         ("System", lambda r: str(r["system"])),
         difference("gain", "Difference", "relative_gain"),
@@ -49,20 +51,13 @@ def hard_query_table(study: Study) -> Table | None:
         f"on which {found[0]['chosen_by']} does poorly ({found[0]['rule']}). Others: difference on "
         "the other queries. Correlation: of its values with those of baseline and system; if it is "
         "related to one of them more, part of the difference may come from the choice of queries."
-        f"{corrected}{_all_hard(study, found[0]['n_queries'])}"
+        f"{corrected}{alike}"
     )
     return table_of(f"Hard queries, {study.name}", parts, found, caption)
 
 
 def _correlations(row: Record) -> str:
     return ", ".join(hundredths(row[f"{of}_correlation"]) for of in ("baseline", "system"))
-
-
-def _all_hard(study: Study, n_hard: int) -> str:
-    """A sentence for the caption if the rule calls every query hard, else ""."""
-    if n_hard < len(study.queries):
-        return ""
-    return f" The rule selects all {n_hard:,} queries, so these differences are those of all."
 
 
 def other_choices_table(study: Study) -> Table | None:
@@ -175,15 +170,10 @@ def extreme_tables(study: Study) -> list[Table]:
     (system, baseline), measure = study.pairs[0], study.measures[0]
     a, b = (pd.Series(study.values(name, measure), study.queries) for name in study.pairs[0])
     tables = []
-    for title, sign in (("Largest gains", 1), ("Largest losses", -1)):
+    for title, sign, style in (("Largest gains", 1, "gain"), ("Largest losses", -1, "loss")):
         rows: Rows = [
-            [
-                study.text_of(query),
-                value(b[query]),
-                value(a[query]),
-                Cell(signed(a[query] - b[query]), style="gain" if sign > 0 else "loss"),
-            ]
-            for query in extreme_queries(study, sign)
+            [study.text_of(q), value(b[q]), value(a[q]), Cell(signed(a[q] - b[q]), style=style)]
+            for q in extreme_queries(study, sign)
         ]
         caption = f"{system} against {baseline} ({measure})."
         columns = ["Query", "Baseline", "System", "Difference"]
@@ -193,23 +183,23 @@ def extreme_tables(study: Study) -> list[Table]:
 
 def moves_table(study: Study, query: str) -> Table:
     """The documents of a query that moved most."""
-    rows: list[list[Cell | str]] = []
-    for move in moved(study.drill_down[query])[:MOVED_DOCUMENTS]:
-        columns = ", ".join(f"{name} {two(shift)}" for name, shift in move.columns) or "–"
-        ranks = f"{move.before or '–'} → {move.after or '–'} {'▲' if move.up else '▼'}"
-        rows.append(
-            [
-                Cell(move.title or move.document, move.document if move.title else ""),
-                "–" if move.label is None else minus(str(move.label)),
-                Cell(ranks, style="gain" if move.up == (move.relevance > 0) else "loss"),
-                *([columns] if study.pushed else []),
-            ]
-        )
-    heads: Columns = [
-        "Document",
-        "Grade",
-        "Rank",
-        *([Column("Pushed by", number=False)] if study.pushed else []),
+
+    def ranks(doc: RankedDocument) -> Cell:
+        text = f"{doc.before or '–'} → {doc.after or '–'} {'▲' if doc.up else '▼'}"
+        return Cell(text, style="gain" if doc.up == (doc.relevance > 0) else "loss")
+
+    parts: list[Part] = [
+        ("Document", lambda doc: Cell(doc.title, doc.document) if doc.title else doc.document),
+        ("Grade", lambda doc: "–" if doc.label is None else minus(str(doc.label))),
+        ("Rank", ranks),
     ]
+    if study.pushed:
+        parts.append(
+            (
+                Column("Pushed by", number=False),
+                lambda doc: ", ".join(f"{name} {two(x)}" for name, x in doc.columns) or "–",
+            )
+        )
+    documents = moved(study.drill_down[query])[:MOVED_DOCUMENTS]
     name = f"Documents that moved: {study.text_of(query)}"
-    return Table(name, heads, rows, style="compact")
+    return table_of(name, parts, documents, style="compact")

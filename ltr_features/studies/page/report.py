@@ -197,9 +197,7 @@ class Study:
                 for every query chooses none, and a remark says so. control: the baseline refitted.
             rules: ``thresholds`` and ``quantiles``.
         """
-        named = {
-            name: self.by_fit(name, self.hard_measure) for name in (s.name for s in self.systems)
-        }
+        named = {s.name: self.by_fit(s.name, self.hard_measure) for s in self.systems}
         order = self.systems[0].per_query.index
         means = {name: pd.DataFrame(of).loc[order].mean(axis=1) for name, of in named.items()}
         judged = [self.hard_baseline, *systems]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
+from operator import itemgetter
 from string import ascii_lowercase
 
 from ltr_base.names import counted
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.query_tables import hard_query_table, noise_note
-from ltr_features.studies.page.report import ColumnInfo, Report, Study
+from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
 from ltr_features.studies.page.table_parts import (
     Part,
     difference,
@@ -18,16 +19,9 @@ from ltr_features.studies.page.table_parts import (
     table_of,
     two,
 )
-from ltr_features.studies.page.tables import (
-    LATEX_HEAD,
-    Cell,
-    Column,
-    Columns,
-    Rows,
-    Table,
-    wrapped,
-)
+from ltr_features.studies.page.tables import LATEX_HEAD, Cell, Column, Table, wrapped
 from ltr_features.studies.page.verdicts import (
+    capital,
     detected,
     group_verdict,
     hundredths,
@@ -86,43 +80,34 @@ def marks_note(study: Study) -> str:
 def systems_table(study: Study, anchors: Mapping[str, str] | None = None) -> Table:
     """Mean of each measure for each system, the best in bold, with significance marks."""
     marks, letters = significance_marks(study), baseline_letters(study)
-    means = {
-        m: {s.name: value(s.per_query[m].mean()) for s in study.systems} for m in study.measures
-    }
-    ranked = any(system.columns for system in study.systems)
-    rows: list[list[Cell | str]] = []
-    for system in study.systems:
+
+    def named(system: SystemResult) -> Cell:
         role = ""
         if system.name in letters:
             role = f" (baseline{' ' + letters[system.name] if letters[system.name] else ''})"
-        label = "" if system.label in system.name else f"{system.label}."
-        note = f"{label[:1].upper()}{label[1:]} {system.description}".strip()
-        rows.append(
-            [
-                Cell(system.name + role, note, style="baseline" if role else ""),
-                *([f"{len(system.columns) or '–'}"] if ranked else []),
-                *(
-                    Cell(
-                        shown[system.name],
-                        strong=shown[system.name] == max(shown.values()),
-                        marks=marks.get((system.name, m), ""),
-                    )
-                    for m, shown in means.items()
-                ),
-            ]
+        label = "" if system.label in system.name else f"{capital(system.label)}."
+        note = f"{label} {system.description}".strip()
+        return Cell(system.name + role, note, style="baseline" if role else "")
+
+    def mean(measure: str) -> Part:
+        shown = {s.name: value(s.per_query[measure].mean()) for s in study.systems}
+        best = max(shown.values())
+        return Column(measure, href=(anchors or {}).get(measure, "")), lambda system: Cell(
+            shown[system.name],
+            strong=shown[system.name] == best,
+            marks=marks.get((system.name, measure), ""),
         )
+
+    parts: list[Part] = [("System", named)]
+    if any(system.columns for system in study.systems):
+        parts.append(("Columns", lambda system: f"{len(system.columns) or '–'}"))
+    parts += map(mean, study.measures)
     fits = f" and {study.n_fits} fits of each trained system" if study.n_fits > 1 else ""
-    return Table(
-        f"Systems, {study.name}",
-        [
-            "System",
-            *(["Columns"] if ranked else []),
-            *(Column(m, href=(anchors or {}).get(m, "")) for m in study.measures),
-        ],
-        rows,
+    caption = (
         f"Mean over {counted(len(study.queries), 'query')}{fits}; the best of each column in bold. "
-        f"{marks_note(study)}",
+        f"{marks_note(study)}"
     )
+    return table_of(f"Systems, {study.name}", parts, study.systems, caption)
 
 
 def comparison_table(study: Study, measure: str | None = None) -> Table:
@@ -197,37 +182,28 @@ def nearest_columns_table(
     study: Study, nearest: Sequence[tuple[str, Sequence[tuple[str, float]]]]
 ) -> Table:
     """The columns most correlated with each of some columns."""
-    rows: Rows = [
-        [name, ", ".join(f"{other} {two(x)}" for other, x in others) or "–"]
-        for name, others in nearest
+    parts: list[Part] = [
+        ("Column", itemgetter(0)),
+        (
+            Column("Largest correlations", number=False),
+            lambda near: ", ".join(f"{other} {two(x)}" for other, x in near[1]) or "–",
+        ),
     ]
     n = 0 if study.column_correlation is None else len(study.column_correlation)
     caption = f"Among all {n} columns. A column that is much like others can add little to them."
-    columns: Columns = ["Column", Column("Largest correlations", number=False)]
-    return Table(f"Most correlated columns, {study.name}", columns, rows, caption, "compact")
+    return table_of(f"Most correlated columns, {study.name}", parts, nearest, caption, "compact")
 
 
 def columns_table(columns: Sequence[ColumnInfo]) -> Table:
     """Every column, what it was learned from, and how far scores of training rows differ."""
     trained = any(c.training_distance is not None for c in columns)
-    rows: Rows = [
-        [
-            Cell(c.name, c.description),
-            c.family,
-            c.reference,
-            c.trained_on,
-            *(
-                ["–" if c.training_distance is None else f"{c.training_distance:.2f}"]
-                if trained
-                else []
-            ),
-        ]
-        for c in columns
+    parts: list[Part] = [
+        ("Column", lambda r: Cell(r["name"], r["description"])),
+        (Column("Family", number=False), itemgetter("family")),
+        (Column("Source", number=False), itemgetter("reference")),
+        (Column("Learned from", number=False), itemgetter("trained_on")),
+        *([number("Distance", "training_distance", "{:.2f}".format)] if trained else []),
     ]
-    heads: Columns = [
-        "Column", *(Column(title, number=False) for title in ("Family", "Source", "Learned from")),
-        *(["Distance"] if trained else []),
-    ]  # fmt: skip
     distance = (
         " Distance (Kolmogorov–Smirnov, 0 to 1): between the scores of training rows, made out of "
         "fold by models that did not see their queries, and those of the other rows, in the fold "
@@ -237,7 +213,7 @@ def columns_table(columns: Sequence[ColumnInfo]) -> Table:
         else ""
     )
     caption = f"Every column available to rankers, and what it was learned from.{distance}"
-    return Table("Columns", heads, rows, caption, "compact")
+    return table_of("Columns", parts, [*map(vars, columns)], caption, "compact")
 
 
 def study_text(study: Study) -> str:

@@ -17,15 +17,18 @@ from ltr_features.studies.page.verdicts import (
     value,
 )
 
-#: A row of a data frame; and a column: its heading and the function that makes its cells.
+#: A row of a data frame.
 Record: TypeAlias = Mapping[str, Any]
-Part: TypeAlias = tuple[Column | str, Callable[[Record], Cell | str]]
+#: A column: its heading and the function that makes its cells of records, most often rows.
+Part: TypeAlias = tuple[Column | str, Callable[[Any], Cell | str]]
 
 
-def table_of(name: str, parts: Sequence[Part], records: Sequence[Record], caption: str) -> Table:
+def table_of(
+    name: str, parts: Sequence[Part], records: Sequence[Any], caption: str = "", style: str = ""
+) -> Table:
     """A table with a row for each record and a column for each part."""
     rows = [[show(record) for _, show in parts] for record in records]
-    return Table(name, [heading for heading, _ in parts], rows, caption)
+    return Table(name, [heading for heading, _ in parts], rows, caption, style)
 
 
 def number(

@@ -164,12 +164,17 @@ def compare(
     means["system_mean"], means["baseline_mean"] = values.mean(axis=1)
     d, labels = _differences(*values), group_labels(queries, groups)
     refits = over_fits(per_query, fits or {}, pairs, measures)
-    tests = {**_tests(d, labels, refits, settings), **_sizes(d, labels, settings)}
+    found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
     table = means.assign(
         n_groups=len(queries) if labels is None else len(set(labels)),
         difference=d.mean(axis=0),
         relative=lambda t: t["difference"] / t["baseline_mean"].where(t["baseline_mean"] != 0),
-        **tests,
+        **found,
+        p_corrected=settings.corrected(deciding_p(found)),
+        p_t=paired_t(d, groups=labels),
+        # The spread of constant differences says nothing about that of other queries.
+        detectable=np.where(error > 0, detectable(error, freedom, settings.alpha), np.nan),
+        **_sizes(d, labels, settings),
     )
     table["significant"] = table["p_corrected"] < settings.alpha
     return table
@@ -306,22 +311,6 @@ def _over_queries_and_fits(
         "p_refits": np.where(refits.n_fits > 1, t_test(means, error, freedom), np.nan),
     }
     return columns, error, freedom
-
-
-def _tests(
-    d: NDArray[np.float64],
-    labels: Sequence[Hashable] | None,
-    refits: Refits,
-    settings: TestSettings,
-) -> dict[str, NDArray[np.float64]]:
-    """The columns from ``low`` to ``p_t``, and ``detectable`` (NaN for constant differences, whose
-    spread says nothing about that of other queries)."""
-    found, error, freedom = _over_queries_and_fits(d, labels, refits, settings)
-    return found | {
-        "p_corrected": settings.corrected(deciding_p(found)),
-        "p_t": paired_t(d, groups=labels),
-        "detectable": np.where(error > 0, detectable(error, freedom, settings.alpha), np.nan),
-    }
 
 
 def _sizes(

@@ -32,7 +32,7 @@ from ltr_features.studies.kinds.ranking_findings import Findings
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES, Reporter
-from ltr_features.studies.workers import StudyPlan, _make_stage, done_by_workers
+from ltr_features.studies.workers import StudyPlan, _make, done_by_workers
 from ssi_models.ssi.low_rank import LowRankSSI
 
 
@@ -136,12 +136,12 @@ def some_parts(study):
 
 
 def test_a_worker_that_cannot_make_the_plan_is_named():
-    def without_plug_in(*arguments, **options):
+    def without_plug_in():
         raise InputError("there is no source 'theirs'")
 
-    plan = StudyPlan(without_plug_in, None, "out", ".", None, "run")
+    plan = StudyPlan(without_plug_in, "run")
     with pytest.raises(InputError, match=r"worker on .*: there is no source 'theirs'"):
-        _make_stage(plan, "collection", "key", "out/collection")
+        _make(plan, "collection", "key", "out/collection")
 
 
 def test_workers_make_the_same_bytes(small_run, one_of_each, tmp_path, workers):

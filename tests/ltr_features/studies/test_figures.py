@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from ltr_base.names import clipped
 from ltr_features.studies.page.charts.columns import correlation, importance
 from ltr_features.studies.page.charts.curves import curves
-from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_apart, short
+from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_apart
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
@@ -153,7 +153,7 @@ def test_the_figures_of_a_study_draw_its_own_numbers(make_report) -> None:
     assert study.learning_curve is not None
     for side in ("system", "baseline"):
         for name, rows in study.learning_curve.groupby(side):
-            ends = " to ".join(short(x) for x in rows[f"{side}_mean"].iloc[[0, -1]])
+            ends = " to ".join(f"{x:.4g}" for x in rows[f"{side}_mean"].iloc[[0, -1]])
             assert f"{study.label_of(name)}: {ends}" in figures.learning.description
     for row in study.estimates_on_hard:
         assert f"hard queries {signed(row['gain'])}" in figures.hard.description

@@ -13,9 +13,9 @@ from ltr_features.studies.page.charts.drawing import (
     Drawing,
     axes_in,
     nice_ticks,
-    short,
 )
 from ltr_features.studies.page.report import Curve
+from ltr_features.studies.page.verdicts import minus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def curves(curve: Curve) -> Drawing:
                           color=HEX["muted"], fontsize=9.5)  # fmt: skip
 
     ends = "; ".join(
-        f"{label}: {short(y[0])} to {short(y[-1])}" for label, (_, y) in series.items()
+        f"{label}: {minus(f'{y[0]:.4g} to {y[-1]:.4g}')}" for label, (_, y) in series.items()
     )
     title = f"{curve.name}: {curve.y_label} by {curve.x_label}"
     return Drawing(title, ends + ".", height, paint)

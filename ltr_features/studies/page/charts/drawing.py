@@ -193,8 +193,3 @@ def nice_ticks(axis: Any, *, sign: bool = False) -> None:
     axis.set_major_formatter(
         FuncFormatter(lambda x, _: "0" if abs(x) < 1e-12 else minus(f"{x:{form}.4g}"))
     )
-
-
-def short(x: float) -> str:
-    """A number with four significant digits."""
-    return minus(f"{float(x):.4g}")

@@ -57,6 +57,13 @@ def test_all_problems_are_named_at_once(tmp_path):
     ("old", "new", "message"),
     [
         ('label = "SSI"', 'label = "TFIDF"', "two rows have the label TFIDF"),
+        ('name = "one"', 'name = "two"', "two tables share the name two"),
+        (
+            "[tasks.links]",
+            '[tasks."a b"]\nsource = "links"\nfolder = "a"\n'
+            '[tasks.a_b]\nsource = "links"\nfolder = "a"\n[tasks.links]',
+            r"two tasks share the name \(as a folder\) a_b",
+        ),
         ('["TFIDF", "SSI"]', '["TFIDF", "PSI"]', "no row 'PSI'"),
         (
             "shares = [0.5, 1.0]",

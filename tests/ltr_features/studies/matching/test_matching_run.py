@@ -86,7 +86,7 @@ def test_the_verdict_warns_of_answers_that_training_gives_away(finished):
     facts = {
         task: {
             "reversed_pairs": n, "test_pairs": 4, "shared_words": 1, "taught_pairs": 0,
-            "copies": 0, "wordless_queries": 0,
+            "copies": 0, "test_queries": 9, "wordless_queries": 0,
         }
         for task, n in (("many", 3), ("few", 1))
     }  # fmt: skip
