@@ -44,15 +44,15 @@ def _equation(found: re.Match[str]) -> str:
 
 def columns() -> str:
     """Every column of every family."""
-    from ltr_features.columns.registry import column_table, families, get_family
+    from ltr_features.columns.registry import families, get_family
 
     parts, stated = [], set()
     for name in families():
         family = get_family(name)
         rules = _rules(family)
         rows = [
-            [r["letor_id"], f"`{r['name']}`", _told(r["description"], r["unit"], r["range"])]
-            for r in column_table(family)
+            [str(c.letor_id or ""), f"`{c.name}`", _told(c.description, c.unit, c.value_range)]
+            for c in family.columns
         ]
         header = ["id", "name", "definition; unit and range"]
         parts.append(f"## {name}\n\n{family.description} ({family.reference}).\n\n")

@@ -3,6 +3,7 @@ its columns, and judged documents and queries without rows."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -124,11 +125,19 @@ def chosen_columns(
     named by ``without``.
 
     Raises:
-        InputError: a name is not known, or none is left.
+        InputError: a name is not known, or given twice, or left out without being chosen; or none
+            is left.
     """
     for name in (*columns, *without):
         if name not in known:
             raise InputError(f"no column {name!r}; {nearest(name, known)}")
+    for names in (columns, without):
+        if twice := repeated(names):
+            raise InputError(f"column {twice[0]!r} is named twice: leave one out")
+    if columns and (others := [name for name in without if name not in columns]):
+        raise InputError(
+            f"column {others[0]!r} is left out, but was not chosen: name it in neither"
+        )
     chosen = [name for name in known if name in (columns or known) and name not in without]
     if not chosen:
         raise InputError("no column is left to learn from")
@@ -206,10 +215,16 @@ def read_rows(
     Raises:
         InputError: the file cannot be read, its side file is damaged or names too few columns, or
             ``n_columns`` differs from the number that Parquet or a side file gives; or
-            ``non_finite="nan"`` or ``max_columns`` is given for Parquet.
+            ``non_finite="nan"``, ``on_error="skip"`` or ``max_columns`` is given for Parquet.
+        TypeError: an unknown option.
     """
     path = Path(path)
     if path.suffix == ".parquet":
+        inspect.signature(read_letor).bind(path, **options)  # raises for unknown options
+        if options.get("on_error", "raise") != "raise":
+            raise InputError(
+                f"{path}: on_error (--on-error) is for lines of LETOR text: leave it out"
+            )
         if options.get("non_finite", "raise") != "raise":
             raise InputError(
                 f"{path}: non_finite (--non-finite) is for LETOR text; in Parquet NaN is a missing "

@@ -29,15 +29,12 @@ def changed_files(folder: Path) -> list[str]:
     Raises:
         InputError: the folder has no digests, or they cannot be read.
     """
-    path = folder / DIGESTS
-    if not path.is_file():
+    if not (folder / DIGESTS).is_file():
         raise InputError(
             f"{folder}: has no {DIGESTS}, so it is not an index, knowledge base, ranker or "
             "pipeline of this program, or it is one of an earlier version"
         )
-    with reading(path, "the digests are damaged"):
-        written = dict(read_json(path))
-    found = _digests(folder)
+    written, found = written_digests(folder), _digests(folder)
     lines = [f"{name}: missing" for name in sorted(written.keys() - found.keys())]
     lines += [f"{name}: new" for name in sorted(found.keys() - written.keys())]
     both = sorted(written.keys() & found.keys())

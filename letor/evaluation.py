@@ -21,14 +21,7 @@ from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.frames import check_row_order
 from letor.judged_runs import judged_rows
-from letor.measures import (
-    Discount,
-    Gain,
-    MeasureDefinition,
-    Ties,
-    conventions,
-    parse_measure,
-)
+from letor.measures import Discount, Gain, MeasureDefinition, Ties, conventions, parse_measure
 
 _EMPTY_VALUE = {"zero": 0.0, "one": 1.0, "skip": math.nan}
 _NO_CUTOFF = np.iinfo(np.int64).max
@@ -281,7 +274,7 @@ def side_by_side(
 
 
 def measurable(
-    definitions: Sequence[MeasureDefinition], data: RankingData
+    definitions: Sequence[MeasureDefinition], labels: ArrayLike
 ) -> tuple[list[MeasureDefinition], dict[str, list[str]]]:
     """The definitions that the labels allow, and the names of the others by what is wrong: labels
     that are too large for an exponential gain do not keep P or MAP from being computed.
@@ -293,7 +286,7 @@ def measurable(
     refused: dict[str, list[str]] = {}
     for definition in definitions:
         try:
-            _values_of_labels(definition, np.asarray(data.y, np.float64))
+            _values_of_labels(definition, np.asarray(labels, np.float64))
         except InputError as error:
             refused.setdefault(str(error), []).append(definition.name)
         else:

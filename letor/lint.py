@@ -20,12 +20,7 @@ from letor.folds import has_pairs
 from letor.kernels import layout
 from letor.kernels.numbers import EXACT_IN_FLOAT32, HUGE, INFINITE, NAN_TEXT, NULL
 from letor.line import BadLine
-from letor.lint_labels import (
-    BLOCK,
-    descending_queries,
-    labels_are_ranks,
-    ordered_as_labels,
-)
+from letor.lint_labels import BLOCK, descending_queries, labels_are_ranks, ordered_as_labels
 from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
@@ -202,9 +197,7 @@ class Inspected:
     bad lines and where the others are."""
 
     data: RankingData
-    kinds: NDArray[
-        np.int64
-    ]  # [5, p], values absent (in Parquet missing), NULL, nan, infinite, huge
+    kinds: NDArray[np.int64]  # [5, p], values absent (of Parquet missing), NULL, nan, inf., huge
     low: NDArray[np.float32]  # [m, p], least value of each query and column, NaN if none
     high: NDArray[np.float32]
     columns: list[dict[str, Any]]  # names and provenance, of LETOR text if there is a side file

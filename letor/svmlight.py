@@ -16,14 +16,7 @@ from letor.dataset import RankingData, distinct
 from letor.errors import InputError, LetorWarning, reading
 from letor.kernels import layout
 from letor.line import BadLine
-from letor.parser import (
-    KERNELS_FROM_BYTES,
-    NULL_BITS,
-    Rows,
-    bad_lines,
-    parse,
-    settle_doubtful_rows,
-)
+from letor.parser import KERNELS_FROM_BYTES, NULL_BITS, Rows, bad_lines, parse, settle_doubtful_rows
 from letor.query_sizes import with_query_ids
 from letor.string_array import StringArray
 from letor.writing import append_columns, write_letor

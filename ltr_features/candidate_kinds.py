@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.column_names import read_rows
+from letor.dataset import distinct
 from letor.errors import InputError
 from ltr_base.blas import one_blas_thread
 from ltr_base.parallel import map_blocks
@@ -25,7 +26,7 @@ from ltr_features.columns.trained import TrainedColumn
 from ltr_features.columns.vector_sources import Doc2VecSource
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.letor_join import join_letor
-from ltr_features.sources.score_tables import read_scores
+from ltr_features.sources.score_tables import check_named, read_scores
 from ltr_features.text.candidates import BM25Retriever
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import known_rows
@@ -112,10 +113,8 @@ class JudgedCandidates(CandidateSource):
             ("query", collection.query_ids),
             ("document", collection.document_ids),
         ):
-            ids = list(dict.fromkeys(row[side] for row in rows))
-            rows_of = known_rows(ids, wanted, self.path, side)
-            of_id = dict(zip(ids, rows_of.tolist(), strict=True))
-            found.append(np.array([of_id[row[side]] for row in rows], dtype=np.int64))
+            ids, number = distinct([row[side] for row in rows])
+            found.append(known_rows(ids, wanted, self.path, side)[number])
         known = _in_collection(*found)
         return known._replace(pairs=_shuffled(known.pairs))
 
@@ -141,7 +140,11 @@ class RunCandidates(CandidateSource):
             raise InputError("candidates: run needs a path, path = 'engine.run'")
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        table = read_scores(self.path, query=self.query, document=self.document, scores=self.scores)
+        named: dict[str, Any] = {
+            "query": self.query, "document": self.document, "scores": self.scores
+        }  # fmt: skip
+        check_named([self.path], **named)
+        table = read_scores(self.path, **named)
         collection = context.collection
         query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
         known = known_rows(table.document_ids, collection.document_ids, table.path, "document")

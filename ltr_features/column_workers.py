@@ -155,8 +155,8 @@ def _base(seen: _Inputs, work: BlockWork) -> str:
 
 def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> FitAll:
     """A function that fits the models of columns and folds on a cluster, each worker those of a
-    column in a fold, or a piece of a model that is the same for all folds; for
-    :func:`ltr_features.feature_table.learned_columns`.
+    column in a fold, or a piece of a model that is alone: of a single part, or the same for all
+    folds; for :func:`ltr_features.feature_table.learned_columns`.
 
     Args:
         address: see :func:`~ltr_features.cluster.connected`.
@@ -176,7 +176,8 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
         spread: list[tuple[TrainedColumn, PartFolder]] = []
         for column, store in zip(columns, stores, strict=True):
             _begin(store, column)
-            in_pieces = not column.recipe.looks_at_labels and column.recipe.new_model().in_pieces
+            alone = len(column.fold_paths(folds[0])) == 1
+            in_pieces = alone and column.recipe.new_model().in_pieces
             if in_pieces and isinstance(store, PartFolder):
                 spread.append((column, store))
             else:
@@ -184,9 +185,12 @@ def fits_on(address: str, workspace: Path, parts: PartStore | None = None) -> Fi
         seen = _seen(workspace.resolve())
         with connected(address, workspace, *dict.fromkeys(stores)) as cluster:
             _fit_all(cluster, seen, wanted)
-            for column, folder in spread:
-                with _executor(cluster, column, folder):
-                    column.fold_models(folds[0])
+            for column, store in spread:
+                pieces = store.folder / "pieces"
+                column.executor = Executor(pieces, cluster.in_order)
+                column.fit_fold(folds[0])
+                shutil.rmtree(pieces, ignore_errors=True)
+                column.executor = None
         if parts is not None:
             parts.remove()
         for column in columns:
@@ -207,24 +211,8 @@ def fitted_on(
     Raises:
         InputError: see :func:`~ltr_features.cluster.connected`.
     """
-    store = PartFolder(column.folder.resolve())
-    _begin(store, column)
-    with connected(address, workspace, store) as cluster:
-        if not column.recipe.new_model().in_pieces:
-            _fit_all(cluster, _seen(workspace.resolve()), [(column, store, [rows])])
-            return column.fitted(rows)
-        with _executor(cluster, column, store):
-            return column.fitted(rows)
-
-
-@contextmanager
-def _executor(cluster: Cluster, column: TrainedColumn, store: PartFolder) -> Iterator[None]:
-    """Let the workers compute the pieces of the column's fits."""
-    folder = store.folder / "pieces"
-    column.executor = Executor(folder, cluster.in_order)
-    yield
-    shutil.rmtree(folder, ignore_errors=True)
-    column.executor = None
+    fits_on(address, workspace)([column], [[rows]])
+    return column.fitted(rows)
 
 
 def _begin(store: PartStore, column: TrainedColumn) -> None:
@@ -278,13 +266,9 @@ def _fit(
             context, recipe, folder, hold_out_groups=by_group, candidates=candidates
         )
         column.threads = 1  # as there is a worker for each core
-        single = len(parts) == 1
-        paths = [column.path(parts[0])] if single else column.fold_paths(parts)
+        paths = column.fold_paths(parts)
         if not all(store.has(path.name) for path in paths):
-            if single:
-                column.model(parts[0])
-            else:
-                column.fit_fold(parts)
+            column.fit_fold(parts)
             for path in paths:
                 store.put(path)
     return [path.name for path in paths]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
+from importlib.util import find_spec
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -35,10 +36,11 @@ from ltr_features.feature_files import read_features, save_features
 from ltr_features.feature_table import build_columns, learned_columns
 from ltr_features.fitted_builder import FittedBuilder
 from ltr_features.part_store import part_store
-from ltr_features.progress import tracked
 from ltr_features.remarks import family_remarks, grouped_remarks, warn_of
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
+
+T = TypeVar("T")
 
 
 class FeatureBuilder(FittedBuilder):
@@ -182,7 +184,7 @@ class FeatureBuilder(FittedBuilder):
             ]
             if parts is not None and (fit := self._fits(context)) is not None:
                 fit(columns, [parts])
-            made = tracked(columns, len(columns), "models", self.progress)
+            made = _tracked(columns, len(columns), "models", self.progress)
             fitted = [column.fitted(rows, parts) for column in made]
         for column in fitted:
             column.fold = of_fold
@@ -230,7 +232,7 @@ class FeatureBuilder(FittedBuilder):
             context, table, self.models, folds, folder=self.models_folder, fit=fit
         )
         result, notes = [], {}
-        for fold in tracked(made, len(folds), "folds", self.progress):
+        for fold in _tracked(made, len(folds), "folds", self.progress):
             result.append(fold.parts())
             notes[fold.fold.name] = fold.provenance
         of_candidates = found.remarks(context.collection)
@@ -318,3 +320,22 @@ def _check_folds(folds: Sequence[Fold]) -> None:
         raise InputError(
             f"folds must be a list of folds, as k_fold makes them, got {str(folds)[:80]}"
         )
+
+
+def _tracked(items: Iterable[T], total: int, what: str, shown: bool | None) -> Iterator[T]:
+    """Yield the items, with a bar that shows how many are done and how long the rest will take.
+
+    Args:
+        items: the items. total: their number.
+        what: label in front of the bar.
+        shown: whether to show the bar; None for notebooks only.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = not (console.is_jupyter if shown is None else shown)
+    if console.is_jupyter and find_spec("ipywidgets") is None:
+        # rich would warn at each step, and draw nothing.
+        console = Console(stderr=True, force_jupyter=False, force_terminal=True, width=80)
+    yield from track(items, what, total, console=console, disable=hidden)

@@ -32,7 +32,12 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import family_names, get_family, is_registered
+from ltr_features.columns.registry import (
+    family_class,
+    family_names,
+    get_family,
+    is_registered,
+)
 from ltr_features.text.index_files import HEADER
 
 #: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
@@ -222,8 +227,8 @@ def read_features(
     restored, recipes = columns_from_json(description, folder, families, models)
     for path, name in _changed(description["families"]):
         raise InputError(
-            f"{path} is not what it was when family {name!r} was saved; restore it, or save the "
-            "features again"
+            f"{path} is not what it was when family {name!r} was saved; restore it, or build "
+            "again: pipeline build takes the file as it is now"
         )
     sources = description.get("candidates") or {}
     context = open_workspace(folder / "workspace", threads=threads)
@@ -260,7 +265,9 @@ def columns_to_json(
             f"two families are called {twice[0]!r} and cannot be told apart when the builder is "
             "loaded with them; give one of them a name of its own"
         )
-    return {"families": described, "models": [_column_notes(recipe) for recipe in recipes]}
+    # Of a column whose model is not registered only the name.
+    models = [r.to_json() if isinstance(r.model, str) else {"name": r.name} for r in recipes]
+    return {"families": described, "models": models}
 
 
 def columns_from_json(
@@ -297,7 +304,8 @@ def _family(notes: Mapping[str, Any], given: Sequence[ColumnFamily], where: Path
     name = notes["name"]
     if "params" not in notes or name not in family_names():
         return _given(name, given, where, "families")
-    family = get_family(name, **notes["params"])
+    # An earlier version took options without effect.
+    family = get_family(name, **family_class(name).without_unused(notes["params"]))
     if _CODE in notes and notes[_CODE] != code_of_others(type(family)):
         warn_user(
             f"{where}: the package of column family {name!r} has changed since, so its values may "
@@ -348,11 +356,6 @@ def _absolute(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """A number of numpy or a path, for JSON."""
     return value.item() if isinstance(value, np.generic) else os.fspath(value)
-
-
-def _column_notes(column: LearnedColumn) -> dict[str, Any]:
-    """A learned column's settings; only its name if its model is not registered."""
-    return column.to_json() if isinstance(column.model, str) else {"name": column.name}
 
 
 def _given(name: str, given: Sequence[N], where: Path, option: str) -> N:

@@ -219,14 +219,12 @@ class FoldTable:
         table: rows and columns of all folds; shared, not copied.
         fold: the training, validation and test queries; queries that the table does not know have
             no rows and are left out.
-        names: names of the added columns.
-        values: float32 [len(table), len(names)], the added columns.
-        provenance: provenance of the added columns, by name.
+        values: float32 [len(table), n columns], the added columns.
+        provenance: provenance of the added columns, by name, in their order.
     """
 
     table: RankingData
     fold: Fold
-    names: Sequence[str]
     values: NDArray[np.float32]
     provenance: Mapping[str, Mapping[str, Any]]
 
@@ -235,10 +233,6 @@ class FoldTable:
         queries = set(getattr(self.fold, part))
         wanted = np.array([query in queries for query in self.table.query_ids], dtype=bool)
         return wanted[self.table.query_index]
-
-    def rows(self, part: str) -> NDArray[np.int64]:
-        """The row numbers of a part, in the order of the table."""
-        return np.flatnonzero(self.has(part))
 
     def missing(self, part: str) -> Missing | None:
         """The documents and queries missing from a part, or None if unknown."""
@@ -250,7 +244,8 @@ class FoldTable:
         """The rows of a part with all columns, and what is known to be missing from it."""
         known = self.fold.only(self.table.all_query_ids)
         rows = self.table.select_queries(getattr(known, part))
-        return rows.with_columns(self.names, self.values[self.rows(part)], self.provenance)
+        values = self.values[self.has(part)]
+        return rows.with_columns(list(self.provenance), values, self.provenance)
 
     def parts(self) -> tuple[RankingData, RankingData, RankingData]:
         """The training, validation and test rows."""
@@ -335,4 +330,4 @@ def learned_columns(
                 provenance[column.recipe.name] = (
                     column.recipe.provenance_in(context, fold.name) | facts
                 )
-            yield FoldTable(table, fold, [c.name for c in columns], values, provenance)
+            yield FoldTable(table, fold, values, provenance)

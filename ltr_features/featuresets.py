@@ -41,6 +41,10 @@ _LACKING = (
     "cannot evaluate a ranker that uses them: train one without, or score the engine's candidates "
     "outside, by ScoringPipeline"
 )
+_NOT_NEGATIVE = (
+    "; the engine refuses queries for values below 0: if there are any, add a constant to all, in "
+    "the table of numbers, too"
+)
 _SINGLE_TERMS = "Solr's termfreq takes a single term, a feature cannot go through the query's"
 
 #: The columns that depend on the document alone, which the engine stores as fields.
@@ -224,8 +228,10 @@ def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:
         return feature(SAME, note, {"function_score": query})
 
     if name not in _OF_TERMS:
-        if name in _OF_DOCUMENTS or name in fields:
+        if name in _OF_DOCUMENTS:
             return number(fields.get(name, name), _sent(name, fields))
+        if name in fields:
+            return number(fields[name], _sent(name, fields) + _NOT_NEGATIVE)
         return EngineFeature(name, CANNOT, _OUTSIDE)
     kind, part = _OF_TERMS[name]
     field = fields.get(part, part)

@@ -62,18 +62,15 @@ def _digest(header: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> s
     return digest_of(known, (tensors[name] for name in names))
 
 
-def load_tensors(
-    path: str | os.PathLike[str],
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read the header and the tensors of a model file.
 
     Raises:
         FileNotFoundError: no such file.
         ValueError: not a model file of this package, another format version, or damaged.
     """
-    with _opened(path) as file:
+    with _opened(path) as (file, header):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = _header(file)
     digest = header.pop(_DIGEST, None)
     if digest not in (None, _digest(header, tensors)):  # earlier versions wrote none
         raise ValueError(f"{path}: is damaged, it is not the file that was written; fit it again")
@@ -98,8 +95,8 @@ def load_checked(
 
 def load_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the header alone. Raises: as :func:`load_tensors`."""
-    with _opened(path) as file:
-        return _header(file)
+    with _opened(path) as (_, header):
+        return header
 
 
 def load_rows(
@@ -110,7 +107,7 @@ def load_rows(
     Raises:
         FileNotFoundError, ValueError: as :func:`load_tensors`.
     """
-    with _opened(path) as file:
+    with _opened(path) as (file, _):
         rows = file.get_slice(name)
         total = rows.get_shape()[0]
         for start in range(0, total, count):
@@ -141,18 +138,14 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The open file, and its header."""
     with reading(path), safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
         if FORMAT not in metadata:
             found = ", ".join(sorted(metadata)) or "none"
             raise ValueError(f"{path}: model format is {found}, not {FORMAT}; fit it again")
-        yield file
-
-
-def _header(file: Any) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(file.metadata()[FORMAT])
-    return header
+        yield file, json.loads(metadata[FORMAT])
 
 
 def count(header: Mapping[str, Any], name: str) -> int:

@@ -180,8 +180,8 @@ class WeighsWords(MatchingModel):
     def keep_rank(self, rank: int) -> None:
         """Drop all dimensions after the first ``rank``."""
 
-    def check_weight(self) -> None:
-        """Raise ValueError unless the weight is a number from 0 to 1 or "auto"."""
+    def check_params(self) -> None:
+        super().check_params()
         check_word_weight(getattr(self, self.weight_parameter), self.weight_parameter)
 
     @property

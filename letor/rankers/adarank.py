@@ -41,6 +41,7 @@ class AdaRank(LinearRanker):
     """
 
     name: ClassVar[str] = "adarank"
+    stopping: ClassVar[tuple[str, ...]] = ("early_stopping_rounds",)
     ranges: ClassVar[Ranges] = {
         "n_rounds": (1, 1_000_000),
         "max_repeats": (1, 1_000_000),

@@ -58,6 +58,7 @@ class Ranker(BaseEstimator, ABC):
     at a time if they have many rows.
 
     Attributes:
+        stopping: parameters that only say when to stop on rows for early stopping.
         same_in_files: whether memory-mapped values (:mod:`letor.mapped`) give the same model.
         feature_names_: column names in the order of training.
         normaliser_: the fitted normaliser.
@@ -66,6 +67,7 @@ class Ranker(BaseEstimator, ABC):
     """
 
     name: ClassVar[str]
+    stopping: ClassVar[tuple[str, ...]] = ()
     same_in_files: ClassVar[bool] = True
     ranges: ClassVar[Ranges] = {}
     choices: ClassVar[Choices] = {}
@@ -313,6 +315,9 @@ class Ranker(BaseEstimator, ABC):
         )
         table = pd.DataFrame({"column": self.feature_names_, "gain": gain, "splits": splits})
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+
+    def check_rows(self, data: RankingData) -> None:
+        """Raise InputError if the ranker cannot train on such rows, before it comes to ``fit``."""
 
     def check(self) -> None:
         """Check the parameters, as ``fit`` does before it starts.

@@ -81,6 +81,7 @@ class LambdaMART(TreeRanker):
     """
 
     name: ClassVar[str] = "lambdamart"
+    stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),
         "learning_rate": (1e-9, 1e9),
@@ -233,6 +234,9 @@ class LambdaMART(TreeRanker):
             "num_threads": self._threads,
             "verbosity": -1,
         }
+
+    def check_rows(self, data: RankingData) -> None:
+        self._label_gain([data])
 
     def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
         """Gains of the labels 0 .. largest."""

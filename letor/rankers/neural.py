@@ -27,6 +27,7 @@ _MOST_UNITS = 2**20  # accepted for a layer in a model file
 class _NetworkRanker(ArrayRanker):
     """Common base of ListNet and RankNet, which differ in the loss of a query."""
 
+    stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
     ranges: ClassVar[Ranges] = {
         "n_epochs": (1, 1_000_000),
         "learning_rate": (1e-9, 1e3),

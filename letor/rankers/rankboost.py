@@ -45,6 +45,7 @@ class RankBoost(ArrayRanker):
     """
 
     name: ClassVar[str] = "rankboost"
+    stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
     ranges: ClassVar[Ranges] = {
         "n_rounds": (1, 1_000_000),
         "n_thresholds": (1, 255),

@@ -71,6 +71,7 @@ class XGBoostLambdaMART(TreeRanker):
     """
 
     name: ClassVar[str] = "xgboost"
+    stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
     same_in_files: ClassVar[bool] = False
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError, reading
@@ -271,7 +272,7 @@ class _MixedPages:
             session: NDArray[np.uint64] = rows["session"][starts]
             key = session ^ (query + (query >> np.uint64(29)))
         first = np.minimum.reduceat(rows["position"], starts)
-        repeated = _occurred_before(key) | _knows(self._known, key)
+        repeated = pd.Series(key).duplicated().to_numpy() | _knows(self._known, key)
         broken = repeated & (first > 0)
         if broken.any():
             line = rows["line"][starts[np.argmax(broken)]]
@@ -297,10 +298,3 @@ def _knows(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> NDArray
         at = np.minimum(np.searchsorted(some, keys), len(some) - 1)
         found |= some[at] == keys
     return found
-
-
-def _occurred_before(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """bool [n]: whether the value also occurs earlier."""
-    before = np.ones(len(values), dtype=bool)
-    before[np.unique(values, return_index=True)[1]] = False
-    return before

@@ -162,7 +162,8 @@ class PositionBased(_ByPosition):
         """gamma estimated by EM, and the log-likelihood after each iteration."""
         at_position, at_pair = log.by_position(log.shown), log.by_pair(log.clicked)
         alpha = smoothed(at_pair, log.by_pair(log.shown), (1.0, 1.0))
-        gamma = np.where(at_position > 0, _click_rates(log), 0.0)
+        rate = (log.by_position(log.clicked) + 1) / (at_position + 2)
+        gamma = np.where(at_position > 0, rate / rate.max(), 0.0)
         gamma[reference] = 1.0
         skips = log.shown - log.clicked
         values: list[float] = []
@@ -261,12 +262,6 @@ def _remarks_on_bias(log: ClickLog, gamma: Array) -> list[str]:
 def _log_likelihood(log: ClickLog, alpha: Array, gamma: Array) -> float:
     p = alpha[log.result_pair] * gamma[log.result_position]
     return float(xlogy(log.clicked, p).sum() + xlog1py(log.shown - log.clicked, -p).sum())
-
-
-def _click_rates(log: ClickLog) -> Array:
-    """float64 [positions]: click rates relative to the largest, as initial values."""
-    rate = (log.by_position(log.clicked) + 1) / (log.by_position(log.shown) + 2)
-    return np.asarray(rate / rate.max())
 
 
 def check_iterations(tolerance: float, max_iterations: int) -> None:

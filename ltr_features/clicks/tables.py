@@ -52,12 +52,11 @@ def _whole(text: str) -> float:
     return value if value.is_integer() and abs(value) < 2**53 else math.nan
 
 
-def _click(text: str) -> float:
-    return _PLAIN[text] if text in _PLAIN else whole(0).parse(text)
-
-
 #: 0 or 1 (false, true), or numbers of clicks.
-CLICKS = Kind(_click, "neither 0 or 1, true or false, nor a number of clicks")
+CLICKS = Kind(
+    lambda text: _PLAIN[text] if text in _PLAIN else whole(0).parse(text),
+    "neither 0 or 1, true or false, nor a number of clicks",
+)
 #: Ids and texts.
 FILLED = Kind(lambda text: 0.0 if text.strip() else math.nan, "empty")
 

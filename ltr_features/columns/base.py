@@ -83,6 +83,12 @@ class ColumnFamily(ABC):
         By default none."""
         return None
 
+    @classmethod
+    def without_unused(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options without those that the constructor refuses as they have no effect beside the
+        others. By default all."""
+        return dict(options)
+
     @property
     def trained_on(self) -> str:
         """What the columns were learned from, for their provenance; never the rows' own labels.

@@ -41,6 +41,7 @@ class DocumentNumbers(ColumnFamily):
     name: ClassVar[str] = "numbers"
     description: ClassVar[str] = "Numbers of documents, such as prices, from a table"
     reference: ClassVar[str] = "given"
+    trained_on = GIVEN
     reads_texts: ClassVar[bool] = False
     knows_added: ClassVar[bool] = True
 
@@ -53,10 +54,6 @@ class DocumentNumbers(ColumnFamily):
         if not np.isfinite(np.float32(self.missing)):
             raise InputError(f"numbers: missing must be finite, got {self.missing}")
         self._found  # noqa: B018, read the file before anything expensive
-
-    @property
-    def trained_on(self) -> str:
-        return GIVEN
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:

@@ -49,7 +49,8 @@ class Ensan2017(ColumnFamily):
         check_names(options, sorted(set().union(*known.values())), f"column family {self.name!r}")
         self.options = options
         self.parts = [
-            part(**{k: v for k, v in options.items() if k in known[part]}) for part in _PARTS
+            part(**{k: v for k, v in part.without_unused(options).items() if k in known[part]})
+            for part in _PARTS
         ]
 
     def get_params(self) -> dict[str, Any]:

@@ -148,15 +148,12 @@ class EntitySource(ColumnFamily):
 
     def query_entities(self, context: ColumnContext) -> EntitySets:
         """The entities of the queries."""
-        raw = self._query_mentions(context)
+        key = (self.entity_key, "queries")
+        raw = context.cached_for_queries(key, lambda: self._link(context, ["queries"]))
         thresholds = (self.min_rho_query, self.min_link_probability)
         return context.cached_for_queries(
-            (self.entity_key, "queries", thresholds), lambda: raw.sets("queries", *thresholds)
+            (key, thresholds), lambda: raw.sets("queries", *thresholds)
         )
-
-    def _query_mentions(self, context: ColumnContext) -> _LinkedTexts:
-        key = (self.entity_key, "queries")
-        return context.cached_for_queries(key, lambda: self._link(context, ["queries"]))
 
     def linked_fields(self, context: ColumnContext) -> dict[str, EntitySets]:
         """The entities of the documents by field, for the paper's fields that the collection has;

@@ -71,6 +71,10 @@ class GivenScores(ColumnFamily):
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
         """Map each column to its name in ``files`` and the name of its score in the file."""
+        if any(self._named.values()):
+            from ltr_features.sources.score_tables import check_named
+
+            check_named(self.files.values(), **self._named)
         found: dict[str, tuple[str, str]] = {}
         for name, path in self.files.items():
             inside = self._inside(path)

@@ -112,24 +112,6 @@ def get_families(
     return made
 
 
-def column_table(family: ColumnFamily) -> list[dict[str, str]]:
-    """One row per column, for listings: family, letor_id, name, field, unit, range, description,
-    reference."""
-    return [
-        {
-            "family": family.name,
-            "letor_id": "" if column.letor_id is None else str(column.letor_id),
-            "name": column.name,
-            "field": column.field or "",
-            "unit": column.unit,
-            "range": column.value_range,
-            "description": column.description,
-            "reference": column.reference,
-        }
-        for column in family.columns
-    ]
-
-
 def __getattr__(name: str) -> Any:
     """Serve a name that has moved from here, for one release."""
     if name != "ColumnSpec":

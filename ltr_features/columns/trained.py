@@ -94,19 +94,11 @@ class TrainedColumn:
         Args:
             train_parts: the same rows as parts of a fold, to get the fold's model of all parts.
         """
-        if train_parts is None:
-            return FittedColumn(self.recipe, self.model(train_queries))
-        return FittedColumn(self.recipe, self.fold_model(train_parts))
+        return FittedColumn(self.recipe, self.fold_model(train_parts or [train_queries]))
 
     def model(self, train_queries: NDArray[np.int64]) -> MatchingModel:
         """The model for a set of query rows, loaded if it is in the folder, else trained."""
-        path = self.path(train_queries)
-        if not path.exists():
-            model, texts, preferences, options = self._prepared(train_queries, path)
-            with self._naming, divergence_in_remarks():
-                model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
-            model.save(path)
-        return self.recipe.kind.load(path)
+        return self.fold_model([train_queries])
 
     def fold_model(self, train_parts: Sequence[NDArray[np.int64]]) -> MatchingModel:
         """The first of :meth:`fold_models`, the model of all parts; the others need not exist."""
@@ -127,25 +119,28 @@ class TrainedColumn:
         return models * (1 + len(train_parts)) if self._unlabelled else models
 
     def fit_fold(self, train_parts: Sequence[NDArray[np.int64]]) -> None:
-        """Fit the models of :meth:`fold_models` into the folder, if they are not there."""
+        """Fit the models of :meth:`fold_models` into the folder, if they are not there; of a single
+        part, the :meth:`model` of its queries."""
         train, paths = np.sort(np.concatenate(train_parts)), self.fold_paths(train_parts)
         if all(path.exists() for path in paths):
             return
-        if self._unlabelled:
-            self.model(train)
-            return
         model, texts, preferences, options = self._prepared(train, paths[0])
-        for part in train_parts:
+        others: list[MatchingModel] = []
+        for part in train_parts if len(paths) > 1 else ():
             self.preferences(np.setdiff1d(train, part))  # raises if there are none
         with self._naming, divergence_in_remarks():
-            models = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
-        for fitted, path in zip([model, *models], paths, strict=True):
+            if len(paths) > 1:
+                others = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
+            else:
+                model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
+        for fitted, path in zip([model, *others], paths, strict=True):
             fitted.save(path)
 
     def fold_paths(self, train_parts: Sequence[NDArray[np.int64]]) -> list[Path]:
-        """The files of :meth:`fold_models`; a single one if all models are the same."""
+        """The files of :meth:`fold_models`; a single one if all models are the same, or of a single
+        part."""
         train = np.sort(np.concatenate(train_parts))
-        if self._unlabelled:
+        if self._unlabelled or len(train_parts) == 1:
             return [self.path(train)]
         return [self.path(train, train_parts, number) for number in range(1 + len(train_parts))]
 

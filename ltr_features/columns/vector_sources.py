@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,12 +44,26 @@ class _Source:
     _kind: ClassVar[type[WordVectors] | type[Doc2Vec]]
 
     def __post_init__(self) -> None:
-        TrainingSettings.of(self)  # checks them
-        if self._file != TRAIN and not Path(self._file).is_file():
+        settings = TrainingSettings.of(self)  # checks them
+        if self._file == TRAIN:
+            return
+        if not Path(self._file).is_file():
             raise InputError(
                 f"{self._parameter}: no file {self._file}; name a {self._called}, or {TRAIN!r} to "
                 "train on the collection"
             )
+        if changed := settings.changed_from(TrainingSettings.of(type(self))):
+            raise InputError(
+                f"{', '.join(changed)}: {self._parameter} names {self._file}, which is trained "
+                "already; leave out one of the two"
+            )
+
+    @classmethod
+    def without_unused(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options without the training settings, if they name a file."""
+        if options.get(cls._parameter, TRAIN) == TRAIN:
+            return dict(options)
+        return {k: v for k, v in options.items() if k not in TrainingSettings.names()}
 
     @property
     def trained_on(self) -> str:
@@ -110,21 +124,9 @@ class _Source:
         return context.cached(self.model_key, train)
 
 
-class KnownWords(ColumnFamily):
-    """A family that compares the words of queries and documents, as far as its source, a base class
-    before this one, knows them: it tells how far that is."""
-
-    min_count: int
-    _parameter: ClassVar[str]
-    _called: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def _file(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def _given(self) -> str: ...
+class KnownWords(_Source, ColumnFamily):
+    """A family that compares the words of queries and documents, as far as its source knows them:
+    it tells how far that is."""
 
     @abstractmethod
     def known_words(self, context: ColumnContext) -> NDArray[np.bool_]:
@@ -203,7 +205,7 @@ class WordVectorSource(_Source):
         folder: where trained vectors are stored and looked up; None keeps them in memory only.
 
     Raises:
-        InputError: there is no such file, or a training setting is out of range.
+        InputError: there is no such file, a training setting is out of range, or both are given.
     """
 
     vectors: str = TRAIN
@@ -247,7 +249,7 @@ class Doc2VecSource(_Source):
         folder: where trained models are stored and looked up; None keeps them in memory only.
 
     Raises:
-        InputError: there is no such file, or a training setting is out of range.
+        InputError: there is no such file, a training setting is out of range, or both are given.
     """
 
     model: str = TRAIN

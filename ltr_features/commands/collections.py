@@ -86,9 +86,9 @@ def index(
     them. Values are TOML, objects of JSON, or text: splits=["test"], document_columns.id=sku.
 
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
+    from letor.files import check_is_file
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
     from ltr_features.commands.columns_files import check_text_ids
-    from ltr_features.sources.arrow_tables import present
     from ltr_features.sources.query_files import (
         SAME_ID,
         groups_and_times_facts,
@@ -103,7 +103,7 @@ def index(
     replaced = check_outputs(out, kind="folder")
     given = None if sources in (None, SAME_ID) else Path(sources)
     for file in filter(None, (groups, times, given)):  # reading the collection may take long
-        present(file)
+        check_is_file(file)
     analyzer = Analyzer(
         stopwords=stopwords_named(stopwords) if stopwords else (),
         stemmer=stemmer,

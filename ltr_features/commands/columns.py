@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 app = Commands(help="Feature columns: list, build and append them.", no_args_is_help=True)
 
+#: What to do about a seed that nothing takes.
+SEED_OF_FAMILY = "leave it out, or name that of a family (--option w2v-word.seed=...)"
+
 Families = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,7 +80,7 @@ def columns_list(
     """List the columns of the registered families, with unit, range and definition.
 
     Example: ltr-features columns list letor46"""
-    from ltr_features.columns.registry import column_table, family_names, get_family
+    from ltr_features.columns.registry import family_names, get_family
     from ltr_features.studies.page.tables import aligned
 
     for name in family or family_names():
@@ -90,10 +93,9 @@ def columns_list(
             continue
         header = ["id", "name", "field", "unit", "range", "definition"]
         lines = [
-            [row["letor_id"], row["name"], row["field"], row["unit"], row["range"],
-             row["description"]]
-            for row in column_table(chosen)
-        ]  # fmt: skip
+            [str(c.letor_id or ""), c.name, c.field or "", c.unit, c.value_range, c.description]
+            for c in chosen.columns
+        ]
         typer.echo(f"{name}: {chosen.description} ({chosen.reference})\n")
         typer.echo(aligned(header, lines, left=len(header)))
         typer.echo("")
@@ -197,6 +199,8 @@ def columns_build(
     candidate_sources(chosen)
     n_folds = _n_folds(folds, trained=bool(recipes), given=split is not None, by_time=by_time)
     check_distinct([c.name for f in families for c in f.columns] + [r.name for r in recipes])
+    if seed and not n_folds:
+        raise InputError(f"--seed is for folds and models, and there are none: {SEED_OF_FAMILY}")
     if format is not None and not n_folds:
         raise InputError("--format is for folds; the format of a single file is given by its name")
     in_blocks = format == "parquet" if n_folds else out.suffix == ".parquet"

@@ -10,6 +10,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import counted
 from ltr_features.commands.columns import (
+    SEED_OF_FAMILY,
     Families,
     FamilyOptions,
     Models,
@@ -106,6 +107,8 @@ def columns_append(
             "--model-file: in folds, one model would also score queries that it learned from; use "
             "--model, which trains one for each, or append a model of other queries file by file"
         )
+    if seed and not recipes:
+        raise InputError(f"--seed is for --model, and none is given: {SEED_OF_FAMILY}")
     if folds is not None and (file.is_dir() or not recipes):
         raise InputError(
             f"--folds is for a file and --model; {file} has its folds"

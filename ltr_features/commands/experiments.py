@@ -150,7 +150,8 @@ def compare(
         Path | None, typer.Option(help="Judgements: TREC, BEIR, a table, LETOR.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="LETOR file whose rows were scored; its labels judge, too.")
+        Path | None,
+        typer.Option(help="LETOR file whose rows were scored; without --qrels its labels judge."),
     ] = None,
     queries: Annotated[
         Path | None,

@@ -73,10 +73,10 @@ def measure(
     Example: ltr-features measure test.txt --scores scores.txt --cutoff 10"""
     from letor.column_names import is_letor, read_rows
     from letor.evaluation import measurable, side_by_side
+    from letor.files import check_is_file
     from letor.lint_labels import label_remarks
     from letor.measures import conventions, official_measures
     from letor.svmlight import BadLine, check_is_text
-    from ltr_features.sources.arrow_tables import present
     from ltr_features.sources.files import judged_ranking, read_judgements
 
     if (scores is None) == (column is None):
@@ -85,7 +85,7 @@ def measure(
         raise InputError(f"--cutoff: the script of {official} has its own cut-offs; leave it out")
     definitions = official_measures(official) if official else conventions(cutoff or 10)
     if not is_letor(data):
-        present(data)
+        check_is_file(data)
         if scores is None:
             raise InputError(
                 f"{data} is read as judgements: give a ranking by --scores; of a table of features "
@@ -118,7 +118,7 @@ def measure(
         typer.echo(f"{data}: {remark}", err=True)
     if not (rows.y > 0).any():
         typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
-    definitions, refused = measurable(definitions, rows)
+    definitions, refused = measurable(definitions, rows.y)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
     for why, names in refused.items():
         typer.echo(f"not computed: {listed(list(dict.fromkeys(names)), 20)}: {why}", err=True)
@@ -201,6 +201,7 @@ def validate(
     from letor.fold_files import layout
     from letor.lint import render
     from letor.lint import validate as check
+    from letor.svmlight import check_is_text
 
     if file.is_dir():
         from ltr_features.feature_files import changed_given_files
@@ -214,6 +215,7 @@ def validate(
                 )
             _check_folds(file, {"max_columns": max_columns, "threads": threads})
             return
+        check_is_text(file, max_columns)
         # Given files only if all others are right: one of those describes them.
         changed = changed_files(file) or [
             *changed_given_files(file),

@@ -315,6 +315,8 @@ def models_fit(
         terms=terms,
         heaviest=heaviest,
     )
+    if queries is not None and not recipe.looks_at_labels:
+        raise InputError(f"--queries: {model} learns from documents alone; leave it out")
     context = open_workspace(workspace, threads=threads)
     ids = list(context.collection.query_ids)
     if queries is not None:

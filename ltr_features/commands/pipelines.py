@@ -223,7 +223,10 @@ def pipeline_explain(
         list[str] | None,
         typer.Option(help="Id of a candidate to explain, in place of the best ones; repeatable."),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Number of documents, the best ones.")] = 3,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of documents, the best ones.", show_default="3"),
+    ] = None,
     columns: Annotated[int, typer.Option(min=1, help="Columns to show of each document.")] = 6,
     threads: Threads = 1,
 ) -> None:
@@ -236,11 +239,13 @@ def pipeline_explain(
     Example: ltr-features pipeline explain service "greek philosophy" --count 2"""
     from ltr_features.scoring import ScoringPipeline
 
+    if document and count is not None:
+        raise InputError("--count is for the best documents, and --document names others: give one")
     pipeline = ScoringPipeline.load(folder, threads=threads)
     found = pipeline.explain(query, pipeline.features.n_documents)
     candidates = found.drop_duplicates("rank").set_index("docno")
     many = counted(len(candidates), "candidate")
-    shown = dict.fromkeys(document or candidates.index[:count])
+    shown = dict.fromkeys(document or candidates.index[: count or 3])
     if others := [one for one in shown if one not in candidates.index]:
         gone = pipeline.features.unknown_documents(others)
         raise InputError(

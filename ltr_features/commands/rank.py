@@ -132,6 +132,11 @@ def rank_train(
     replaced = check_outputs(out, inputs=[train, vali], kind="folder")
     model, n_bytes = kind(**params), None if memory is None else memory_size(memory)
     model.check()
+    if vali is None and (unused := [name for name in params if name in kind.stopping]):
+        raise InputError(
+            f"--param {unused[0]}: it says when to stop on validation rows; give --vali, or leave "
+            "it out"
+        )
     for path in filter(None, (train, vali)):
         if memory is not None and path.suffix != ".parquet":
             raise InputError(f"--memory: {path} is text, which is read into memory; `convert` it")
@@ -168,7 +173,7 @@ def rank_train(
         told += [remark, _shared_queries(train, rows, vali, stop)]
         if vali is not None and vali.suffix != ".parquet":
             told.append(zero_for_missing(model.column_settings_, stop, str(vali)))
-    if measure is not None:  # used for early stopping, or optimised directly
+    if measure is not None and (stop is not None or "measure" not in kind.stopping):
         told.append(f"{measure}: {(rows if stop is None else stop).coverage}")
     for line in filter(None, told):
         typer.echo(line, err=True)

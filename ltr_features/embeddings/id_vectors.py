@@ -64,15 +64,19 @@ def read_id_vectors(
 
     Raises:
         InputError: a file does not exist or does not have the format of its suffix, or there is
-            not exactly one id per row, or an id is repeated; with the file and line, if any.
+            not exactly one id per row, or an id is repeated, or ``ids`` is given for a file that
+            has them itself; with the file and line, if any.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file of vectors")
+    beside = ids_beside(path)
+    if ids is not None and beside is None:
+        raise InputError(f"{path}: the file has the ids of its vectors; leave out {ids}")
     if path.suffix == ".parquet":
         with reading(path, "it cannot be read as Parquet"):
             names, rows = _from_parquet(path)
-    elif (beside := ids_beside(path)) is not None:
+    elif beside is not None:
         with reading(path, f"it cannot be read as {path.suffix}"):
             rows = _array(path)
         names = _ids(Path(ids) if ids is not None else beside, path, rows.shape[0])

@@ -48,8 +48,17 @@ class TrainingSettings:
     @classmethod
     def of(cls, source: object) -> TrainingSettings:
         """The settings that another object has as attributes, and defaults for the rest."""
-        names = [part.name for part in fields(cls) if hasattr(source, part.name)]
+        names = [name for name in cls.names() if hasattr(source, name)]
         return cls(**{name: getattr(source, name) for name in names})
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The names of all settings."""
+        return [part.name for part in fields(cls)]
+
+    def changed_from(self, other: TrainingSettings) -> list[str]:
+        """The names of the settings that differ."""
+        return [name for name in self.names() if getattr(self, name) != getattr(other, name)]
 
     def gensim_options(self) -> dict[str, Any]:
         return {

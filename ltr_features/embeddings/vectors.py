@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,13 +121,6 @@ class WordVectors:
         result = self.units[np.maximum(rows, 0)]
         result[rows < 0] = 0.0
         return np.ascontiguousarray(result)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of words and vectors."""
-        digest = hashlib.sha256(self.words.fingerprint.encode())
-        digest.update(np.ascontiguousarray(self.units).tobytes())
-        return digest.hexdigest()
 
 
 def served_tokens(words: Iterable[str], analyzer: Analyzer | None = None) -> dict[str, int]:

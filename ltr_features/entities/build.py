@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -33,13 +33,14 @@ from numpy.typing import NDArray
 
 from letor.digests import write_digests
 from letor.errors import InputError
-from letor.files import atomic_path, check_replaced, write_json
+from letor.files import atomic_path, check_replaced, save_array, write_json
+from ltr_base.parallel import map_blocks
 from ltr_features.cluster import Cluster, connected
 from ltr_features.entities.digest import digest
-from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, look_up
-from ltr_features.entities.occurrences import count_occurrences
+from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, bucket_index, look_up
 from ltr_features.entities.spool import Arrays, Spool, read_arrays, spool_dump
 from ltr_features.entities.words import WORD_RULE
+from ltr_features.kernels.entities import LONGEST_PHRASE, count_phrases
 from ltr_features.part_store import PartFolder
 from ltr_features.sources.dump_stream import DumpStream
 from ltr_features.sources.wikipedia import WITHHELD
@@ -49,6 +50,9 @@ _CHUNK = 1 << 22
 
 #: Links sorted at a time.
 _PART = 1 << 23
+
+#: Words whose phrases are counted at a time, and the most pieces of work, which may make it more.
+_WORDS, _PIECES = 1 << 24, 32
 
 
 def build_knowledge_base(
@@ -154,7 +158,7 @@ def _finish(spool: Spool, base: BaseArrays, threads: int) -> dict[str, int]:
     links = _resolve(spool, *names)
     n_in_links = _in_links(spool, base, links, len(page_id))
     n_phrases, n_senses = _senses(spool, base, links)
-    count_occurrences(spool, base, n_words, threads)
+    _count_occurrences(spool, base, n_words, threads)
     return {
         "articles": len(page_id),
         "redirects": sum(len(titles) for (titles,) in spool.each("redirect_hash")),
@@ -322,6 +326,52 @@ def _links_by(links: Path, bits: int, leading: int) -> tuple[NDArray[np.uint64],
         phrases.append(phrase[chosen])
         targets.append(target[chosen])
     return np.concatenate(phrases), np.concatenate(targets)
+
+
+def _count_occurrences(
+    spool: Spool, base: BaseArrays, n_words: NDArray[np.int64], threads: int
+) -> None:
+    """Write how often each phrase occurs; at least as often as it is a link.
+
+    Args:
+        base: arrays that include the phrases and their links.
+        n_words: int64 [parts]: the number of words in each part.
+    """
+    hashes = np.load(base.path("phrase_hash"))
+    first, shift = bucket_index(hashes)
+    save_array(base.path("first"), first)
+    piece = (np.cumsum(n_words) - n_words) // max(_WORDS, -(-int(n_words.sum()) // _PIECES))
+    calls = []
+    for parts in np.split(np.arange(len(piece)), np.flatnonzero(np.diff(piece)) + 1):
+        files = [spool.parts[part] for part in parts.tolist()]
+        calls.append((f"counts-{parts[0]}-{parts[-1]}", files, base.folder, shift, threads))
+    total = np.zeros(len(hashes), dtype=np.int64)
+    for path in spool.made(_occurrences_in, calls):
+        total += read_arrays(path, "counts")[0]
+    base.path("first").unlink()
+    base.save("phrase_count", np.maximum(total, np.load(base.path("phrase_links"))))
+
+
+def _occurrences_in(parts: Sequence[Path], base: Path, shift: np.uint64, threads: int) -> Arrays:
+    """Count how often each phrase occurs in some parts."""
+    # Memory-mapped to be shared by a machine's workers; "c" because kernels want writable arrays.
+    hashes, first = (np.asarray(np.load(base / f"{n}.npy", "c")) for n in ("phrase_hash", "first"))
+    counts = np.zeros((threads, len(hashes)), dtype=np.uint32)
+
+    def count(words: NDArray[np.uint64]) -> None:
+        """Each thread counts the phrases that start in its share of the words."""
+        bounds = np.linspace(0, len(words), threads + 1).astype(np.int64)
+
+        def share(thread: int) -> None:
+            begin, stop = bounds[thread : thread + 2]
+            seen = words[begin : stop + LONGEST_PHRASE - 1]
+            count_phrases(seen, stop - begin, hashes, first, shift, counts[thread])
+
+        list(map_blocks(share, range(threads), threads))
+
+    for part in parts:
+        count(*read_arrays(part, "words"))
+    return {"counts": counts.sum(axis=0, dtype=np.uint32)}
 
 
 def _begins(changes: NDArray[np.bool_], n: int) -> NDArray[np.int64]:

@@ -260,8 +260,9 @@ def parquet_schema(path: Path) -> pa.Schema:
     Raises:
         InputError: no such file, or a damaged one.
     """
+    check_is_file(path)
     with arrow_errors(path):
-        return pa.parquet.read_schema(present(path))
+        return pa.parquet.read_schema(path)
 
 
 def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -270,13 +271,14 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBat
     Raises:
         InputError: see :func:`parquet_schema`; a missing column, or more than fits in memory.
     """
+    check_is_file(path)
     with arrow_errors(path):
-        metadata = pa.parquet.read_metadata(present(path))
+        metadata = pa.parquet.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
         check_columns(path, schema.names, columns)
         check_parquet_size(path, metadata, _VALUE_BYTES)
         # Dictionaries, as one long text may be the value of many rows.
-        texts = [field.name for field in schema if _is_text(field.type)]
+        texts = [f.name for f in schema if f.type in (pa.string(), pa.large_string())]
         with pa.parquet.ParquetFile(path, read_dictionary=texts) as file:
             n_bytes = sum(metadata.row_group(g).total_byte_size for g in range(file.num_row_groups))
             n_rows = max(1, _BATCH_BYTES * metadata.num_rows // max(1, n_bytes))
@@ -311,16 +313,6 @@ def joined_lists(values: pa.Array) -> pa.Array:
     if not is_plain_list(values.type):
         return values
     return pa.array([None if v is None else joined(v) for v in values.to_pylist()], pa.string())
-
-
-def present(path: Path) -> Path:
-    """The path, checked to be an existing file.
-
-    Raises:
-        InputError: no such file, or a folder.
-    """
-    check_is_file(path)
-    return path
 
 
 def check_columns(
@@ -376,7 +368,3 @@ def _unquoted(values: pa.Array) -> pa.Array:
         return values
     inner = pc.replace_substring(pc.utf8_slice_codeunits(values, 1, -1), '""', '"')
     return pc.if_else(quoted, inner, values)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from letor.errors import InputError
+from ltr_base.names import counted
 from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, check_columns, column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS
@@ -107,8 +109,8 @@ def read_documents(
         facts["absent keys of documents, taken as empty"] = ", ".join(absent)
     if markup == "strip":
         facts[HTML] = STRIPPED
-    ids, texts, repeated = _distinct(tables, identity, names, on_other_text, encoding, markup)
-    return DocumentTable(ids, texts, {**facts, **repeated})
+    ids, texts, told = _distinct(tables, identity, names, on_other_text, encoding, markup)
+    return DocumentTable(ids, texts, {**facts, **told})
 
 
 def _check_alike(
@@ -131,8 +133,9 @@ def _distinct(
     on_other_text: str,
     encoding: str,
     markup: str,
-) -> tuple[list[str], dict[str, Sequence[str]], dict[str, int]]:
-    """Distinct ids, their texts by field, and the numbers of rows with a repeated id.
+) -> tuple[list[str], dict[str, Sequence[str]], dict[str, str | int]]:
+    """Distinct ids, their texts by field, and facts: the numbers of rows with a repeated id, and of
+    texts that stripping left empty.
 
     Args:
         identity: the column of ids. columns: the columns of each field.
@@ -142,18 +145,19 @@ def _distinct(
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
+    emptied: Counter[str] = Counter()
     options: dict[str, Any] = {"encoding": encoding, "optional": wanted[1:]}
     all_rows = ((path, row) for path in tables for row in rows(path, wanted, **options))
     for path, (number, (document, *values)) in all_rows:
         if not document:
             raise InputError(f"{place(path, number)}: the document id is empty")
         rest = iter(values)
-        found = {
+        written = found = {
             field: " ".join(filter(None, (next(rest) for _ in group)))
             for field, group in columns.items()
         }
         if markup == "strip":
-            found |= {field: without_markup(found[field]) for field in found if field != "url"}
+            found = written | {f: without_markup(written[f]) for f in written if f != "url"}
         hashed = [hash(text) for text in found.values()]
         known = hashes.get(document)
         if known == hashed:
@@ -162,6 +166,7 @@ def _distinct(
         if known is None:
             hashes[document], row_of[document] = hashed, len(texts)
             texts.add(found)
+            emptied.update(f for f, text in found.items() if not text and written[f].strip())
             continue
         if on_other_text == "raise":
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
@@ -176,12 +181,15 @@ def _distinct(
             texts.add(found)
     if not row_of:
         raise InputError(f"{', '.join(map(str, tables))}: no documents")
-    repeated = {
+    facts: dict[str, str | int] = {
         "rows of documents that were there, with the same texts": n_same,
         f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,
     }
+    if emptied:
+        where = ", ".join(f"{field} of {counted(n, 'document')}" for field, n in emptied.items())
+        facts["texts of tags alone, empty now"] = f"{where}; write words like <c++> without < and >"
     fields = texts.fields(list(row_of.values()))
-    return list(row_of), fields, {what: n for what, n in repeated.items() if n}
+    return list(row_of), fields, {what: fact for what, fact in facts.items() if fact}
 
 
 def _usual_columns(

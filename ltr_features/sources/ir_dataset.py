@@ -49,6 +49,11 @@ def read_ir_dataset(
             queries or judgements, documents without any text, or files that cannot be downloaded.
     """
     check_choice("documents", documents, ("all", "judged"))
+    extra_documents = list(extra_documents)
+    if extra_documents and documents == "all":
+        raise InputError(
+            'extra_documents: all documents are read; leave it out, or documents="all"'
+        )
     source = _load(dataset)
     with _one_error(dataset):
         queries = {q.query_id: _query_text(dataset, q) for q in source.queries_iter()}

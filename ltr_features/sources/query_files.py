@@ -11,7 +11,7 @@ import numpy as np
 
 from letor.compression import text_lines
 from letor.errors import InputError
-from ltr_base.names import counted
+from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import span_text, time_of
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
@@ -83,6 +83,9 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
     unknown = [ids[row] for row in made if sources[row] < 0]
     if (sources < 0).all():
         expected = f"query ids {examples(ids)}, document ids {examples(collection.document_ids)}"
+        if given != SAME_ID:
+            queries, documents = list(of_query), list(dict.fromkeys(of_query.values()))
+            expected += f"; the file has {examples(queries)} and {examples(documents)}"
         raise InputError(f"sources {given}: no query has a document there; {expected}")
     if unknown and given != SAME_ID:
         raise InputError(
@@ -147,18 +150,14 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
         if time.unit != "seconds":  # which a plain number may be, too, of another year
             kinds.setdefault(time.unit == "", (number, text))
         if len(kinds) > 1:
-            raise _not_comparable(path, plain=kinds[True], other=kinds[False])
+            (plain, number_text), (other, time_text) = kinds[True], kinds[False]
+            raise InputError(
+                f"{place(path, plain)}: {number_text!r} is a plain number and no time between 1990 "
+                f"and 2100, but {place(path, other)} has {time_text!r}, and the two cannot be "
+                "compared; write all times alike, dates as 2026-07-05"
+            )
     _check_all(path, "time", times, queries)
     return times
-
-
-def _not_comparable(path: Path, plain: tuple[int, str], other: tuple[int, str]) -> InputError:
-    """The error for a plain number among times, each with its line."""
-    return InputError(
-        f"{place(path, plain[0])}: {plain[1]!r} is a plain number and no time between 1990 and "
-        f"2100, but {place(path, other[0])} has {other[1]!r}, and the two cannot be "
-        "compared; write all times alike, dates as 2026-07-05"
-    )
 
 
 #: How files call the parts of the queries.
@@ -215,9 +214,10 @@ def _check_all(
     """Raise InputError if a query has no value."""
     without = [query for query in queries if query not in found]
     if without:
+        near = written_otherwise(without[0], found)
         raise InputError(
-            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}; give "
-            f"each query one{advice}"
+            f"{path}: no {what} of {counted(len(without), 'query')}, e.g. {without[0]!r}; "
+            f"{near or f'give each query one{advice}'}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,11 @@ from letor.compression import text_lines
 from letor.dataset import distinct
 from letor.document_ids import needed_ids
 from letor.errors import InputError
+from letor.files import check_is_file
 from letor.judged_runs import ids_are_unicode
 from letor.trec import is_run, read_run
 from ltr_base.names import nearest
-from ltr_features.sources.arrow_tables import is_number, present
+from ltr_features.sources.arrow_tables import is_number
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns, is_unnamed
@@ -80,12 +81,35 @@ def score_columns(
     Raises:
         InputError: see :func:`read_scores`.
     """
-    path = present(Path(path))
+    check_is_file(path := Path(path))
     if not is_table(path) and is_letor(path):
         return list(_letor_scores(path, scores).scores)
     if _is_run(path, query, document):
         return ["score"]
     return _chosen(path, query, document, scores)[2]
+
+
+def check_named(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    query: str | None = None,
+    document: str | None = None,
+    scores: Sequence[str] = (),
+) -> None:
+    """Raise InputError if columns are named, and every file is read as a run, which names none.
+
+    Args:
+        query, document, scores: see :func:`read_scores`.
+    """
+    files = [Path(path) for path in paths]
+    for path in files:
+        check_is_file(path)
+    runs = [f for f in files if _is_run(f, query, document) and (is_table(f) or not is_letor(f))]
+    if (query or document or scores) and files and len(runs) == len(files):
+        raise InputError(
+            f"query, document and scores name columns of tables, and {files[0]} is a run: leave "
+            "them out"
+        )
 
 
 def is_pair_table(path: Path) -> bool:
@@ -154,7 +178,7 @@ def read_scores(
             score that is not a finite number, or a pair with two different scores; file and line
             are named.
     """
-    path = present(Path(path))
+    check_is_file(path := Path(path))
     if not is_table(path) and is_letor(path):
         return _letor_scores(path, scores)
     if not _is_run(path, query, document):

@@ -112,6 +112,11 @@ def read_table(
     in_queries = dict(query_columns or {})
     left_out: dict[str, list[str]] = {}
     if queries is None:
+        if in_queries:
+            raise InputError(
+                "query_columns names columns of a table of queries: name it (queries=...), or the "
+                "column of the judgements that has their texts (judgement_columns.text=...)"
+            )
         _find_query_columns(rated[0], in_judgements, encoding)
     else:
         queries = table_of(queries, "queries")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from letor.compression import COMPRESSED, check_encoding
 from letor.errors import InputError
+from letor.files import check_is_file
 from letor.frames import arrow_table
 from ltr_features.sources.arrow_tables import (
     ColumnName,
@@ -31,7 +32,6 @@ from ltr_features.sources.arrow_tables import (
     numbered,
     parquet_batches,
     parquet_schema,
-    present,
 )
 from ltr_features.sources.usual_names import add_usual
 from ltr_features.text.records import (
@@ -178,7 +178,8 @@ class _Keys(NamedTuple):
 
 
 def _keys(path: Path, encoding: str, lenient: bool = False) -> _Keys:
-    found = os.stat(present(path))
+    check_is_file(path)
+    found = path.stat()
     return _counted_keys(path, encoding, lenient, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
@@ -235,10 +236,7 @@ def blocks(
         nested = any("." in key for key in keys)
         hint = "; keys of nested objects are named outer.inner" if nested else ""
         check_columns(path, keys, names, hint)
-        needed = [name for name in names if name not in optional and on_bad_line is None]
-        lists = [name for name in names if name in optional]
-        yield from _json_blocks(path, names, needed, lists, encoding, on_bad_line)
-        return
+        batches = _batches(_json_rows(path, names, optional, encoding, on_bad_line), names)
     else:
         batches = numbered(parquet_batches(path, names))
     for line, batch in batches:
@@ -318,19 +316,14 @@ def named_rows(
     return ((number, dict(zip(wanted, values, strict=True))) for number, values in found)
 
 
-def _json_blocks(
-    path: Path,
-    names: Sequence[str],
-    needed: Sequence[str],
-    lists: Sequence[str],
-    encoding: str,
-    on_bad_line: OnBadLine | None,
-) -> Iterator[Block]:
-    rows = _json_rows(path, names, needed, lists, encoding, on_bad_line)
+def _batches(
+    rows: Iterator[tuple[Any, ...]], names: Sequence[ColumnName]
+) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+    """Rows (line, texts) in batches, with their lines."""
     while chunk := list(_some(rows)):
-        lines, *values = zip(*chunk, strict=True)
-        columns = {n: pa.array(v, pa.string()) for n, v in zip(names, values, strict=True)}
-        yield Block(path, np.array(lines, np.int64), columns)
+        line, *values = zip(*chunk, strict=True)
+        arrays = [pa.array(of_column, pa.string()) for of_column in values]
+        yield np.array(line, np.int64), pa.RecordBatch.from_arrays(arrays, names)
 
 
 def _some(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -346,17 +339,19 @@ def _some(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 def _json_rows(
     path: Path,
     names: Sequence[str],
-    needed: Sequence[str],
-    lists: Sequence[str],
+    optional: Sequence[ColumnName],
     encoding: str,
     on_bad_line: OnBadLine | None,
 ) -> Iterator[tuple[Any, ...]]:
-    """The line and the values of each object; those of ``lists`` may be lists of texts."""
+    """The line and the values of each object; for ``optional`` and others see :func:`blocks`."""
+    needed = [name for name in names if name not in optional and on_bad_line is None]
     for number, nested in json_lines(path, (), encoding, on_bad_line=on_bad_line):
         record = flat(nested)
         check_keys(path, number, record, needed)
         try:
-            values = [text_value(path, number, record, name, lists=name in lists) for name in names]
+            values = [
+                text_value(path, number, record, name, lists=name in optional) for name in names
+            ]
         except InputError as error:
             if on_bad_line is None:
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 OPEN, BAR, CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
 # Stand-ins for characters that are not markup where they occur.
@@ -79,33 +79,6 @@ def _gallery_captions(content: str) -> str:
 # --- templates ------------------------------------------------------------------------------------
 
 
-def _nested_spans(tokens: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
-    """Outermost closed (start, end) spans of a bracket pair; unclosed brackets are ignored."""
-    open_at: list[int] = []
-    spans: list[tuple[int, int]] = []
-    for token in tokens:
-        if "{" in token[1]:
-            open_at.append(token.start())
-        elif open_at:
-            start = open_at.pop()
-            while spans and spans[-1][0] > start:
-                spans.pop()
-            spans.append((start, token.end()))
-    return spans
-
-
-def _replace_spans(
-    text: str, spans: list[tuple[int, int]], replacement: Callable[[str], str]
-) -> str:
-    pieces = []
-    position = 0
-    for start, end in spans:
-        pieces += [text[position:start], replacement(text[start:end])]
-        position = end
-    pieces.append(text[position:])
-    return "".join(pieces)
-
-
 def strip_templates(text: str) -> str:
     """Remove closed templates, and the brackets of unclosed ones."""
     first, *rest = text.split("{{")
@@ -167,23 +140,38 @@ _TABLE_TOKEN = re.compile(r"\n[ \t:*#]*(\{\||\|\})")
 HEADING = re.compile(r"\n(={1,6})(?!=*[ \t]*(?:\n|$))(.*?)(={1,6})[ \t]*(?=\n|$)")
 
 
+def _nested_spans(tokens: Iterable[re.Match[str]]) -> list[tuple[int, int]]:
+    """Outermost (start, end) spans of tables; those that are never closed are ignored."""
+    open_at: list[int] = []
+    spans: list[tuple[int, int]] = []
+    for token in tokens:
+        if "{" in token[1]:
+            open_at.append(token.start())
+        elif open_at:
+            start = open_at.pop()
+            while spans and spans[-1][0] > start:
+                spans.pop()
+            spans.append((start, token.end()))
+    return spans
+
+
 def flatten_tables(text: str) -> str:
     """Replace tables by their cells' text, a line per source line, no separators or attributes."""
     tokens = list(_TABLE_TOKEN.finditer(text))
     if not tokens and "\n|" not in text:
         return text
-    text = _replace_spans(text, _nested_spans(tokens), _table_text)
+    pieces, position = [], 0
+    for start, end in _nested_spans(tokens):
+        cells = "\n".join(map(_table_line, text[start:end].split("\n")))
+        pieces += [text[position:start], HEADING.sub(r"\n\2", cells)]
+        position = end
+    text = "".join([*pieces, text[position:]])
     # Lines that still start with a bar belong to a table that is never closed, or whose frame came
     # from a template; they are handled line by line, so that the headings below survive.
-    lines = text.split("\n")
     return "\n".join(
         _table_line(line) if line.lstrip(" \t:*#").startswith(("|", "{|")) else line
-        for line in lines
+        for line in text.split("\n")
     )
-
-
-def _table_text(table: str) -> str:
-    return HEADING.sub(r"\n\2", "\n".join(map(_table_line, table.split("\n"))))
 
 
 def _table_line(line: str) -> str:

@@ -100,7 +100,6 @@ def section_collection(
     check_range("min_words", min_words, 1)
     check_range("min_document_frequency", min_document_frequency, 1)
     check_range("seed", seed, 0)
-    check_range("processes", processes, 1)
     records = list(read_dump(dump, processes=processes, on_progress=on_progress))
     articles = [record for record in records if isinstance(record, Article)]
     redirects = {r.title: r.target for r in records if not isinstance(r, Article)}

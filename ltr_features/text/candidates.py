@@ -100,31 +100,24 @@ class PoolRecall:
 
     Attributes:
         mean: mean recall of the queries with relevant documents; NaN if there are none.
-        n_queries: number of queries with relevant documents.
         n_relevant: number of relevant (query, document) pairs.
         n_found: number of relevant pairs in the pool.
-        per_query: float64 [number of queries], NaN for a query without relevant documents.
     """
 
     mean: float
-    n_queries: int
     n_relevant: int
     n_found: int
-    per_query: NDArray[np.float64]
 
 
-def candidate_recall(
-    pairs: Pairs, judgements: Judgements, n_queries: int, *, min_grade: int = 1
-) -> PoolRecall:
-    """Compute the recall of a pool, per query and on average.
+def candidate_recall(pairs: Pairs, judgements: Judgements, n_queries: int) -> PoolRecall:
+    """Compute the recall of a pool.
 
     Args:
         pairs: the pool.
         judgements: graded judgements; a pair judged more than once counts once.
         n_queries: number of queries of the collection.
-        min_grade: least grade that counts as relevant.
     """
-    relevant = judgements.grade >= min_grade
+    relevant = judgements.grade > 0
     # Row pairs as one int64 key: queries * documents stays far below 2 ** 63.
     most = 1 + max(
         int(part.max()) for part in (pairs.document, judgements.document, np.zeros(1)) if len(part)
@@ -133,13 +126,7 @@ def candidate_recall(
     found = np.isin(wanted, pairs.query * most + pairs.document)
     n_relevant = np.bincount(wanted // most, minlength=n_queries)
     n_found = np.bincount(wanted[found] // most, minlength=n_queries)
-    has_relevant = n_relevant > 0
-    per_query = np.full(n_queries, np.nan)
-    per_query[has_relevant] = n_found[has_relevant] / n_relevant[has_relevant]
-    return PoolRecall(
-        mean=float(per_query[has_relevant].mean()) if has_relevant.any() else float("nan"),
-        n_queries=int(has_relevant.sum()),
-        n_relevant=int(n_relevant.sum()),
-        n_found=int(n_found.sum()),
-        per_query=per_query,
-    )
+    asked = n_relevant > 0
+    of_queries = n_found[asked] / n_relevant[asked]
+    mean = float(of_queries.mean()) if asked.any() else float("nan")
+    return PoolRecall(mean, int(n_relevant.sum()), int(n_found.sum()))

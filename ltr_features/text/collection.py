@@ -342,7 +342,7 @@ class Collection:
                     f"{both:,} of {len(ends[0]):,} relevant pairs are relevant the other way "
                     "round, too: models learn none whose reverse is held out or tested"
                 )
-        found += own_text_remarks(self.own_text_share, "index --sources same-id")
+        found += own_text_remarks(self.own_text_share)
         found += html_remarks(self.html_share, self.query_html_share)
         if (labels := self.kept_together()) is not None:
             found.append(

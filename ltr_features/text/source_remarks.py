@@ -11,6 +11,7 @@ from ltr_base.names import in_words
 #: with HTML, are told of.
 _MANY_OWN, _MUCH_HTML = 0.5, 0.05
 _NOT_RANKED = ", which are not ranked for them"
+_SAME_ID = 'index --sources same-id, or sources = "same-id" of an experiment'
 
 
 def source_remarks(description: Mapping[str, Any]) -> list[str]:
@@ -35,7 +36,7 @@ def source_remarks(description: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def own_text_remarks(share: float, option: str) -> list[str]:
+def own_text_remarks(share: float, option: str = _SAME_ID) -> list[str]:
     """What to tell of the share of queries that seem to be made from the document of their id.
 
     Args:

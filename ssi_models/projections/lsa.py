@@ -74,7 +74,6 @@ class Projection(WeighsWords, CosineOfProjections, Baseline):
 
     def check_params(self) -> None:
         super().check_params()
-        self.check_weight()
         if self.rank != AUTO:
             check_least(self, 1, "rank")
         elif not self.compared_ranks:

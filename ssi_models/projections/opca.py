@@ -14,11 +14,7 @@ from ltr_base.quiet import ignored
 from ssi_models.matrices import take_columns
 from ssi_models.parameters import check_least, check_positive, model_class
 from ssi_models.projections.baselines import Examples
-from ssi_models.projections.cosine import (
-    pair_matrix,
-    split_words,
-    stacked,
-)
+from ssi_models.projections.cosine import pair_matrix, split_words, stacked
 from ssi_models.projections.lsa import PairProjection
 from ssi_models.projections.svd import with_signs
 from ssi_models.training.preferences import Preferences

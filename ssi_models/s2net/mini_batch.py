@@ -22,12 +22,7 @@ from ssi_models.parallel import Workers
 from ssi_models.projections.cosine import unit_projections
 from ssi_models.training.batches import Batch
 from ssi_models.training.diagonal import DiagonalPart
-from ssi_models.training.embedding_table import (
-    BatchView,
-    EmbeddingTable,
-    TextMatrix,
-    words_of_a_text,
-)
+from ssi_models.training.embedding_table import BatchView, EmbeddingTable, words_of_a_text
 
 # Fixed, so that sums over queries do not depend on the number of threads.
 BLOCK, BLOCKS = 32, 8  # queries in the smallest block, largest number of blocks in a batch
@@ -202,9 +197,8 @@ class CosineScorer(DiagonalPart):
         document: ProjectionTable,
         workers: Workers,
     ) -> None:
-        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
-        self.query, self.document, self.workers = query, document, workers
-        self.diagonal = None
+        super().__init__(Q, D, None, workers)
+        self.query, self.document = query, document
 
     @property
     def tables(self) -> dict[str, ProjectionTable]:

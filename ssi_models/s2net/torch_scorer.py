@@ -11,12 +11,7 @@ from ltr_base.quiet import ignored
 from ssi_models.kernels.pair_losses import Judged
 from ssi_models.kernels.projections import CosineLoss, batch_gradients
 from ssi_models.matrices import arrays, take_rows
-from ssi_models.s2net.mini_batch import (
-    AveragedTable,
-    BatchTexts,
-    CosineScorer,
-    ProjectionTable,
-)
+from ssi_models.s2net.mini_batch import AveragedTable, BatchTexts, CosineScorer, ProjectionTable
 from ssi_models.training.batches import Batch
 from ssi_models.training.embedding_table import TextMatrix
 

@@ -106,8 +106,10 @@ class TupleObjective:
         # A matrix that serves both sides is written twice.
         persistence.save_tensors(at / _SIDES, {"gamma": self.gamma}, {"A_q": A_q, "A_d": A_d})
         calls = ((str(folder), at.name, number) for number in range(len(self.shards)))
+        expected = {"by_q": Tensor(A_q.shape), "by_d": Tensor(A_d.shape)}
         for path in self.executor.in_order(_gradient, calls):
-            yield _load_gradient(path, A_q, A_d)
+            header, found = persistence.load_checked(path, expected)
+            yield Gradient(header["loss"], header["wrong"], found["by_q"], found["by_d"])
         shutil.rmtree(at)
 
     @cached_property
@@ -258,12 +260,6 @@ def _gradient(folder: str, at: str, number: int) -> str:
             {"by_q": found.by_q, "by_d": found.by_d},
         )
     return str(path)
-
-
-def _load_gradient(path: str, A_q: NDArray[np.float32], A_d: NDArray[np.float32]) -> Gradient:
-    expected = {"by_q": Tensor(A_q.shape), "by_d": Tensor(A_d.shape)}
-    header, found = persistence.load_checked(path, expected)
-    return Gradient(header["loss"], header["wrong"], found["by_q"], found["by_d"])
 
 
 def draw_negatives(

@@ -231,7 +231,7 @@ class _TwoTasks(TrainingRun):
         self._other_stream = self.pair_stream(monolingual, own, task=1)
 
     def batches(self, number: int) -> Iterator[Batch]:
-        return alternate(self.stream.epoch, self._other_stream.epoch)(number)
+        return alternate(self.stream.epoch, self._other_stream.epoch, number)
 
     def replica(self) -> Self:
         twin = super().replica()

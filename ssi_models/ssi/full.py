@@ -55,7 +55,7 @@ class FullSSI(TrainableModel):
             raise ValueError("array w does not have one weight per row and column")
 
     def make_scorer(self, data: TrainingData, rate: float, workers: Workers) -> PairWeightScorer:
-        rows, columns = self._weighted(data)
+        rows, columns = self._words_of(data).values()
         n = len(rows) * len(columns)
         if n > MAX_WEIGHTS:
             raise ValueError(
@@ -76,11 +76,8 @@ class FullSSI(TrainableModel):
         )
 
     def _words_of(self, data: TrainingData) -> dict[str, NDArray[np.int64]]:
-        return dict(zip(("rows", "columns"), self._weighted(data), strict=True))
-
-    def _weighted(self, data: TrainingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The words with rows (those of training queries: others learn nothing) and columns."""
-        return occurring(take_rows(data.Q, data.training.queries)), occurring(data.D)
+        asked = take_rows(data.Q, data.training.queries)  # the words of others learn nothing
+        return {"rows": occurring(asked), "columns": occurring(data.D)}
 
     def query_representation(self, Q: sp.csr_matrix, words: NDArray[np.int64]) -> Representation:
         weights = PairWeights(self.w_, len(self.columns_), 1.0, None)

@@ -91,13 +91,8 @@ class SparseSSI(FullSSI):
         history = train(run, settings)
         while (kept := self._kept_weights(run)) > self.n_weights:
             for part in run.runs:
-                delta, active = self._rows(part)
-                project(
-                    delta,
-                    active,
-                    self._identity(part.data),
-                    max(self.n_weights, int(kept * self.keep)),
-                )
+                most = max(self.n_weights, int(kept * self.keep))
+                project(*self._rows(part), self._identity(part.data), most)
             history = train(run, replace(settings, resumes=False))
         return history
 
@@ -113,7 +108,7 @@ class SparseSSI(FullSSI):
 
     def _identity(self, data: TrainingData) -> NDArray[np.int64]:
         """For each weighted row, the position of its word among the columns, or -1."""
-        rows, columns = self._weighted(data)
+        rows, columns = self._words_of(data).values()
         at = np.minimum(np.searchsorted(columns, rows), len(columns) - 1)
         return np.where(columns[at] == rows, at, -1)
 

@@ -15,12 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ssi_models.base import LearnsFrom
 from ssi_models.kernels.sparse import Csr
 from ssi_models.kernels.translation import translation_probabilities
-from ssi_models.matrices import (
-    arrays,
-    check_rows,
-    largest,
-    lengths_of,
-)
+from ssi_models.matrices import arrays, check_rows, largest, lengths_of
 from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
@@ -82,7 +77,6 @@ class LanguageModel(WeighsWords):
 
     def check_params(self) -> None:
         super().check_params()
-        self.check_weight()
         if not 0 <= self.lambda1 <= 1:
             raise ValueError(f"lambda1 must be in 0..1, got {self.lambda1}")
 

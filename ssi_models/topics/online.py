@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from ssi_models import persistence
 from ssi_models.parallel import Workers
-from ssi_models.topics.em import (
-    Block,
-    Prior,
-    Scratch,
-    expect,
-    set_mode,
-)
+from ssi_models.topics.em import Block, Prior, Scratch, expect, set_mode
 from ssi_models.topics.state import Iteration, State
 
 
@@ -30,14 +24,7 @@ class OnlineEM:
         prior: of the model. step_power: kappa of the steps (t + 2)^-kappa.
     """
 
-    def __init__(
-        self,
-        state: State,
-        *,
-        fitted: bool,
-        prior: Prior,
-        step_power: float,
-    ) -> None:
+    def __init__(self, state: State, *, fitted: bool, prior: Prior, step_power: float) -> None:
         self.state, self.fitted = state, fitted
         self.prior, self.step_power = prior, step_power
         self.scratch = Scratch(state)

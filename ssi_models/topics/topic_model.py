@@ -19,14 +19,7 @@ from ssi_models.matrices import arrays, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.parameters import check_least, digest_of, model_class
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.em import (
-    BLOCK,
-    Blocks,
-    EStep,
-    PosteriorConstraint,
-    Prior,
-    iterate,
-)
+from ssi_models.topics.em import BLOCK, Blocks, EStep, PosteriorConstraint, Prior, iterate
 from ssi_models.topics.em_model import EMModel
 from ssi_models.topics.language_model import Terms
 from ssi_models.topics.online import OnlineEM
@@ -289,7 +282,7 @@ class TopicModel(EMModel):
     ) -> State:
         rng = np.random.default_rng([self.seed, 1])
         K = self.n_topics_
-        warm = self.warm_start and hasattr(self, "n_words_") if warm is None else warm
+        warm = self._goes_on if warm is None else warm
         if warm and self.phi_d_.shape != (len(seen[1]), K):
             raise ValueError(
                 f"warm start: the fitted phi is {self.phi_d_.shape}, this fit needs "

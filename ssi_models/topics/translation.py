@@ -88,8 +88,7 @@ class IBMModel1(EMModel):
         if weight is not None:
             queries.data *= np.repeat(weight, np.diff(queries.indptr))
         bitext = Bitext(queries, D, document, self.executor)
-        old = self._table() if self.warm_start and hasattr(self, "n_words_") else None
-        table = bitext.uniform_table() if old is None else bitext.table_like(old)
+        table = bitext.table_like(self._table()) if self._goes_on else bitext.uniform_table()
         run = "" if checkpoint is None else bitext.fingerprint(self.prune, table)
         history = resumed(checkpoint, run)
         if checkpoint is not None and history:

@@ -292,20 +292,16 @@ def own_negatives(
 
 
 def alternate(
-    first: Callable[[int], Iterator[Batch]], second: Callable[[int], Iterator[Batch]]
-) -> Callable[[int], Iterator[Batch]]:
-    """A batch of the second stream, restarted whenever it ends, after each batch of the first."""
-
-    def epoch(number: int) -> Iterator[Batch]:
-        round_number = number
-        others = second(round_number)
-        for batch in first(number):
-            yield batch
-            other = next(others, None)
-            if other is None:
-                round_number += 1_000_003
-                others = second(round_number)
-                other = next(others)
-            yield other
-
-    return epoch
+    first: Callable[[int], Iterator[Batch]], second: Callable[[int], Iterator[Batch]], number: int
+) -> Iterator[Batch]:
+    """An epoch in which a batch of the second stream, restarted whenever it ends, follows each
+    batch of the first."""
+    others = second(number)
+    for batch in first(number):
+        yield batch
+        other = next(others, None)
+        if other is None:
+            number += 1_000_003
+            others = second(number)
+            other = next(others)
+        yield other

@@ -60,11 +60,6 @@ class CandidateLists:
         """int64 [n], the query of each document."""
         return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
 
-    @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(offsets, document)."""
-        return self.offsets, self.document
-
     def documents_of(self, query: int) -> NDArray[np.int64]:
         """int64: the list of a query row."""
         return self.document[self.offsets[query] : self.offsets[query + 1]]

@@ -12,12 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ssi_models.matrices import arrays
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.held_out import (
-    MAX_QUERIES,
-    hold_out_pairs,
-    hold_out_queries,
-    n_validated,
-)
+from ssi_models.training.held_out import MAX_QUERIES, hold_out_pairs, hold_out_queries, n_validated
 from ssi_models.training.options import TrainingOptions
 from ssi_models.training.preferences import (
     Preferences,
@@ -63,7 +58,8 @@ class TrainingData:
         """All arrays that make up the data, for digests."""
         given = self.preferences
         excluded = np.zeros(0, np.int64) if self.excluded is None else self.excluded
-        lists = () if self.candidate_lists is None else self.candidate_lists.arrays
+        listed = self.candidate_lists
+        lists = () if listed is None else (listed.offsets, listed.document)
         return (
             *arrays(self.Q), *arrays(self.D), given.query, given.document, given.grade,
             given.rejected_query, given.rejected_document, self.candidates, excluded, *lists,

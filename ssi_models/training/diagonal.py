@@ -106,16 +106,25 @@ def weigh(Q: sp.csr_matrix, diagonal: NDArray[np.float32]) -> sp.csr_matrix:
 
 
 class DiagonalPart:
-    """Base class of scorers that may have a diagonal part q'Dd; if not, ``diagonal`` is None.
+    """Base class of scorers that may have a diagonal part q'Dd.
 
-    Attributes:
-        Q, D: query and document rows. diagonal: the diagonal. workers: threads.
+    Args:
+        Q, D: checked matrices. diagonal: the diagonal, or None. workers: threads.
     """
 
-    Q: TextMatrix
-    D: TextMatrix
     diagonal: Identity | None
-    workers: Workers
+
+    def __init__(
+        self, Q: sp.csr_matrix, D: sp.csr_matrix, diagonal: Identity | None, workers: Workers
+    ) -> None:
+        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
+        self.diagonal, self.workers = diagonal, workers
+        self._open: list[BatchView] = []  # of the batch scored last, until its step
+
+    def _close(self) -> None:
+        for rows in self._open:
+            rows.close()
+        self._open = []
 
     def diagonal_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]
@@ -140,17 +149,6 @@ class DiagonalScorer(DiagonalPart):
 
     diagonal: Identity
 
-    def __init__(
-        self, Q: sp.csr_matrix, D: sp.csr_matrix, diagonal: Identity, workers: Workers
-    ) -> None:
-        self.Q, self.D, self.diagonal, self.workers = (
-            TextMatrix(Q),
-            TextMatrix(D),
-            diagonal,
-            workers,
-        )
-        self._batch: list[BatchView] = []
-
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         return {"diagonal": self.diagonal.state()["diagonal"]}
 
@@ -158,21 +156,16 @@ class DiagonalScorer(DiagonalPart):
         return self.diagonal.state()
 
     def scores(self, batch: Batch) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        self._texts = batch.texts
+        self._texts = texts = batch.texts
         self._close()
-        self._batch = [self.Q.rows(batch.texts.queries), self.D.rows(batch.texts.documents)]
-        queries, documents = self._batch
-        return self.diagonal.scores(queries, documents, batch.texts, self.workers)
+        self._open = [self.Q.rows(texts.queries), self.D.rows(texts.documents)]
+        queries, documents = self._open
+        return self.diagonal.scores(queries, documents, texts, self.workers)
 
     def step(self, A: NDArray[np.float32]) -> None:
-        queries, documents = self._batch
+        queries, documents = self._open
         self.diagonal.step(queries, documents, self._texts.gradients(A), self.workers)
         self._close()
-
-    def _close(self) -> None:
-        for rows in self._batch:
-            rows.close()
-        self._batch = []
 
     def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]

@@ -6,13 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ssi_models.kernels.sparse import (
-    ByTerm,
-    embed_rows,
-    row_squares,
-    step_words,
-    transpose_rows,
-)
+from ssi_models.kernels.sparse import ByTerm, embed_rows, row_squares, step_words, transpose_rows
 from ssi_models.matrices import arrays, take_rows, thin_rows
 from ssi_models.parallel import Workers
 

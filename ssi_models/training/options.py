@@ -53,7 +53,8 @@ class TrainingOptions:
             that training does not go on for epochs that hardly change anything; 0 = any gain.
         max_seconds: training also stops after the first epoch that ends later than this; the
             result then depends on the machine's speed.
-        validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1).
+        validation_share: share of the queries, or pairs, held out for early stopping, in (0, 1);
+            has no effect where they are held out in parts.
         hold_out: what early stopping and the choice of the factor are based on. "parts": the
             queries are split into three parts, each of which is ranked by a model trained on the
             other two, and the model of all queries keeps the epoch and the factor that are best
@@ -129,6 +130,16 @@ class TrainingOptions:
         check_choice("shuffle", self.shuffle, SHUFFLES)
         check_choice("hold_out", self.hold_out, HELD_OUT)
         check_choice("validation_measure", self.validation_measure, self.validation_measures)
+
+    def check_for_parts(self) -> None:
+        """Raise ValueError if an option says how else to hold out queries than in given parts."""
+        usual = {"hold_out": (AUTO, "parts"), "validation_share": (type(self).validation_share,)}
+        for name, values in usual.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r}: a fold holds out its training queries in "
+                    "parts; leave it out"
+                )
 
     @property
     def rates(self) -> tuple[float, ...]:

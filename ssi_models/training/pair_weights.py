@@ -14,7 +14,6 @@ from ssi_models.matrices import arrays, take_columns, take_rows
 from ssi_models.parallel import Workers
 from ssi_models.training.batches import Batch
 from ssi_models.training.diagonal import DiagonalPart, Identity
-from ssi_models.training.embedding_table import TextMatrix
 
 
 class PairWeights:
@@ -94,10 +93,10 @@ class PairWeightScorer(DiagonalPart):
         weighted_Q: sp.csr_matrix | None = None,
         weighted_D: sp.csr_matrix | None = None,
     ) -> None:
-        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
+        super().__init__(Q, D, diagonal, workers)
         self.weighted_Q = Q if weighted_Q is None else weighted_Q
         self.weighted_D = D if weighted_D is None else weighted_D
-        self.weights, self.diagonal, self.workers = weights, diagonal, workers
+        self.weights = weights
 
     def parameters(self) -> dict[str, NDArray[np.float32]]:
         return {"w": self.weights.values}

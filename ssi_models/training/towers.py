@@ -156,14 +156,12 @@ class TowerScorer(DiagonalPart):
         dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
+        super().__init__(Q, D, diagonal, workers)
         self.dropout, self.seed = dropout, seed
         self.tables = dict([query, *documents])
         self.query_table = query[1]
         self.document_tables = [table for _, table in documents]
-        self.diagonal, self.workers = diagonal, workers
         self.polynomial = polynomial or Polynomial()
-        self._open: list[BatchView] = []
-        self.Q, self.D = TextMatrix(Q), TextMatrix(D)
         self.embedded_Q, self.embedded_D = self.Q, self.D
         if words is not None:
             self.embedded_Q = TextMatrix(take_columns(Q, words))
@@ -231,11 +229,6 @@ class TowerScorer(DiagonalPart):
         for table, G in zip(self.document_tables, gradients, strict=True):
             table.step(self._documents, G, self.workers)
         self._close()
-
-    def _close(self) -> None:
-        for rows in self._open:
-            rows.close()
-        self._open = []
 
     def learned_scores(
         self, queries: NDArray[np.int64], documents: NDArray[np.int64]

@@ -51,7 +51,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
             one with the best validation measure is recorded, and that of the epoch that is kept
             becomes part of the parameters. ``(1.0,)`` is the paper; smaller factors let the model
             rely on word matching where the learned part contributes little, and 0 where it
-            contributes nothing. Ties go to the first.
+            contributes nothing. Ties go to the first. Without q . d in the score they do nothing.
         warm_start: a further ``fit`` starts from the fitted parameters; ``hold_out="auto"`` then
             holds out a share of the queries, the same in each fit.
         seed: seed of initialisation, hold-out and sampling.
@@ -129,10 +129,7 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         return self
 
     def check_for_parts(self) -> None:
-        if (asked := self.training.hold_out) not in (AUTO, "parts"):
-            raise ValueError(
-                f"hold_out={asked!r}: a fold holds out its training queries in parts; leave it out"
-            )
+        self.training.check_for_parts()
         if self.warm_start:
             raise ValueError("warm_start: a part's model would start from one that saw its labels")
 

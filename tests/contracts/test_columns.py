@@ -29,7 +29,7 @@ from ltr_features.columns.entities import (
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.columns.registry import column_table, families, family_names, get_family
+from ltr_features.columns.registry import families, family_names, get_family
 from ltr_features.columns.term_space import LetterSpace, VectorSpace
 from ltr_features.columns.word_embeddings import WordEmbeddingWord
 from ltr_features.feature_builder import FeatureBuilder
@@ -113,8 +113,6 @@ def test_declarations_are_complete(family):
         for part in ("name", "description", "unit", "value_range", "reference"):
             assert getattr(column, part).strip(), (column, part)
         assert column.name == column.name.lower().replace(" ", "_")
-    table = column_table(family)
-    assert [row["name"] for row in table] == family.column_names
 
 
 def test_one_finite_float_per_pair_and_column(family, values, pairs):

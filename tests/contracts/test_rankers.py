@@ -172,6 +172,15 @@ def test_validation_rows_are_optional(make):
     assert np.ptp(scores_of(make().fit(toy(0)), toy(2))) > 0
 
 
+def test_what_only_says_when_to_stop_needs_validation_rows(make):
+    others = {"measure": "p@2", "early_stopping_rounds": 1}
+    without = scores_of(make().fit(toy(0, noise=0.3)), toy(2))
+    for name in make().stopping:
+        ranker = make(**{name: others[name]}).fit(toy(0, noise=0.3))
+        np.testing.assert_array_equal(scores_of(ranker, toy(2)), without)
+    assert ("early_stopping_rounds" in make().stopping) == hasattr(make(), "early_stopping_rounds")
+
+
 def test_no_rows_give_no_scores(make):
     ranker = make().fit(toy(0))
     nothing = toy(2).select_rows(np.zeros(len(toy(2)), dtype=bool))

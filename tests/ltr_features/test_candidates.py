@@ -222,6 +222,7 @@ def test_top_rows_are_those_of_a_stable_sort(scores, depth):
         ({"judged": {"depth": 5}}, "judged has no option 'depth'"),
         ({"run": {}}, "run needs a path"),
         ({"run": {"path": "gone.run"}}, r"gone\.run"),
+        ({"run": {"path": __file__, "query": "q"}}, "name columns of tables, and .* is a run"),
         ({"letor": {}}, "letor needs files"),
         ({"ssi": {}}, "model 'ssi' learns from judgements, .* use .*lsi"),
         ({"m": {"source": "model", "model": "lsj"}}, "lsj"),

@@ -31,6 +31,7 @@ from ltr_features.embeddings.training import (
     training_key,
 )
 from ltr_features.embeddings.vectors import WordVectors, unit_rows
+from ltr_features.feature_files import columns_from_json
 from ltr_features.feature_table import build_columns
 from ltr_features.remarks import ColumnWarning
 from ltr_features.text.analyzer import Analyzer
@@ -251,7 +252,8 @@ def test_training_reads_all_text_fields_but_no_url():
     vectors = train_word_vectors(context.collection, Analyzer(), settings)
     assert sorted(vectors.words) == ["blue", "fox", "owl", "red"]
     again = train_word_vectors(context.collection, Analyzer(), settings)
-    assert again.fingerprint == vectors.fingerprint
+    assert again.words == vectors.words
+    np.testing.assert_array_equal(again.units, vectors.units)
     assert "no labels" in vectors.source
 
 
@@ -277,6 +279,18 @@ def test_provenance_says_what_was_learned_from(random_context, vectors):
     said = data.provenance["d2v_word_body"]["trained on"]
     assert said == "text of all documents, no labels"
     assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")
+
+
+def test_settings_of_training_are_refused_with_a_file_that_is_trained_already(vectors):
+    for given in ({"dimension": 50}, {"epochs": 1, "seed": 2}):
+        message = f"^{', '.join(given)}: vectors names .*tiny.vec, which is trained already"
+        with pytest.raises(InputError, match=message):
+            WordEmbeddingWord(vectors=vectors, **given)
+    assert WordEmbeddingWord(vectors=vectors, dimension=100).vectors == vectors  # as by default
+    # An earlier version took them.
+    saved = {"name": "w2v-word", "params": {"vectors": vectors, "dimension": 50}}
+    families, _ = columns_from_json({"families": [saved], "models": []}, Path("features.json"))
+    assert families == [WordEmbeddingWord(vectors=vectors)]
 
 
 def test_queries_without_a_known_word_are_told(tmp_path):

@@ -199,6 +199,7 @@ def test_numbers_of_documents_are_fields_if_these_are_named():
         ).features
         assert "a number that you send with each document, as the field 'cost'" in price.note
         assert '"field": "cost"' in json.dumps(price.definition)
+        assert ("refuses queries for values below 0" in price.note) == (target != "solr")
         assert ssi.definition is None
         assert "name its field, --field price=price" in ssi.note
 

@@ -61,7 +61,7 @@ def own_rows(folder):
 def test_own_documents_are_told_and_left_out(patents, tmp_path):
     said = indexed(patents, tmp_path).stderr
     assert "100 % of the queries have the id of a document that has their text" in said
-    assert "index --sources same-id" in said
+    assert 'index --sources same-id, or sources = "same-id" of an experiment' in said
     assert len(own_rows(tmp_path)) == 4
 
     said = indexed(patents, tmp_path, "--sources", "same-id").stderr
@@ -140,6 +140,7 @@ def test_rows_of_own_documents_are_told(patents, tmp_path):
     [
         ("US-1\tUS-1\nUS-2\tEP-2\n", "query 'US-2' has the source 'EP-2', which is no document"),
         ("7\tUS-1\n", "no query has a document there; query ids 'US-1'"),
+        ("7\tUS-1\n", "; the file has '7' and 'US-1'"),
         ("US-1\n", "line 1: expected query id, tab, source"),
     ],
 )

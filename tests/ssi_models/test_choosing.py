@@ -13,10 +13,7 @@ from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training import held_out
 from ssi_models.training.choosing import EARLY, checkpoints, choose
-from ssi_models.training.loop import (
-    Epoch,
-    History,
-)
+from ssi_models.training.loop import Epoch, History
 from ssi_models.training.preferences import Preferences
 
 

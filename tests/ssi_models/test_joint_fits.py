@@ -55,14 +55,26 @@ def matrices(name, Q, D):
     return tuple(sp.csr_matrix(X / np.linalg.norm(X, axis=1, keepdims=True)) for X in (Q, D))
 
 
+def judged(query, document):
+    return Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+
+
 def fitted(name, query, document, Q, D, threads=1, **options):
     model = get_model(name)(**QUICK[name], threads=threads)
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     return [model, *model.fit_parts(*matrices(name, Q, D), preferences, PARTS, **options)]
 
 
 def tensors(model):
-    return [getattr(model, f"{name}_") for name in model.tensors]
+    return [getattr(model, f"{name}_").tobytes() for name in model.tensors]
+
+
+def choices_held_fast(name, monkeypatch):
+    monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
+    counter = iter(range(10**6))
+    monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
+    if "batch_size" in QUICK[name]:  # a label is learned from in every epoch
+        monkeypatch.setitem(QUICK[name], "max_epochs", 3)
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -92,31 +104,21 @@ def test_all_models_agree_in_what_was_chosen(name):
 @pytest.mark.parametrize("name", QUICK)
 def test_no_label_of_a_part_is_in_the_model_that_scores_it(name, monkeypatch):
     """But for the choice of epoch and weights, which is held fast here."""
-    monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
-    counter = iter(range(10**6))
-    monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
-    if "batch_size" in QUICK[name]:  # a label is learned from in every epoch
-        monkeypatch.setitem(QUICK[name], "max_epochs", 3)
+    choices_held_fast(name, monkeypatch)
     Q, D, query, document = problem()
     of_part = np.isin(query, PARTS[0])
     others = np.where(of_part, (document + 1) % N, document)
     first, second = (
         fitted(name, query, found, Q, D, candidates="relevant") for found in (document, others)
     )
-    for one, other in zip(tensors(first[1]), tensors(second[1]), strict=True):
-        assert one.tobytes() == other.tobytes()
-    own = zip(tensors(first[0]), tensors(second[0]), strict=True)
-    assert any(one.tobytes() != other.tobytes() for one, other in own)
+    assert tensors(first[1]) == tensors(second[1])
+    assert tensors(first[0]) != tensors(second[0])
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_no_label_of_a_part_is_known_from_its_reverse(name, monkeypatch):
     """Where queries are documents: here query i is document i."""
-    monkeypatch.setattr(JointRun, "beats_start", lambda self: True)
-    counter = iter(range(10**6))
-    monkeypatch.setattr(JointRun, "validate", lambda self: float(next(counter)))
-    if "batch_size" in QUICK[name]:
-        monkeypatch.setitem(QUICK[name], "max_epochs", 3)
+    choices_held_fast(name, monkeypatch)
     Q, D, query, document = problem()
     pairs = set(zip(query.tolist(), document.tolist(), strict=True))
     reverse = {(d, q) for q, d in pairs if q in PARTS[0] and d not in PARTS[0]}
@@ -125,10 +127,8 @@ def test_no_label_of_a_part_is_known_from_its_reverse(name, monkeypatch):
         for given in (pairs | reverse, pairs - reverse)
     )
     assert (first[1].n_pairs_, first[1].n_queries_) == (second[1].n_pairs_, second[1].n_queries_)
-    for one, other in zip(tensors(first[1]), tensors(second[1]), strict=True):
-        assert one.tobytes() == other.tobytes()
-    own = zip(tensors(first[0]), tensors(second[0]), strict=True)
-    assert any(one.tobytes() != other.tobytes() for one, other in own)
+    assert tensors(first[1]) == tensors(second[1])
+    assert tensors(first[0]) != tensors(second[0])
 
 
 @pytest.mark.parametrize("hold_out", ["parts", "queries", "pairs"])
@@ -154,9 +154,7 @@ def test_random_links_in_both_directions_teach_nothing(hold_out):
 def test_threads_change_nothing(name):
     Q, D, query, document = problem()
     first, second = (fitted(name, query, document, Q, D, threads=n) for n in (1, 3))
-    for one, other in zip(first, second, strict=True):
-        for a, b in zip(tensors(one), tensors(other), strict=True):
-            assert a.tobytes() == b.tobytes()
+    assert [*map(tensors, first)] == [*map(tensors, second)]
 
 
 @pytest.mark.parametrize("name", ["ssi", "bltm", "wtm"])
@@ -180,9 +178,7 @@ def test_a_killed_fit_goes_on_where_it_was(name, tmp_path):
     again = fitted(name, query, document, Q, D, callback=kill, checkpoint=path)
     assert len(steps) == n
     assert not list(tmp_path.iterdir())
-    for one, other in zip(whole, again, strict=True):
-        for a, b in zip(tensors(one), tensors(other), strict=True):
-            assert a.tobytes() == b.tobytes()
+    assert [*map(tensors, whole)] == [*map(tensors, again)]
 
 
 @pytest.mark.parametrize("name", ["bltm", "wtm"])
@@ -198,7 +194,7 @@ def test_the_weights_of_words_are_compared_by_the_scores_themselves(name):
 @pytest.mark.parametrize("name", sorted({*QUICK} - {"correlated-hash"}))
 def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     quick = QUICK[name]
     model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), preferences)
     scores = model.cache(matrices(name, Q, D)[1]).scores(matrices(name, Q, D)[0])
@@ -209,7 +205,7 @@ def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
 
     def is_kept(seed):
         Q, D, query, document = problem(noise=True, seed=seed)
-        chance = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+        chance = judged(query, document)
         model = get_model(name)(**quick, threads=1).fit(*matrices(name, Q, D), chance)
         return any("does not carry over" in remark for remark in model.remarks)
 
@@ -219,7 +215,7 @@ def test_defaults_learn_what_is_there_and_keep_the_start_where_nothing_is(name):
 def test_of_many_queries_one_part_is_held_out(monkeypatch):
     monkeypatch.setattr("ssi_models.training.held_out.MANY_QUERIES", 100)
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     steps = []
     model = get_model("bltm")(n_topics=TOPICS, iterations=4, threads=1)
     model.fit(*matrices("bltm", Q, D), preferences, callback=steps.append)
@@ -257,7 +253,7 @@ def test_weights_of_words_go_from_none_to_all():
 
 def test_a_given_weight_is_that_of_all_models():
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     model = get_model("cl-lsa")(rank=6, word_weight=0.3)
     copies = model.fit_parts(*matrices("cl-lsa", Q, D), preferences, PARTS)
     assert [one.weight_of_words for one in (model, *copies)] == [0.3] * 4
@@ -266,14 +262,14 @@ def test_a_given_weight_is_that_of_all_models():
 
 def test_a_weight_is_left_to_words_unless_it_is_better():
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     model = get_model("opca")(rank=6, threads=1)
     model.fit(*matrices("opca", Q, D), preferences)
     assert model.word_weight_ in WORD_WEIGHTS
     assert model.word_weight_ < 1
     fixed = get_model("opca")(rank=6, word_weight=0.25, threads=1)
     assert fixed.fit(*matrices("opca", Q, D), preferences).weight_of_words == 0.25
-    one = Preferences.from_pairs([0, 0], [0, 6], n_queries=N, n_documents=N)
+    one = judged([0, 0], [0, 6])
     alone = get_model("opca")(rank=6, threads=1).fit(*matrices("opca", Q, D), one)
     assert alone.word_weight_ == 0.5
     assert any("by default" in remark for remark in alone.remarks)
@@ -284,7 +280,7 @@ def test_judgements_teach_plsa_the_weight_of_words_and_nothing_else():
     models = []
     for noise in (False, True):
         *_, query, document = problem(noise)
-        preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+        preferences = judged(query, document)
         model = get_model("plsa")(n_topics=TOPICS, threads=1)
         copies = model.fit_parts(*matrices("plsa", others, D), preferences, PARTS)
         assert {one.word_weight_ for one in copies} == {model.word_weight_}
@@ -302,7 +298,7 @@ def test_judgements_teach_plsa_the_weight_of_words_and_nothing_else():
 @pytest.mark.parametrize("name", ["opca", "cl-lsa"])
 def test_two_vocabularies_have_no_words_in_common_to_weigh(name):
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     texts = matrices(name, Q[:, :50], D)
     model = get_model(name)(vocabularies="separate", threads=1).fit(*texts, preferences)
     assert model.weight_of_words == model.word_weight_ == 0
@@ -314,7 +310,7 @@ def test_two_vocabularies_have_no_words_in_common_to_weigh(name):
 
 def test_impossible_parts_are_refused():
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     for name in ("ssi", "opca", "lsa"):
         texts = matrices(name, Q, D)
         for parts, message in (
@@ -335,7 +331,7 @@ def test_impossible_parts_are_refused():
 
 def test_bad_input_is_told_what_to_do():
     Q, D, query, document = problem()
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     pairs = np.stack([query, document], axis=1)
     texts = matrices("ssi", Q, D)
     for name in QUICK:
@@ -358,7 +354,7 @@ def test_all_models_of_a_fold_mix_scores_by_the_same_factor(name, options):
     """Or a column would mean one thing in training rows, another in the others."""
     Q, D, query, document = problem()
     rows = matrices(name, Q, D)
-    preferences = Preferences.from_pairs(query, document, n_queries=N, n_documents=N)
+    preferences = judged(query, document)
     kind = get_model(name)
     model = kind(**options, threads=1)
     copies = model.fit_parts(*rows, preferences, PARTS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pair_data import killing, planted_pairs
+from pair_data import killing, paired, planted_pairs
 
 from ssi_models.parallel import Workers
 from ssi_models.registry import get_model
@@ -21,8 +21,13 @@ GIVEN = {"query": [2, 0, 0, 2], "document": [1, 4, 3, 0], "n_queries": 4, "n_doc
 def planted():
     Q, D, topics = planted_pairs(120, 3)
     Q, D = (sp.csr_matrix(X / sp.linalg.norm(X, axis=1)[:, None], dtype=np.float32) for X in (Q, D))
-    pairs = Preferences.from_pairs(np.arange(120), np.arange(120), n_queries=120, n_documents=120)
-    return Q, D, pairs, topics
+    return Q, D, paired(120), topics
+
+
+def counts():
+    """Queries and titles of 60 pairs."""
+    texts = planted_pairs(60, 3)[:2]
+    return (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in texts)
 
 
 def test_weights_are_sorted_and_chosen_with_their_pairs():
@@ -100,14 +105,12 @@ def test_weights_of_one_change_nothing_in_full_batches():
 def test_a_pair_of_weight_3_is_three_pairs(name):
     """Three queries of the same words with the same title, for a model that learns from counts."""
     rng = np.random.default_rng(0)
-    Q, D, _ = planted_pairs(60, 3)
-    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
+    Q, D = counts()
     times = rng.integers(1, 4, 60)
     rows, again = np.arange(60), np.repeat(np.arange(60), times)
     own = {"lambda2": 0.5} | ({"n_topics": 4, "iterations": 8} if name != "wtm" else {})
-    weighted = get_model(name)(**own).fit(
-        Q, D, Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60, weight=times)
-    )
+    weight = times.astype(np.float32)
+    weighted = get_model(name)(**own).fit(Q, D, replace(paired(60), weight=weight))
     repeated = get_model(name)(**own).fit(
         sp.csr_matrix(Q[again]), D,
         Preferences.from_pairs(
@@ -120,21 +123,15 @@ def test_a_pair_of_weight_3_is_three_pairs(name):
     for tensor in weighted.tensors:
         found, expected = (getattr(model, f"{tensor}_") for model in (weighted, repeated))
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-6)
-    plain = get_model(name)(**own).fit(
-        Q, D, Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60)
-    )
+    plain = get_model(name)(**own).fit(Q, D, paired(60))
     scores = [m.score(Q, D, rows, rows[::-1]) for m in (weighted, plain)]
     assert np.abs(scores[0] - scores[1]).max() > 1e-3
 
 
 def test_a_killed_fit_goes_on_with_its_own_weights_alone(tmp_path):
-    Q, D, _ = planted_pairs(60, 3)
-    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
-    rows, weight = np.arange(60), np.linspace(1, 2, 60)
-    own, other = (
-        Preferences.from_pairs(rows, rows, n_queries=60, n_documents=60, weight=w)
-        for w in (weight, weight[::-1])
-    )
+    Q, D = counts()
+    weight = np.linspace(1, 2, 60, dtype=np.float32)
+    own, other = (replace(paired(60), weight=w) for w in (weight, weight[::-1]))
     model, path = get_model("bltm")(n_topics=3, iterations=4, lambda2=0.5), tmp_path / "checkpoint"
     for pairs, iterations in ((own, [3, 4]), (other, [1, 2, 3, 4])):
         with pytest.raises(KeyboardInterrupt):
@@ -145,15 +142,12 @@ def test_a_killed_fit_goes_on_with_its_own_weights_alone(tmp_path):
 
 
 def test_a_stream_counts_pairs_by_their_weights():
-    Q, D, _ = planted_pairs(60, 3)
-    Q, D = (sp.csr_matrix(np.round(3 * X / X.max()), dtype=np.float32) for X in (Q, D))
-    rows = np.arange(60)
-    given = {"n_queries": 60, "n_documents": 60}
-    pairs = Preferences.from_pairs(rows, rows, **given)
-    heavy = Preferences.from_pairs(rows, rows, **given, weight=np.full(60, 3.0))
+    Q, D = counts()
+    pairs = paired(60)
+    heavy = replace(pairs, weight=np.full(60, 3, np.float32))
     a, b = (get_model("bltm")(n_topics=3, beta=1.0).partial_fit(Q, D, p) for p in (pairs, heavy))
     np.testing.assert_allclose(a.phi_d_, b.phi_d_, rtol=1e-4, atol=1e-7)
-    some = replace(heavy, weight=np.where(rows < 30, 9.0, 1.0).astype(np.float32))
+    some = replace(heavy, weight=np.repeat(np.float32([9, 1]), 30))
     c = get_model("bltm")(n_topics=3, beta=1.0).partial_fit(Q, D, some)
     assert np.abs(a.phi_d_ - c.phi_d_).max() > 1e-3
 

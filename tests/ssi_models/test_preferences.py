@@ -134,8 +134,8 @@ def test_negatives_of_the_batch_and_of_the_labels():
 
 def test_alternating_streams_take_turns():
     short = [1, 2]
-    epoch = alternate(lambda number: iter("abcde"), lambda number: iter(short))
-    assert list(epoch(0)) == ["a", 1, "b", 2, "c", 1, "d", 2, "e", 1]
+    turns = alternate(lambda number: iter("abcde"), lambda number: iter(short), 0)
+    assert list(turns) == ["a", 1, "b", 2, "c", 1, "d", 2, "e", 1]
 
 
 def test_groups_are_held_out_together():

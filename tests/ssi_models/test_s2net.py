@@ -10,12 +10,7 @@ import scipy.optimize
 import scipy.sparse as sp
 
 from ssi_models.kernels.pair_losses import Judged
-from ssi_models.kernels.projections import (
-    CosineLoss,
-    PairGradients,
-    QueryPairs,
-    batch_gradients,
-)
+from ssi_models.kernels.projections import CosineLoss, PairGradients, QueryPairs, batch_gradients
 from ssi_models.kernels.sparse import row_squares
 from ssi_models.matrices import check_csr
 from ssi_models.parallel import Workers

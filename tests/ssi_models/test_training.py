@@ -18,12 +18,7 @@ from ssi_models.ssi.full import FullSSI
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.ssi.polynomial import PSI
 from ssi_models.training.candidate_lists import CandidateLists
-from ssi_models.training.loop import (
-    DivergenceWarning,
-    Settings,
-    divergence_in_remarks,
-    train,
-)
+from ssi_models.training.loop import DivergenceWarning, Settings, divergence_in_remarks, train
 from ssi_models.training.options import RATES, TrainingOptions
 from ssi_models.training.preferences import Preferences
 

@@ -17,6 +17,7 @@ from letor.measures import measure_problems
 from ltr_base.names import counted, repeated
 from ltr_features.sources.files import (
     check_same_ids,
+    is_ranking,
     judgements_of,
     read_judgements,
     read_queries,
@@ -56,7 +57,7 @@ class CompareConfig(Section):
         runs: two or more files: TREC runs, tables, or scores of the rows of ``data`` (a line per
             row, the score last: LightGBM, XGBoost, LETOR's predictions, RankLib's ``-score``).
         qrels: judgements, see :func:`~ltr_features.sources.files.read_judgements`.
-        data: LETOR file, whose labels serve as judgements if ``qrels`` is not given.
+        data: LETOR file whose rows runs score; its labels judge if ``qrels`` is not given.
         queries: texts of the queries, see :func:`~ltr_features.sources.files.read_queries`.
         documents: titles of documents, see :func:`~ltr_features.sources.files.read_titles`.
         groups: of the queries (id, tab, group); queries of one group are tested together. By
@@ -259,6 +260,11 @@ def _check(config: CompareConfig, data: Path) -> None:
         problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
     if len(set(config.baselines)) == len(names):
         problems.append("every run is a baseline: leave one out")
+    judged_twice = config.qrels is not None and config.data is not None
+    if judged_twice and not problems and all(is_ranking(data / run) for run in config.runs):
+        problems.append(
+            "--data: no run has scores of its rows, and --qrels has the judgements: leave out one"
+        )
     if config.qrels is None and config.data is None:
         problems.append("give the judgements: --qrels FILE, or --data FILE with labels")
     problems += no_such("--baseline", "run", config.baselines, names)

@@ -17,13 +17,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.column_names import names_path, read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
-from letor.files import write_json
+from letor.files import save_array, write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
 from letor.folds import Fold, has_relevant, k_fold
 from letor.lint_labels import label_remarks
@@ -71,8 +73,9 @@ class LetorStudy(Study):
     """A study that writes ``tables.txt``, ``results.json``, ``means.csv``, ``errors.csv`` (standard
     errors), ``folds.csv``, ``comparisons.csv``, ``hard_queries.csv``, ``query_classes.csv``,
     ``importance.csv``, ``per_query.csv`` and ``times.csv`` with the page.
-    The stages of ``rankers/`` keep each fold's ranker and, of rows with document ids, its run of
-    the test queries. Rankers train on one thread, those of a fold in parallel."""
+    The stages of ``rankers/`` keep each fold's ranker, its scores of the test rows and, of rows
+    with document ids, its run of the test queries: a further measure trains no ranker again.
+    Rankers train on one thread, those of a fold in parallel."""
 
     timed = ("times.csv",)
     described = StudyConfig
@@ -186,11 +189,11 @@ class LetorStudy(Study):
         return f"{self.config.title}\n{counted(n_rows, 'row')}, {counted(n_queries, 'query')}"
 
     def stages(self) -> list[Planned]:
-        return [stage for _, stage in self._trained]
+        return [stage for *_, stage in self._trained]
 
     @cached_property
-    def _trained(self) -> list[tuple[dict[str, Any], Planned]]:
-        """Place (scheme, fold, ranker, fit) and stage of each trained ranker."""
+    def _trained(self) -> list[tuple[dict[str, Any], Fold, Planned]]:
+        """Place (scheme, fold, ranker, fit), fold and stage of each trained ranker."""
         rows, (_, official, homes) = self._rows, self._given
         self._sources  # noqa: B018  # a file that cannot be read is told before training
         # Of folds whose rows differ, the rows here are only those that are tested.
@@ -201,7 +204,7 @@ class LetorStudy(Study):
             rankers = [r for r in self.config.rankers if not fit or _varies(scheme, r)]
             for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
                 place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label, "fit": fit}
-                found.append((place, self._stage(place, digest, fold, ranker)))
+                found.append((place, fold, self._stage(place, digest, fold, ranker)))
         return found
 
     def _stage(
@@ -220,7 +223,6 @@ class LetorStudy(Study):
             "grid": grid,
             "order": list(grid),  # of equal trials, the first wins
             "tune_measure": config.tune_measure,
-            "measures": config.measures,
         }
 
         def make(folder: Path) -> None:
@@ -265,11 +267,17 @@ class LetorStudy(Study):
 
     def report(self) -> Contents:
         trained, values, importance = [], [], []
-        for place, stage in self._trained:
-            done = self.done(stage)
-            trained.append(done.json("result.json") | done.json("times.json") | place)
-            values.append(_table(done.path / "per_query.csv", place, "qid"))
-            importance.append(_table(done.path / "importance.csv", place, "column"))
+        bare = self._rows.select_columns([])
+        for place, fold, stage in self._trained:
+            done, test = self.done(stage), bare.select_queries(fold.test)
+            scores = np.load(done.path / "scores.npy", allow_pickle=False)
+            found = done.json("result.json") | done.json("times.json")
+            trained.append(found | place | {"ties": _by_ties(self.config, test, scores)})
+            values.append(_placed(_values(self.config, test, scores), place))
+            gains = pd.read_csv(
+                done.path / "importance.csv", dtype={"column": str}, keep_default_na=False
+            )
+            importance.append(_placed(gains, place))
         rows, groups, (_, official, homes) = self._rows, self._groups, self._given
         dealt = official if any(scheme.official for scheme in self.config.schemes) else []
         of_folds = {name: provenance for name, (_, provenance) in homes.items()}
@@ -298,13 +306,27 @@ class LetorStudy(Study):
         return Contents(document(results), results.frames, {"results.json": summary(results)})
 
 
-def _table(path: Path, place: Mapping[str, Any], names: str) -> pd.DataFrame:
-    """A table of a trained ranker, with the ranker's place before its columns; the column ``names``
-    is text."""
-    table = pd.read_csv(path, dtype={names: str}, keep_default_na=False)
+def _placed(table: pd.DataFrame, place: Mapping[str, Any]) -> pd.DataFrame:
+    """A table of a trained ranker, with the ranker's place before its columns."""
     for column, key in enumerate(PLACE):
         table.insert(column, key, place[key])
     return table
+
+
+def _values(config: StudyConfig, test: RankingData, scores: NDArray[np.float32]) -> pd.DataFrame:
+    """Values of each test query in all measures, with its id in the column ``qid``."""
+    values = evaluate(test, scores, list(config.measures.values()))
+    return values.set_axis(list(config.measures), axis=1).reset_index()
+
+
+def _by_ties(
+    config: StudyConfig, test: RankingData, scores: NDArray[np.float32]
+) -> tuple[float, float]:
+    """Means in the first tested measure if equal scores are in the worst and in the best order."""
+    measure = parse_measure(config.measures[config.compare_measures[0]])
+    cases = [replace(measure, ties=ties) for ties in ("worst", "best")]
+    worst, best = evaluate(test, scores, cases).mean()
+    return float(worst), float(best)
 
 
 def _folds(
@@ -348,29 +370,19 @@ def _train(
         fixed=ranker.params,
     )  # fmt: skip
     seconds = time.perf_counter() - start
-    # The stage is the same in whatever order the measures are listed and whichever is tested.
-    names = sorted(config.measures)
-    definitions = [parse_measure(config.measures[name]) for name in names]
     scores = tuned.ranker.predict(test)
-    values = evaluate(test, scores, definitions)
-    values.columns = pd.Index(names)
-    values.to_csv(folder / "per_query.csv", float_format="%.17g")
+    save_array(folder / "scores.npy", scores)
     importance = tuned.ranker.feature_importance()[["column", "gain"]]
     importance.to_csv(folder / "importance.csv", index=False)
     tuned.ranker.save(folder / "ranker")
     if test.document_ids is not None:
         write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))
-    worst, best = (
-        evaluate(test, scores, [replace(of, ties=ties) for of in definitions]).mean().tolist()
-        for ties in ("worst", "best")
-    )
     tuned.trials.to_csv(folder / "trials.csv", index=False)
     result = {
         "chosen": tuned.parameters,
         "validation": float(tuned.trials["value"].max()),
         "trials": len(tuned.trials),
         "remarks": list(tuned.ranker.remarks),
-        "ties": dict(zip(names, zip(worst, best, strict=True), strict=True)),
     }
     times = {"seconds_per_trial": seconds / len(tuned.trials)}
     for file, found in (("result.json", result), ("times.json", times)):

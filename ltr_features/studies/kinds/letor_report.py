@@ -296,7 +296,7 @@ def _remarks(results: Results, scheme: str) -> list[tuple[str, str]]:
         label = f"{ranker.label}{_first_fit(results.config)}"
         found += [(f"{label}, fold {', '.join(folds)}", text) for folds, text in alike(told)]
         measure = results.config.compare_measures[0]
-        worst, best = np.mean([r["ties"][measure] for r in of_folds], axis=0).tolist()
+        worst, best = np.mean([r["ties"] for r in of_folds], axis=0).tolist()
         order = "here they keep the order of the files"
         found += [(label, tied) for tied in tie_remark(measure, worst, best, order)]
     return found

@@ -49,6 +49,7 @@ class RankingStudy(RankingStages):
         The folds of all splits are checked before a model is trained for the first one."""
         if stage.name == self.index_stage.name:
             self.check_texts()
+            self.check_grades()
         if stage.name == self.columns_stage.name:
             self.check_folds()
         if not stage.first_result or self.done(stage).reused:

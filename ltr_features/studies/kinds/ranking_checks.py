@@ -254,6 +254,9 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
                 f"{place}: turn is {system.turn}, but folds train and validate on {n_parts} parts; "
                 f"use 0 to {n_parts - 1}"
             )
+    used = [config.ranker_of(system) for system in config.all_systems]
+    for ranker in (each for each in config.rankers if each not in used):
+        yield f"rankers, {ranker.name!r}: no system has it; name it in one, or leave it out"
     for split in config.splits:
         if split.inner_parts is not None and split.inner_parts > split.train_parts:
             yield (
@@ -338,7 +341,8 @@ def _map_problems(config: ExperimentConfig) -> Iterator[str]:
 def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
     evaluation = config.evaluation
     if evaluation.hard_baseline is None:
-        if evaluation.hard_systems or evaluation.hard_selectors or evaluation.hard_control:
+        rules = evaluation.model_fields_set & {"hard_thresholds", "hard_quantiles"}
+        if evaluation.hard_systems or evaluation.hard_selectors or evaluation.hard_control or rules:
             yield "evaluation: hard queries need a hard_baseline"
         return
     if not evaluation.hard_systems:

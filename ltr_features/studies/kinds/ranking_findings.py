@@ -3,7 +3,7 @@ learning curves, value of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ from letor.trec import read_run
 from ltr_base.names import counted
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.systems import system_values
+from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
 from ltr_features.studies.statistics.paired_tests import TIE
@@ -43,10 +45,21 @@ class Findings:
 
     def __init__(self, experiment: RankingStages, output: SplitOutputs) -> None:
         self.experiment, self.output, config = experiment, output, experiment.config
-        every = {name: [fit.per_query() for fit in fits] for name, fits in output.fits.items()}
+        every = self._values(output.fits)
         self.per_query = {name: mean_values(fits) for name, fits in every.items()}
         self.fits = {s.name: every[s.name] for s in config.all_systems if config.fits_of(s)}
         self.measure, self.test = config.evaluation.measures[0], settings_of(config)
+
+    def _values(
+        self, systems: Mapping[str, Sequence[StageResult]]
+    ) -> dict[str, list[pd.DataFrame]]:
+        """Values of the test queries in every fit of each system."""
+        qrels = self.experiment.test_qrels(self.output.split)
+        measures = self.experiment.config.evaluation.all_measures
+        return {
+            name: [system_values(fit, qrels, measures) for fit in fits]
+            for name, fits in systems.items()
+        }
 
     @property
     def headline(self) -> tuple[pd.Series, pd.Series]:
@@ -105,10 +118,7 @@ class Findings:
             return None
         pairs = self.experiment.config.headline_pairs
         names = {name for pair in pairs for name in pair}
-        points = [
-            (folds, {name: [fit.per_query() for fit in fits] for name, fits in systems.items()})
-            for folds, systems in self.output.smaller
-        ]
+        points = [(folds, self._values(systems)) for folds, systems in self.output.smaller]
         points.append((self.output.folds, {n: f for n, f in self.fits.items() if n in names}))
         return learning_curve(
             [(float(np.mean([len(fold.train) for fold in folds])), fits) for folds, fits in points],

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
+from letor.evaluation import measurable
 from letor.files import write_json
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
+from letor.measures import run_measure
 from letor.parquet import read_parquet
-from letor.rankers.lambdamart import check_rows_per_query
+from letor.rankers import get_ranker
 from letor.writing import check_ids
 from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
@@ -245,6 +247,13 @@ class Preparation(Study):
         rows = set(self.collection.judgements.query.tolist())
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
+    def check_grades(self) -> None:
+        """Raise InputError, before columns are computed, if a measure does not take a grade."""
+        measures = map(run_measure, self.config.evaluation.all_measures)
+        _, refused = measurable([*measures], self.collection.judgements.grade)
+        for why, names in refused.items():
+            raise InputError(f"measure {', '.join(names)}: {why}")
+
     def folds(self, split: SplitConfig) -> list[Fold]:
         """The folds of :meth:`whole_folds`, without queries that have no candidates.
 
@@ -256,8 +265,8 @@ class Preparation(Study):
             if told := nothing_to_rank(self.base, folds):
                 name = split.name.partition(".")[0]  # without the number of the fit
                 raise InputError(f"split {name!r}, {told[0]}")
-            if any(ranker.ranker == "lambdamart" for ranker in self.config.rankers):
-                check_rows_per_query(self.base)
+            for part in self.config.rankers:
+                get_ranker(part.ranker)(**part.params).check_rows(self.base)
         return folds
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:

@@ -26,6 +26,7 @@ from ltr_features.studies.kinds.ranking_models import (
     training_curve,
 )
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
+from ltr_features.studies.kinds.systems import system_values
 from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
 from ltr_features.studies.page.verdicts import WEAK, value, verdict
 from ltr_features.studies.stages import versions
@@ -281,7 +282,7 @@ def first_verdict(experiment: RankingStages) -> str:
     rest is made."""
     config, pair = experiment.config, experiment.config.pairs[0]
     systems = [system for system in config.all_systems if system.name in pair]
-    split = config.splits[0]
+    split, measures = config.splits[0], config.evaluation.measures[:1]
     study = Study(
         name=split.title,
         description=split.description,
@@ -291,12 +292,16 @@ def first_verdict(experiment: RankingStages) -> str:
                 name=system.name,
                 label=system.label,
                 description=system.description,
-                per_query=experiment.done(experiment.system_stage(split, system)).per_query(),
+                per_query=system_values(
+                    experiment.done(experiment.system_stage(split, system)),
+                    experiment.test_qrels(split),
+                    measures,
+                ),
             )
             for system in systems
         ],
         pairs=[pair],
-        measures=config.evaluation.measures[:1],
+        measures=measures,
         groups=experiment.groups,
         test=settings_of(config),
     )

@@ -186,7 +186,7 @@ class RankingStages(Preparation):
             # An earlier run with another name for the column may have made the scores.
             origin = self.learned_column(split, model).provenance_in(self.context, name)
             provenance[model.name] = {**read_json(folder / f"{name}.json"), **origin}
-        return FoldTable(self.base, fold, [m.name for m in models], values, provenance)
+        return FoldTable(self.base, fold, values, provenance)
 
     def learned_column(self, split: SplitConfig, model: ModelConfig) -> LearnedColumn:
         """The recipe of a model's column in a split. Models that learn from documents alone are the
@@ -374,7 +374,6 @@ class RankingStages(Preparation):
             "split": self.rule(split),
             "system": described,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),
-            "measures": config.evaluation.all_measures,
             "seed": seed,
         }
         what = "no ranker" if ranker is None else counted(split.n_folds, f"{ranker.ranker} ranker")

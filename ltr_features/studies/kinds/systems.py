@@ -20,11 +20,12 @@ from letor.fold_files import concatenate
 from letor.folds import Fold, training_parts
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
-from letor.trec import run_of, write_run
+from letor.trec import read_run, run_of, write_run
 from ltr_base.parallel import map_blocks
 from ltr_base.quiet import ignored
 from ltr_features.studies.kinds.ranking_config import SystemConfig
 from ltr_features.studies.kinds.sections import RankerConfig
+from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.precision_recall import LEVELS, interpolated_precision
 
 #: Reads a part of a fold, given the names of the fold and of the part ("train", "vali", "test").
@@ -92,6 +93,16 @@ def write_system(
         table["gain"] /= len(rankers)
         table = table.sort_values(["gain", "column"], ascending=[False, True])
         table.to_csv(path / "importance.csv", index=False)
+
+
+def system_values(made: StageResult, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """Values of a system that :func:`write_system` wrote, a row for each query of the judgements
+    and a column for each measure. Measures that it did not write are computed from the run, so
+    that a further measure trains no ranker again."""
+    known = made.per_query()
+    if set(measures) <= set(known.columns):
+        return known[list(measures)]
+    return evaluate(qrels, read_run(made.path / "run.txt.gz"), measures)
 
 
 def _in_evaluated_order(run: pd.DataFrame) -> pd.DataFrame:

@@ -73,6 +73,7 @@ def test_columns_of_one_name_are_refused_before_the_work(workspace, tmp_path):
         ("recipe", "field=nosuch", " has no field 'nosuch'; it has body, title, and 'whole'"),
         ("recipe", "min_document_frequency=999", "is 999, but no word occurs in more than "),
         ("param", "hold_out=pairs", "a fold holds out its training queries in parts"),
+        ("param", "validation_share=.3", "a fold holds out its training queries in parts"),
     ],
 )
 def test_what_no_model_can_learn_from_is_told_before_columns_are_computed(

@@ -253,9 +253,17 @@ def test_options_that_would_be_ignored_are_refused(workspace, tmp_path):
             *build, "--scheduler", "local:1", *given
         )
         assert "--parts: only workers make parts" in refused(*build, "--parts", "s3://b", *given)
+    seed = refused(*build, "--seed", 1, "--out", text)
+    assert "--seed is for folds and models, and there are none" in seed
     text.write_text("".join(f"{i % 2} qid:{i // 4} 1:{i}\n" for i in range(40)))
+    append = ("columns", "append", text, "--workspace", workspace, "--family", "vsm")
+    seed = refused(*append, "--seed", 1, "--out", tmp_path / "more.txt")
+    assert "--seed is for --model, and none is given" in seed
     train = ("rank", "train", text, "--memory", "1GiB", "--out", tmp_path / "ranker")
     assert "--memory: " in refused(*train)
+    assert "max_columns (--max-columns) is for LETOR text" in refused(
+        "validate", workspace / "index", "--max-columns", 5
+    )
     measure = ("measure", text, "--column", 1, "--official", "letor4")
     assert "--cutoff: the script of letor4 has its own" in refused(*measure, "--cutoff", 3)
     qrels = tmp_path / "a.qrels"

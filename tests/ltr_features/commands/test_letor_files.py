@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from toys import done, refused, run
 from typer.testing import CliRunner
 
@@ -32,6 +33,10 @@ def test_parquet_is_measured_and_validated_as_text_is(tmp_path):
     text.write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n")
     done("convert", text, table)
     assert done("measure", table, "--column", 1) == done("measure", text, "--column", 1)
+    said = refused("measure", table, "--column", 1, "--on-error", "skip")
+    assert "a.parquet: on_error (--on-error) is for lines of LETOR text: leave it out" in said
+    with pytest.raises(TypeError, match="'threds'"):
+        read_rows(table, threds=1)
     missing = tmp_path / "b.csv"
     missing.write_text("qid,label,bm25\n1,1,\n1,0,2\n")
     done("convert", missing, tmp_path / "b.parquet")

@@ -98,8 +98,10 @@ def test_a_model_of_parts_is_fitted_appended_and_explained(workspace, tmp_path):
 
 
 def test_files_of_training_queries_are_checked_line_by_line(workspace, tmp_path):
-    queries, fit = tmp_path / "queries.txt", ("models", "fit", "tfidf", "--workspace", workspace)
+    queries, fit = tmp_path / "queries.txt", ("models", "fit", "ssi", "--workspace", workspace)
     fit = (*fit, "--out", tmp_path / "m.safetensors", "--queries", queries)
+    said = refused("models", "fit", "lsi", *fit[3:])
+    assert "--queries: lsi learns from documents alone; leave it out" in said
     queries.write_text("q1\n\nq999\n")
     assert "queries.txt, line 3: the workspace has no query 'q999'" in refused(*fit)
     queries.write_text("\n")

@@ -306,6 +306,8 @@ def test_places_in_the_ranking_are_explained(tmp_path):
         f"{len(ranking)}. {last['docno']}"
     )
     assert "has no document 'gone'" in refused(*explain, "--document", "gone")
+    both = refused(*explain, "--document", last["docno"], "--count", 3)
+    assert "--count is for the best documents, and --document names others" in both
     others = set(topics().document_ids) - set(ranking["docno"])
     not_there = f"{min(others)!r} is not among the query's {len(ranking)} candidates"
     assert not_there in refused(*explain, "--document", min(others))

@@ -106,6 +106,22 @@ def test_rankers_learn_from_some_columns_and_score_rows_with_all(tmp_path):
         assert len(done("rank", "score", out, file).split()) == 81
     assert "no column '7'" in refused(*train, "--without", 7)
     assert "no column is left" in refused(*train, "--without", 1, "--only", 1)
+    assert "column '1' is named twice" in refused(*train, "--only", 1, "--only", 1)
+    said = refused(*train, "--only", 1, "--without", 2)
+    assert "column '2' is left out, but was not chosen" in said
+
+
+def test_what_says_when_to_stop_is_refused_without_rows_to_stop_by(tmp_path):
+    file, out = tmp_path / "a.txt", tmp_path / "r"
+    file.write_text("".join(f"{j % 3 > 1:d} qid:{q} 1:{j}\n" for q in range(9) for j in range(9)))
+    train = ("rank", "train", file, "--out", out, "--ranker")
+    for ranker in ("adarank", "lambdamart", "listnet", "rankboost", "ranknet", "xgboost"):
+        said = refused(*train, ranker, "--param", "early_stopping_rounds=3")
+        assert "early_stopping_rounds: it says when to stop on validation rows; give --vali" in said
+    assert "--param measure: it says" in refused(*train, "rankboost", "--param", "measure=map")
+    learned = run(*train, "adarank", "--param", "measure=map", "--param", "n_rounds=3")
+    assert "map: " in learned.stderr  # what it optimises
+    assert "ndcg@10" not in run(*train, "rankboost", "--param", "n_rounds=3").stderr
 
 
 def test_rankers_are_checked_before_they_are_trained(tmp_path):

@@ -45,12 +45,13 @@ def test_our_own_format_is_mapped_and_equal(path, tmp_path):
     vectors.save(tmp_path / "v.safetensors")
     stored = WordVectors.load(tmp_path / "v.safetensors")
     assert stored.words == vectors.words
-    assert stored.fingerprint == vectors.fingerprint
+    np.testing.assert_array_equal(stored.units, vectors.units)
     assert isinstance(stored.units.base, np.memmap)
     assert not stored.units.flags.writeable
     some = WordVectors.load(tmp_path / "v.safetensors", ["paris", "running"], Analyzer())
     twin = WordVectors.load(path, ["paris", "running"], Analyzer())
-    assert some.fingerprint == twin.fingerprint
+    assert some.words == twin.words
+    np.testing.assert_array_equal(some.units, twin.units)
     again = tmp_path / "again.safetensors"
     stored.save(again)
     assert again.read_bytes() == (tmp_path / "v.safetensors").read_bytes()

@@ -16,7 +16,7 @@ from killed_worker import killed_worker
 from toys import refused, run
 
 from letor.errors import InputError
-from ltr_features.entities import build, occurrences, spool
+from ltr_features.entities import build, spool
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.sources import dump_ranges, dump_stream
 
@@ -43,7 +43,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(dump_stream, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(dump_ranges, "_STREAMS_BYTES", 1000)
     monkeypatch.setattr(spool, "PART_BLOCKS", 3)
-    monkeypatch.setattr(occurrences, "_WORDS", 200)
+    monkeypatch.setattr(build, "_WORDS", 200)
     for name in ("_senses", "_in_links"):
         monkeypatch.setattr(build, name, partial(getattr(build, name), part=50))
 
@@ -132,7 +132,7 @@ def test_it_goes_on_where_it_was_cut_off(
     kept = pieces(parts, "part") | pieces(parts, "in-links")
     links = (next(parts.glob("*-links")) / "to").stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(build, "count_occurrences", interrupt)
+        patch.setattr(build, "_count_occurrences", interrupt)
         with pytest.raises(KeyboardInterrupt):
             again()
     assert (next(parts.glob("*-links")) / "to").stat().st_mtime_ns == links

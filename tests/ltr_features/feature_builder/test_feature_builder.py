@@ -264,7 +264,7 @@ def test_notebooks_see_the_columns_and_progress_is_shown_on_demand(
     out, err = capsys.readouterr()
     assert (out, "folds" in err) == ("", True)
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    monkeypatch.setattr("ltr_features.progress.find_spec", lambda name: None)
+    monkeypatch.setattr("ltr_features.feature_builder.find_spec", lambda name: None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # rich's, without ipywidgets
         FeatureBuilder(["vsm"]).folds(collection, folds)

@@ -153,6 +153,17 @@ def test_ids_of_runs_are_utf8(tmp_path):
         read_scores(path)
 
 
+@pytest.mark.parametrize("named", [{"query": "q"}, {"document": "d"}, {"scores": ["bm25"]}])
+def test_columns_of_runs_are_not_named(tmp_path, named):
+    engine, table = tmp_path / "a.run", tmp_path / "t.csv"
+    engine.write_text("a Q0 d0 1 1 t\n")
+    with pytest.raises(InputError, match=r"name columns of tables, and .*a\.run is a run: leave"):
+        GivenScores(files={"s": engine}, **named)
+    table.write_text("q,d,bm25\na,d0,1\n")
+    every = {"query": "q", "document": "d", "scores": ["bm25"]}
+    assert GivenScores(files={"s": engine, "t": table}, **every).column_names == ["s", "t"]
+
+
 def test_files_are_looked_at_before_anything_else(context, tmp_path):
     with pytest.raises(InputError, match=r"gone\.csv: no such file"):
         GivenScores(files={"s": tmp_path / "gone.csv"})

@@ -115,6 +115,15 @@ def test_the_arrays_of_savez_are_told_how_to_be_read(tmp_path):
         GivenVectors(queries=tmp_path / "q.npz", documents=tmp_path / "q.npz")
 
 
+def test_ids_are_not_named_for_files_that_have_them(tmp_path):
+    vectors, ids = tmp_path / "v.txt", tmp_path / "ids.txt"
+    vectors.write_text("2 2\na 1 0\nb 0 1\n")
+    ids.write_text("c\nd\n")
+    GivenVectors(queries=vectors, documents=vectors)
+    with pytest.raises(InputError, match=r"v\.txt: the file has the ids .*; leave out .*ids\.txt"):
+        GivenVectors(queries=vectors, documents=vectors, document_ids=ids)
+
+
 def test_bad_vectors_are_refused_by_file(context, tmp_path):
     q, d = (
         save_vectors(tmp_path / "q.npy", Q, "ab"),

@@ -116,6 +116,8 @@ def test_what_cannot_be_read_is_named(registered):
         read_ir_dataset("no-such-thing")
     with pytest.raises(InputError, match="has no queries, qrels; name a subset"):
         read_ir_dataset(f"{registered}/docs")
+    with pytest.raises(InputError, match="extra_documents: all documents are read"):
+        read_ir_dataset(registered, extra_documents=["a"])
     with pytest.raises(InputError, match="documents must be 'all' or 'judged'"):
         read_ir_dataset(registered, documents="some")
 

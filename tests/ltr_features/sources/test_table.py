@@ -220,6 +220,7 @@ def test_queries_in_a_table_of_their_own(tmp_path):
         ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer; .* option grades"),
         ({"grades": {"Exact": 1 << 70, "None": 0}}, r"r\.csv, line 2: grade \d+ is beyond"),
         ({"queries": RATINGS, "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
+        ({"query_columns": {"id": "x"}}, "query_columns names columns of a table of queries"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, changes, message):
@@ -336,6 +337,22 @@ def test_html_is_told_of_and_stripped(tmp_path):
     assert stripped.description["HTML in documents"] == "stripped"
     with pytest.raises(InputError, match="markup must be 'keep' or 'strip'"):
         read_table(path, ratings, markup="drop")
+
+
+def test_texts_that_stripping_leaves_empty_are_told_of():
+    posts = pd.DataFrame(
+        {"id": ["1", "2", "2", "3"], "body": ["<p>a", "<p>b", "<p>b", "c"]}
+        | {"tags": ["<c++><math>", "<.net>", "<.net>", " "]}
+    )
+    ratings = pd.DataFrame({"query_text": ["b"], "docno": ["1"], "grade": [1]})
+    columns = {"id": "id", "body": "body", "keywords": "tags"}
+    told = [
+        read_table(posts, ratings, document_columns=columns, markup=markup).description.get(
+            "texts of tags alone, empty now"
+        )
+        for markup in ("keep", "strip")
+    ]
+    assert told == [None, "keywords of 1 document; write words like <c++> without < and >"]
 
 
 @pytest.mark.parametrize(

@@ -554,12 +554,14 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--groups", "none.tsv"], "there is no file none.tsv"),
         (["--documents", "."], ". is a folder, not a file"),
         (["--groups", "short.tsv"], "no group of 16 queries, e.g. 'q4'"),
+        (["--data", "rows.txt"], "--data: no run has scores of its rows"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
     ],
 )
 def test_options_that_do_not_fit_are_named(files, tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     groups_file(tmp_path, n=4).rename(tmp_path / "short.tsv")
+    (tmp_path / "rows.txt").write_text("1 qid:q0 1:1\n")
     assert message in refused(*command(files[0], *options))
     assert not Path("out/report").exists()
 

@@ -28,6 +28,7 @@ from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_findings import Findings
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES, Reporter
@@ -316,6 +317,23 @@ def test_written_runs_are_the_rankings_that_were_evaluated(run, system):
     values = pd.read_csv(folder / "per_query.csv", dtype={"qid": str}).set_index("qid")
     again = evaluate(run.qrels, read_run(folder / "run.txt.gz"), list(values.columns))
     pd.testing.assert_frame_equal(again, values, check_names=False, check_exact=True)
+
+
+def test_a_further_measure_trains_no_ranker_again(run, config):
+    """The values of all measures are those of the runs."""
+    measures = ("MRR@5", *config.evaluation.measures)
+    evaluation = config.evaluation.model_copy(update={"measures": measures})
+    more = RankingStudy(config.model_copy(update={"evaluation": evaluation}), run.folder)
+    assert to_do(more) == []
+    before, after = (Findings(study, study.outputs[0]).per_query for study in (run, more))
+    for name in ("BM25", "words"):  # without and with a ranker and a second fit
+        known = before[name].columns
+        pd.testing.assert_frame_equal(after[name][known], before[name], check_exact=True)
+    ranking = read_run(more.outputs[0].first("BM25") / "run.txt.gz").query("rank <= 5")
+    relevant = run.qrels.query("label > 0")
+    found = ranking.merge(relevant).groupby("qid")["rank"].min().reindex(after["BM25"].index)
+    np.testing.assert_allclose(after["BM25"]["MRR@5"], (1 / found).fillna(0))
+    assert 0 < after["BM25"]["MRR@5"].mean() < 1
 
 
 def test_the_report_tells_verdict_definitions_and_settings(run):

@@ -345,6 +345,11 @@ def test_files_of_groups(tmp_path) -> None:
     assert read_query_groups(path) == {"q1": "The River", "q2": "The River", "q3": "Sea"}
     with pytest.raises(InputError, match=r"groups.tsv: no group of 1 query, e.g. 'q4'"):
         read_query_groups(path, ["q1", "q4"])
+    path.write_text("17.0\tSea\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"of 1 query, e.g. '17'; there is '17.0': write ids alike"
+    ):
+        read_query_groups(path, ["17"])
     for text, message in (
         ("q1 River\n", "line 1: expected query id, tab, group"),
         ("q1\tRiver\nq2\t\n", "line 2: expected"),

@@ -202,6 +202,25 @@ def test_more_rows_than_lightgbm_takes_are_told_before_models_are_trained(
     assert not (tmp_path / "o" / "models").exists()
 
 
+@pytest.mark.parametrize(
+    ("grade", "message", "not_made"),
+    [
+        (31, "label 31 is too large for the exponential gain 2^label - 1 (at most 30)", "models"),
+        (1001, "label 1001 is too large for the exponential gain 2^label - 1: bin", "letor"),
+    ],
+)
+def test_grades_that_rankers_or_measures_refuse_are_told_before_it_takes_long(
+    collection, tmp_path, grade, message, not_made
+):
+    """Votes as grades, say."""
+    judged = collection.judgements
+    graded = replace(judged, grade=np.arange(len(judged.grade)) % 2 * grade)
+    make_workspace(replace(collection, judgements=graded), tmp_path / "workspace")
+    said = refused("run", tmp_path / "workspace", "--candidates", "judged", "--out", tmp_path / "o")
+    assert message in said
+    assert not (tmp_path / "o" / not_made).exists()
+
+
 def test_it_never_replaces_another_experiment(workspace, tmp_path):
     file = keep(standard_experiment(workspace), tmp_path)
     before = file.stat().st_mtime_ns

@@ -101,6 +101,18 @@ def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
     assert {path.parent.name for path, _ in changed} == {"Boosted_steps", "report"}
 
 
+def test_a_further_measure_trains_no_ranker_again(toy, tmp_path):
+    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
+    before = pd.read_csv(tmp_path / "out" / "report" / "per_query.csv")
+    rankers = written(tmp_path / "out" / "rankers")
+    toy.write_text(toy.read_text().replace('"NDCG@5" = ', '"P@10" = "p@10"\n"NDCG@5" = '))
+    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
+    assert written(tmp_path / "out" / "rankers") == rankers
+    values = pd.read_csv(tmp_path / "out" / "report" / "per_query.csv")
+    pd.testing.assert_frame_equal(values.drop(columns="P@10"), before, check_exact=True)
+    assert 0 < values["P@10"].mean() < 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
