@@ -21,6 +21,8 @@ _KIND_NAMES = {
 }
 _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^128
 _SHOWN = 160
+#: Control characters, which terminals obey, as they are shown.
+_CONTROL = {n: repr(chr(n))[1:-1] for n in (*range(32), 127) if chr(n) != "\t"}
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
@@ -68,7 +70,7 @@ class ParsedLine:
 def shown(text: bytes) -> str:
     """Format a line or token for an error message."""
     short = text if len(text) <= _SHOWN else text[:_SHOWN] + b" ..."
-    return short.decode("ascii", "backslashreplace").replace("\r", "\\r").replace("\0", "\\0")
+    return short.decode("ascii", "backslashreplace").translate(_CONTROL)
 
 
 def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True) -> ParsedLine:

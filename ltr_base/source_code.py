@@ -31,10 +31,10 @@ def is_ours(module: str) -> bool:
 
 def source_files(name: str) -> list[Path]:
     """The file of a module, or all files of a package, as its code may read any of them, up to 16
-    MiB each."""
+    MiB each; or the archive that holds it."""
     file = Path(str(getattr(find_spec(name), "origin", None)))
-    if file.name != "__init__.py":
-        return [file]
+    if file.name != "__init__.py" or not file.exists():
+        return [next((part for part in (file, *file.parents) if part.is_file()), file)]
     folder = file.parent
     found = (p for p in folder.rglob("*") if p.is_file() and p.stat().st_size < _LARGE)
     return sorted(p for p in found if not _ASIDE.search(p.relative_to(folder).as_posix()))
@@ -79,7 +79,11 @@ def _others(made: Callable[..., Any]) -> list[Any]:
         found = type(made).__mro__
     ours = [part for part in found if is_ours(part.__module__)]
     known = {object}.union(*(part.__mro__ for part in ours if isinstance(part, type)), ours)
-    return [part for part in found if part not in known]
+    return [part for part in found if part not in known and not _is_pythons(part.__module__)]
+
+
+def _is_pythons(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _has_file(module: str) -> bool:

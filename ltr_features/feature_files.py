@@ -13,6 +13,7 @@ import numpy as np
 
 from letor.digests import (
     DIGESTS,
+    changed_files,
     check_content,
     check_files,
     file_digest,
@@ -117,12 +118,19 @@ def given_files(folder: Path) -> list[str]:
 
 
 def changed_given_files(folder: Path) -> list[str]:
-    """Those of :func:`given_files` that are missing or changed since the builder was saved, one
-    line each; none if the folder holds no saved builder."""
+    """Those of :func:`given_files`, and files of folders among them, that are missing, new or
+    changed since the builder was saved, one line each; none if the folder holds no saved builder.
+    """
     if not (folder / FEATURES).is_file():
         return []
-    changed = _changed(_families(read_json(folder / FEATURES)))
-    return [f"{path}: {'changed' if Path(path).exists() else 'missing'}" for path, _ in changed]
+    families = _families(read_json(folder / FEATURES))
+    changed = [path for path, _ in _changed(families)]
+    lines = [f"{path}: {'changed' if Path(path).exists() else 'missing'}" for path in changed]
+    given = {path for notes in families for path in notes.get("files", {})}
+    for path in sorted(given.difference(changed)):
+        if Path(path).is_dir():  # of a folder, digests are compared: these may not be the files'
+            lines += [f"{path}/{line}" for line in changed_files(Path(path))]
+    return lines
 
 
 def _families(description: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -151,7 +151,10 @@ class ClickJudgements:
             return float(self.enough.sum() > 1)
         squares = log.by_pair(clicked - shown * rate)[varies] ** 2 / of_pair[varies]
         freedom = (1 - log.by_pair(variance * own_share)[varies] / of_pair[varies]).sum()
-        return float(chdtrc(freedom, squares.sum())) if freedom >= 1 - 1e-9 else 0.0
+        if freedom < 1e-9:
+            return 0.0
+        least = max(freedom, 1.0)  # two pairs at several positions: the sum has one square
+        return float(chdtrc(least, squares.sum() * least / freedom))
 
     def frame(self) -> pd.DataFrame:
         """A row per pair of the log: ``query``, ``document`` (ids), ``shown``, ``clicked`` (int64),

@@ -81,6 +81,7 @@ class LearnedColumn:
             raise InputError(
                 f"column {self.name!r}: the name becomes a file name; it must not contain / or \\"
             )
+        self._check_numbers()
         try:
             given = present_names(self.params, self.kind.former_params)
             # Parameters of a grid may be numpy's numbers, which JSON does not know.
@@ -122,6 +123,15 @@ class LearnedColumn:
                 f"column {self.name!r}: params must be parameters by name, {{'rank': 50}}, got "
                 f"{self.params!r}"
             )
+
+    def _check_numbers(self) -> None:
+        """Raise InputError for settings that are no numbers; numpy's, which JSON does not know,
+        become Python's."""
+        names = ("min_document_frequency", "word_weight", "heaviest")
+        numbers = {name: plain_number(getattr(self, name)) for name in names}
+        check_values(type(self), numbers, f"column {self.name!r}")
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
 
     def _take(self, model: MatchingModel) -> None:
         """Keep a model's class and those of its parameters that differ from their defaults."""

@@ -184,7 +184,8 @@ def test_compressed_files(tmp_path: Path, suffix: str, compress) -> None:
         ("1 qid:1 1:-Infinity", "'1:-Infinity' is infinite"),
         ("1 qid:1 1:1.797e308", "'1:1.797e308' is beyond float32"),
         ("1 qid:1 1:1\r2:2", "carriage return inside the line"),
-        ("1 qid:1 1:1\0", r"'1:1\\0' has no number"),
+        ("1 qid:1 1:1\0", r"'1:1\\x00' has no number"),
+        ("1 qid:1 1:\x1b[2J", r"'1:\\x1b[2J' has no number"),  # clears the screen
     ],
 )
 def test_refusals_name_line_text_and_reason(tmp_path: Path, line: str, reason: str) -> None:

@@ -2,16 +2,18 @@
 
 import sys
 from functools import lru_cache, partial
-from importlib import import_module
+from importlib import import_module, invalidate_caches
+from zipfile import ZipFile
 
 import pytest
 
 from ltr_base.source_code import code_of_others, packages_of
 
 MODULE = """
+from abc import ABC
 from functools import lru_cache, partial
 
-class Kind:
+class Kind(ABC):
     @classmethod
     def read(cls): ...
     def __call__(self): ...
@@ -46,6 +48,20 @@ def test_any_file_of_a_package_may_count_but_not_what_python_makes_of_it(package
         (package / name).write_text("x")
         assert code_of_others(kind) != known, name
         known = code_of_others(kind)
+
+
+@pytest.mark.parametrize("name", ["their_module", "their_package"])
+def test_the_archive_of_a_package_is_its_code(name, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path / "archive.zip")
+    known = set()
+    for line in ("", "# edited"):
+        with ZipFile(tmp_path / "archive.zip", "w") as archive:
+            archive.writestr("their_module.py", MODULE + line)
+            archive.writestr("their_package/__init__.py", MODULE + line)
+        invalidate_caches()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        known.add(code_of_others(import_module(name).Kind))
+    assert len(known) == 2
 
 
 @pytest.mark.parametrize("name", ["Kind", "read", "called", "cached", "given", "Kind.read"])

@@ -1,7 +1,10 @@
 """Recipes of trained columns: what they say of themselves, and what they refuse."""
 
+import json
+import re
 import warnings
 
+import numpy as np
 import pytest
 from toys import context_of, topics
 
@@ -40,6 +43,18 @@ def test_parameters_out_of_range_are_refused_with_the_recipe():
     assert LearnedColumn.from_json(stored).min_document_frequency == 1
     with pytest.raises(InputError, match="column 'x': list_share takes negatives from a query's"):
         LearnedColumn("x", "ssi", {"list_share": 0.5, "negatives": "given"})
+
+
+def test_settings_are_numbers_of_any_library():
+    for setting in ("heaviest", "min_document_frequency"):
+        for wrong in (2.5, "20", True):
+            said = f"column 'x': {setting} must be a whole number, got {wrong!r}"
+            with pytest.raises(InputError, match=re.escape(said)):
+                LearnedColumn("x", "ssi", **{setting: wrong})
+        stored = json.dumps(LearnedColumn("x", "ssi", **{setting: np.int64(20)}).to_json())
+        assert json.loads(stored)[setting] == 20
+    with pytest.raises(InputError, match="column 'x': word_weight must be a number, got 'half'"):
+        LearnedColumn("x", "ssi", word_weight="half")
 
 
 def test_provenance_tells_which_share_of_candidates_was_learned_from():

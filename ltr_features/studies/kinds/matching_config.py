@@ -259,7 +259,8 @@ class MatchingConfig(TablesSection):
         for name in self.settings.keys() - known:
             yield f"settings: no trained model has a parameter {name!r}; {nearest(name, known)}"
         rows = [row for table in self.tables for row in table.rows]
-        if self.choose and not any(self.chosen(row) is self.choose for row in rows):
+        takes = [self.chosen(row) is self.choose for row in rows]
+        if self.choose and len(kinds) == len(names) and not any(takes):
             yield "choose: every trained model has a choose of its own, or none is trained"
 
     def _scatter_problems(self, scatter: ScatterConfig) -> Iterator[str]:

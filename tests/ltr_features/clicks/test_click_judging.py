@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click_logs import counted, judged_rows, log_of
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2, chi2_contingency
 
 from letor.dataset import RankingData
 from letor.errors import InputError
@@ -154,6 +154,20 @@ def test_relevance_that_varies_no_more_than_by_chance_is_told():
     for shown_in_one_order in ([(0, 0, 0, 50, 20)], [(0, 0, 0, 50, 20), (0, 1, 1, 50, 15)]):
         alone = ClickJudgements(ClickRate().fit(counted(shown_in_one_order)))
         assert alone.remarks == []
+
+
+@pytest.mark.parametrize(("clicks", "told"), [((22, 9, 19, 11), True), ((30, 9, 10, 11), False)])
+def test_two_pairs_that_change_places_are_compared_at_each_position(clicks, told):
+    """The p-value is that of the test of Cochran, Mantel and Haenszel."""
+    n = np.array([[52, 48], [47, 53]])  # a row for each position
+    c = np.array([[clicks[0], clicks[2]], [clicks[1], clicks[3]]])
+    rows = [(0, i, j, int(n[j, i]), int(c[j, i])) for i in (0, 1) for j in (0, 1)]
+    judged = ClickJudgements(ClickRate().fit(counted(rows)))
+    rate = c.sum(1) / n.sum(1)
+    above = (c[:, 0] - n[:, 0] * rate).sum()
+    p = chi2.sf(above**2 / (n.prod(1) / n.sum(1) * rate * (1 - rate)).sum(), 1)
+    said = f"of the 2 pairs with enough evidence varies no more than by chance (p = {p:.2f})"
+    assert any(said in remark for remark in judged.remarks) == told == (p >= 0.05)
 
 
 @pytest.mark.parametrize("kind", [ClickRate, PositionBased, DynamicBayesian])

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from letor.column_names import read_rows
 from letor.errors import LetorWarning
 from letor.rankers.registry import load_ranker
-from ltr_features import ScoringPipeline
+from ltr_features import FeatureBuilder, ScoringPipeline, get_family
 from ltr_features.cli import app
 from ltr_features.columns.base import plain_settings
 from ltr_features.columns.context import make_workspace, open_workspace
@@ -180,6 +180,12 @@ def test_what_makes_no_pipeline_is_named(folds, workspace, tmp_path):
     assert not (tmp_path / "service").exists()
 
 
+def checked(folder: Path) -> tuple[int, str]:
+    """The exit status of ``validate`` and what it says."""
+    said = CliRunner().invoke(app, ["validate", str(folder)])
+    return said.exit_code, said.output
+
+
 def test_files_that_a_pipeline_reads_from_their_place_are_named(workspace, tmp_path):
     numbers, rows = tmp_path / "n.csv", tmp_path / "folds" / "Fold1" / "train.txt"
     ids = open_workspace(workspace).collection.document_ids
@@ -191,16 +197,24 @@ def test_files_that_a_pipeline_reads_from_their_place_are_named(workspace, tmp_p
                 tmp_path / "service")  # fmt: skip
     assert built.stderr == f"note: it reads {numbers}: keep this there as it is\n"
 
-    def checked(folder: Path) -> tuple[int, str]:
-        said = CliRunner().invoke(app, ["validate", str(folder)])
-        return said.exit_code, said.output
-
     service = tmp_path / "service"
     assert checked(service) == (0, f"{service}: all files are as they were written\n")
     numbers.write_text(numbers.read_text() + "new,7\n")
     assert checked(service) == checked(service / "features") == (2, f"{numbers}: changed\n")
     numbers.unlink()
     assert checked(service) == (2, f"{numbers}: missing\n")
+
+
+def test_files_of_a_knowledge_base_that_a_pipeline_reads_are_checked(tmp_path):
+    (tmp_path / "dump.xml").write_bytes(dump_xml([page_xml("Fox", "red", page_id=1)]))
+    base, saved = tmp_path / "base", tmp_path / "features"
+    run("wikipedia", tmp_path / "dump.xml", "--out", base)
+    family = get_family("entity-overlap", knowledge=base)
+    FeatureBuilder([family]).fit(topics()).save(saved)
+    assert checked(saved) == (0, f"{saved}: all files are as they were written\n")
+    path = base / "sense_links.npy"
+    path.write_bytes(path.read_bytes() + b"0")
+    assert checked(saved) == (2, f"{path}: changed\n")
 
 
 @pytest.mark.parametrize("n", [4, 5])

@@ -133,3 +133,7 @@ def test_values_that_no_row_chooses_from_are_refused(tmp_path):
     text = re.sub('model = "(ssi|cross-language)"\n', r"\g<0>choose = {}\n", rows)
     with pytest.raises(InputError, match="1 mistake:\n  choose: every trained model has a choose"):
         read_config(written(tmp_path, f"{text}[curves]{curves}"), MatchingConfig)
+    misspelled = re.sub('model = "(ssi|cross-language)"', 'model = "sssi"', rows)
+    with pytest.raises(InputError, match="'sssi'") as error:
+        read_config(written(tmp_path, misspelled), MatchingConfig)
+    assert "every trained model has a choose" not in str(error.value)
