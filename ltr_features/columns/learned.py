@@ -263,7 +263,8 @@ class LearnedColumn:
     @property
     def spec(self) -> ColumnSpec:
         """The declaration of the column."""
-        mixed = f", mixed with word matching ({self.word_weight:g})" if self.word_weight else ""
+        mixes = self.word_weight and not self.new_model().only_same_words
+        mixed = f", mixed with word matching ({self.word_weight:g})" if mixes else ""
         counts = self.kind.inputs == "counts"
         description, reference = described(
             self.terms,

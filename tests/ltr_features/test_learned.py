@@ -88,3 +88,9 @@ def test_former_names_of_parameters_are_told_once_and_replaced():
     assert "emphasis" not in settings
     with pytest.raises(InputError, match="column 'x': emphasis is now rank_weight, and both"):
         LearnedColumn("x", "ssi", {"emphasis": "warp", "rank_weight": "warp"})
+
+
+@pytest.mark.parametrize(("model", "mixes"), [("unigram", False), ("lsa", True), ("plsa", True)])
+def test_a_model_of_words_alone_is_not_said_to_be_mixed_with_them(model, mixes):
+    described = LearnedColumn("x", model, word_weight=0.3).spec.description
+    assert ("mixed with word matching (0.3)" in described) == mixes
