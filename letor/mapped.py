@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -47,12 +47,13 @@ class GrowingArray:
     """
 
     def __init__(self, dtype: DTypeLike, *, memory: int = HELD) -> None:
-        self._dtype, self._memory = np.dtype(dtype), max(1, memory)  # 0 would mean no limit
+        self._dtype, self._memory = np.dtype(dtype), memory
         self._clear()
 
     def _clear(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(self._memory)  # noqa: SIM115  taken() closes it
-        self._size = 0
+        self._file: IO[bytes] | None = None
+        self._waiting: list[NDArray[Any]] = []
+        self._n_waiting = self._size = 0
 
     def __len__(self) -> int:
         return self._size
@@ -63,23 +64,32 @@ class GrowingArray:
         Raises:
             OSError: as :func:`empty_array`.
         """
-        with temporary_folder_named():
-            self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._waiting.append(values.astype(self._dtype, copy=False))
+        self._n_waiting += len(values)
         self._size += len(values)
+        if self._n_waiting * self._dtype.itemsize > self._memory:
+            self._write()
 
     def taken(self) -> NDArray[Any]:
         """Return all values and leave this object empty."""
-        with temporary_folder_named(), self._file as file:
-            if self._size * self._dtype.itemsize > self._memory:
-                file.flush()
-                # Kernels are compiled for plain arrays.
-                values = np.asarray(np.memmap(file, self._dtype, "r+"))
-            else:
-                values = np.empty(self._size, self._dtype)
-                file.seek(0)
-                file.readinto(values.data)
+        if self._file is None:
+            values = np.concatenate([np.zeros(0, self._dtype), *self._waiting])
+        else:
+            self._write()
+            # Kernels are compiled for plain arrays.
+            values = np.asarray(np.memmap(self._file, self._dtype, "r+"))
+            self._file.close()
         self._clear()
         return values
+
+    def _write(self) -> None:
+        with temporary_folder_named():
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115  taken() closes it
+            for values in self._waiting:
+                self._file.write(np.ascontiguousarray(values).data)
+            self._file.flush()
+        self._waiting, self._n_waiting = [], 0
 
 
 def take_rows(X: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,8 +54,7 @@ def test_a_full_disk_is_told_by_its_folder_and_not_blamed_on_the_file_that_is_re
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_an_array_that_outgrows_the_disk_names_the_folder(monkeypatch):
-    full = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "r+b", buffering=0))
     with pytest.raises(OSError, match="set TMPDIR") as caught:
         GrowingArray(np.int64, memory=0).append(np.arange(10))
     assert caught.value.filename == tempfile.gettempdir()
