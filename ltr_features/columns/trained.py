@@ -125,15 +125,16 @@ class TrainedColumn:
         if all(path.exists() for path in paths):
             return
         model, texts, preferences, options = self._prepared(train, paths[0])
-        others: list[MatchingModel] = []
-        for part in train_parts if len(paths) > 1 else ():
+        data = texts.Q, texts.D, preferences
+        parts = train_parts if len(paths) > 1 else []
+        for part in parts:
             self.preferences(np.setdiff1d(train, part))  # raises if there are none
         with self._naming, divergence_in_remarks():
-            if len(paths) > 1:
-                others = model.fit_parts(texts.Q, texts.D, preferences, train_parts, **options)
+            if parts:
+                models = [model, *model.fit_parts(*data, parts, **options)]
             else:
-                model.fit(texts.Q, texts.D, preferences, groups=self._groups, **options)
-        for fitted, path in zip([model, *others], paths, strict=True):
+                models = [model.fit(*data, groups=self._groups, **options)]
+        for fitted, path in zip(models, paths, strict=True):
             fitted.save(path)
 
     def fold_paths(self, train_parts: Sequence[NDArray[np.int64]]) -> list[Path]:

@@ -52,7 +52,7 @@ def read_ir_dataset(
     extra_documents = list(extra_documents)
     if extra_documents and documents == "all":
         raise InputError(
-            'extra_documents: all documents are read; leave it out, or documents="all"'
+            'extra_documents: all documents are read; leave it out, or give documents="judged"'
         )
     source = _load(dataset)
     with _one_error(dataset):

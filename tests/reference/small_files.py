@@ -24,6 +24,7 @@ from gensim.models import Doc2Vec as GensimDoc2Vec
 from gensim.models.doc2vec import TaggedDocument
 from knowledge import write_word_knowledge
 from safetensors.numpy import save_file
+from tables import save_table
 
 from letor.column_names import write_rows
 from letor.dataset import RankingData
@@ -144,16 +145,7 @@ def _table(suffix: str, folder: Path) -> None:
     judged = pd.DataFrame({"query_id": [1, 1, 2], "document_id": ["a", "b", "c"],
                            "grade": [1, 0, 2], "query": ["red", "red", "blue"]})  # fmt: skip
     for name, frame in (("documents", documents), ("judgements", judged)):
-        write_frame(frame, folder / f"{name}{suffix}")
-
-
-def write_frame(frame: pd.DataFrame, path: Path) -> None:
-    if path.suffix == ".parquet":
-        frame.to_parquet(path)
-    elif path.suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    else:
-        frame.to_csv(path, sep="\t" if path.suffix == ".tsv" else ",", index=False)
+        save_table(frame, folder / f"{name}{suffix}")
 
 
 def _trec(folder: Path) -> None:
@@ -274,20 +266,20 @@ def _doc2vec(folder: Path, *, hs: int) -> None:
 def _scores(suffix: str, folder: Path) -> None:
     frame = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"],
                           "bm25": [1.5, 2.0, -3.25], "dense": [0.5, 0.25, 1e-3]})  # fmt: skip
-    write_frame(frame, folder / f"scores{suffix}")
+    save_table(frame, folder / f"scores{suffix}")
 
 
 def _clicks(suffix: str, folder: Path) -> None:
     log = [(f"s{s}", f"query {s % 3}", f"d{d}", d + 1, int(d == s % 4), f"2024-05-0{s + 1}T10:00")
            for s in range(6) for d in range(4)]  # fmt: skip
     columns = ["session", "query", "document", "position", "clicked", "time"]
-    write_frame(pd.DataFrame(log, columns=columns), folder / f"log{suffix}")
+    save_table(pd.DataFrame(log, columns=columns), folder / f"log{suffix}")
 
 
 def _click_counts(folder: Path) -> None:
     log = [(f"query {q}", f"d{d}", d + 1, 10, d) for q in range(3) for d in range(4)]
     columns = ["query", "document", "position", "shown", "clicked"]
-    write_frame(pd.DataFrame(log, columns=columns), folder / "log.tsv")
+    save_table(pd.DataFrame(log, columns=columns), folder / "log.tsv")
 
 
 def _ubi(folder: Path) -> None:

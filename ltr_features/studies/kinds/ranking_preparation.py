@@ -18,7 +18,7 @@ from letor.files import write_json
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.measures import run_measure
 from letor.parquet import read_parquet
-from letor.rankers import get_ranker
+from letor.rankers.registry import get_ranker
 from letor.writing import check_ids
 from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns

@@ -96,9 +96,9 @@ def write_system(
 
 
 def system_values(made: StageResult, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """Values of a system that :func:`write_system` wrote, a row for each query of the judgements
-    and a column for each measure. Measures that it did not write are computed from the run, so
-    that a further measure trains no ranker again."""
+    """Values of a system that :func:`write_system` wrote: float64, a row for each query of the
+    judgements and a column for each measure. Measures that it did not write are computed from the
+    run, so that a further measure trains no ranker again."""
     known = made.per_query()
     if set(measures) <= set(known.columns):
         return known[list(measures)]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shlex
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
+from tables import save_table
 
 from letor.column_names import read_rows, write_rows
 from letor.errors import InputError
 from ltr_features.commands.options import settings
 from ltr_features.sources.document_table import read_documents
-from ltr_features.sources.registry import read_collection
 from ltr_features.sources.table import read_table
 from ltr_features.sources.table_blocks import blocks, texts
-from ltr_features.text import stored_texts
 from ltr_features.text.markup import html_share, without_markup
 
 PRODUCTS = pd.DataFrame(
@@ -50,28 +47,12 @@ OPTIONS = {
 NAMES = {"document_columns": {"id": "sku", "title": "name"}}
 
 
-def save(table, path):
-    kind = path.suffixes[0]
-    if kind == ".parquet":
-        table.to_parquet(path)
-        return path
-    if kind == ".jsonl":
-        records = table.astype(object).where(table.notna(), None).to_dict("records")
-        text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-    elif kind == ".json":
-        text = table.to_json(orient="records", indent=2)
-    else:
-        text = table.to_csv(index=False, sep="," if kind == ".csv" else "\t")
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
-    return path
-
-
 @pytest.mark.parametrize(
     "suffix", [".csv", ".tsv", ".jsonl", ".json", ".parquet", ".csv.gz", ".jsonl.gz", ".json.gz"]
 )
 def test_every_format_gives_the_same_collection(tmp_path, suffix):
-    products = save(PRODUCTS, tmp_path / f"products{suffix}")
-    ratings = save(RATINGS, tmp_path / f"ratings{suffix}")
+    products = save_table(PRODUCTS, tmp_path / f"products{suffix}")
+    ratings = save_table(RATINGS, tmp_path / f"ratings{suffix}")
     c = read_table(products, ratings, **OPTIONS)
     assert c.name == "products"
     assert c.document_ids == ["007", "8", "9"]
@@ -89,7 +70,7 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
 def test_lists_of_objects_are_not_what_to_read_too(tmp_path, suffix):
     products = PRODUCTS.assign(parts=[[{"of": "wool"}], None, []], tags=[["a", "b"], None, []])
     products = products[["sku", "name", "parts", "tags"]]
-    products = save(products, tmp_path / f"p{suffix}") if suffix else products
+    products = save_table(products, tmp_path / f"p{suffix}") if suffix else products
     options = OPTIONS | {"document_columns": {"id": "sku", "title": "name"}}
     told = read_table(products, RATINGS, **options).description["columns of documents left out"]
     assert told.startswith("'parts', 'tags'; to read 'tags' too, name all columns: ")
@@ -103,14 +84,14 @@ def test_lists_of_objects_are_not_what_to_read_too(tmp_path, suffix):
 def test_lists_of_texts_are_one_text(tmp_path, suffix):
     points = [["light", "and red"], None, ["y", None, ""]]
     products = PRODUCTS.assign(bullets=points)
-    products = save(products, tmp_path / f"p{suffix}") if suffix else products
+    products = save_table(products, tmp_path / f"p{suffix}") if suffix else products
     c = read_table(products, RATINGS, **OPTIONS)
     assert [text.strip() for text in c.fields["body"]] == [
         "for running light and red", 'a "hat"', "x y"
     ]  # fmt: skip
     ids = PRODUCTS.assign(sku=[["007"], ["8"], ["9"]])
     with pytest.raises(InputError, match=r"sku (is a JSON list|holds list)"):
-        read_table(save(ids, tmp_path / f"p{suffix}") if suffix else ids, RATINGS, **OPTIONS)
+        read_table(save_table(ids, tmp_path / f"p{suffix}") if suffix else ids, RATINGS, **OPTIONS)
 
 
 def test_columns_that_are_read_as_grades_and_those_left_out_are_told():
@@ -134,12 +115,12 @@ def test_columns_that_are_read_as_grades_and_those_left_out_are_told():
 
 
 def test_documents_in_several_tables_are_those_of_one(tmp_path):
-    ratings = save(RATINGS, tmp_path / "ratings.csv")
+    ratings = save_table(RATINGS, tmp_path / "ratings.csv")
     one = read_table(PRODUCTS, ratings, **OPTIONS)
     parts = [
-        save(PRODUCTS[:1], tmp_path / "1.csv.gz"),
-        save(PRODUCTS[1:], tmp_path / "2.parquet"),
-        save(PRODUCTS[:2], tmp_path / "3.jsonl"),  # the same documents again
+        save_table(PRODUCTS[:1], tmp_path / "1.csv.gz"),
+        save_table(PRODUCTS[1:], tmp_path / "2.parquet"),
+        save_table(PRODUCTS[:2], tmp_path / "3.jsonl"),  # the same documents again
     ]
     several = read_table([*map(str, parts)], ratings, **OPTIONS)
     assert several.document_ids == one.document_ids
@@ -154,9 +135,9 @@ def test_documents_in_several_tables_are_those_of_one(tmp_path):
             read_table(tables, judgements, **OPTIONS)
         return str(caught.value)
 
-    other = save(PRODUCTS.assign(name="other"), tmp_path / "4.csv")
+    other = save_table(PRODUCTS.assign(name="other"), tmp_path / "4.csv")
     assert f"{other}, line 2: document '007' has another title here" in told([*parts, other])
-    lacking = save(PRODUCTS.drop(columns="name"), tmp_path / "5.csv")
+    lacking = save_table(PRODUCTS.drop(columns="name"), tmp_path / "5.csv")
     assert f"{lacking}: no column name; it has" in told([*parts, lacking])
     assert "join those that have others by their ids first" in told([*parts, lacking])
     assert "judgements: several tables of documents hold none; name a file" in told(parts, None)
@@ -172,7 +153,7 @@ def test_judgements_in_several_tables_are_those_of_one(tmp_path):
             (["Shoe ", "cap"], ["8", "007"], [1, 0]),
         )
     ]
-    files = [save(month, tmp_path / f"{n}.csv") for n, month in enumerate(months)]
+    files = [save_table(month, tmp_path / f"{n}.csv") for n, month in enumerate(months)]
     options = {"judgement_columns": {"text": "query"}}
     one = read_table(PRODUCTS, pd.concat(months), **options)
     several = read_table(PRODUCTS, [*map(str, files)], **options)
@@ -183,7 +164,7 @@ def test_judgements_in_several_tables_are_those_of_one(tmp_path):
         (months[0].drop(columns="grade"), "grade"),
         (months[0].assign(query=" "), "line 2: the query text is empty"),
     ):
-        other = save(month, tmp_path / "3.csv")
+        other = save_table(month, tmp_path / "3.csv")
         with pytest.raises(InputError, match=f"{re.escape(str(other))}.*{message}"):
             read_table(PRODUCTS, [*files, other], **options)
     with pytest.raises(InputError, match="judgements: an empty list; name a file"):
@@ -191,13 +172,13 @@ def test_judgements_in_several_tables_are_those_of_one(tmp_path):
 
 
 def test_queries_in_a_table_of_their_own(tmp_path):
-    queries = save(
+    queries = save_table(
         pd.DataFrame({"query_id": ["a", "b"], "query": ["cap", "tie"]}), tmp_path / "q.csv"
     )
     ratings = pd.DataFrame({"query_id": ["a"], "document_id": ["8"], "grade": [2]})
     given = {
-        "documents": save(PRODUCTS, tmp_path / "p.parquet"),
-        "judgements": save(ratings, tmp_path / "r.tsv"),
+        "documents": save_table(PRODUCTS, tmp_path / "p.parquet"),
+        "judgements": save_table(ratings, tmp_path / "r.tsv"),
         "queries": queries,
         **NAMES,
     }
@@ -225,8 +206,8 @@ def test_queries_in_a_table_of_their_own(tmp_path):
 )
 def test_wrong_options_are_named(tmp_path, changes, message):
     given = {
-        "documents": save(PRODUCTS, tmp_path / "p.csv"),
-        "judgements": save(RATINGS, tmp_path / "r.csv"),
+        "documents": save_table(PRODUCTS, tmp_path / "p.csv"),
+        "judgements": save_table(RATINGS, tmp_path / "r.csv"),
     }
     with pytest.raises(InputError, match=message):
         read_table(**{**given, **OPTIONS, **changes})
@@ -326,7 +307,7 @@ HTML = [
 
 def test_html_is_told_of_and_stripped(tmp_path):
     products = pd.DataFrame({"id": range(len(HTML)), "text": [html for html, _ in HTML]})
-    path = save(products.assign(url="/a?b&amp;copy=1"), tmp_path / "p.csv")
+    path = save_table(products.assign(url="/a?b&amp;copy=1"), tmp_path / "p.csv")
     ratings = pd.DataFrame({"query_text": ["coffee"], "docno": ["1"], "grade": [1]})
     kept = read_table(path, ratings)
     assert kept.fields["body"] == list(products["text"])
@@ -365,7 +346,7 @@ def test_html_that_never_ends_takes_no_time(piece):
 
 
 def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_path):
-    ratings = save(RATINGS.assign(sku=["p7", "p8", "p8"]), tmp_path / "r.csv")
+    ratings = save_table(RATINGS.assign(sku=["p7", "p8", "p8"]), tmp_path / "r.csv")
     message = r"all 3 .* line 2 has document 'p7', but .* '007', '8', '9';"
     with pytest.raises(InputError, match=message):
         read_table(PRODUCTS, ratings, **OPTIONS, on_unknown="skip")
@@ -390,26 +371,26 @@ def test_a_query_without_id_or_with_none_or_two_texts_is_refused(tmp_path, query
     ratings = RATINGS.assign(id=["1", "1", query_id], query=["sneaker", "sneaker", text])
     columns = {"judgement_columns": {**JUDGED, "query": "id"}}
     with pytest.raises(InputError, match=message):
-        read_table(PRODUCTS, save(ratings, tmp_path / "r.csv"), **{**OPTIONS, **columns})
+        read_table(PRODUCTS, save_table(ratings, tmp_path / "r.csv"), **{**OPTIONS, **columns})
 
 
 def test_texts_in_another_encoding_are_named_or_read(tmp_path):
     given = {**OPTIONS, **NAMES}
     products = PRODUCTS.assign(name=["Caf\xe9", "T\xe9e", "\xd6l"])
     for suffix in (".csv", ".jsonl"):
-        path, ratings = tmp_path / f"p{suffix}", save(RATINGS, tmp_path / f"r{suffix}")
-        text = save(products, path).read_text(encoding="utf-8")
+        path, ratings = tmp_path / f"p{suffix}", save_table(RATINGS, tmp_path / f"r{suffix}")
+        text = save_table(products, path).read_text(encoding="utf-8")
         path.write_text(text, encoding="latin-1")
         with pytest.raises(InputError, match=r"line [12]: byte 0xe9 .*encoding='cp1252'"):
             read_table(path, ratings, **given)
         found = read_table(path, ratings, **given, encoding="latin-1")
         assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
-    save(products, tmp_path / "p.csv")
+    save_table(products, tmp_path / "p.csv")
     (tmp_path / "p.csv").write_bytes((tmp_path / "p.csv").read_text("utf-8").encode("utf-16"))
     (tmp_path / "r.csv").write_bytes((tmp_path / "r.csv").read_text("utf-8").encode("utf-16"))
     found = read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="utf-16")
     assert found.fields["title"] == ["Caf\xe9", "T\xe9e", "\xd6l"]
-    save(RATINGS.assign(query=["Stra\xdfe", "Stra\xdfe", "\u20ac"]), tmp_path / "u.csv")
+    save_table(RATINGS.assign(query=["Stra\xdfe", "Stra\xdfe", "\u20ac"]), tmp_path / "u.csv")
     marked = b"\xef\xbb\xbf" + (tmp_path / "u.csv").read_bytes()
     (tmp_path / "marked.csv").write_bytes(marked)
     products.to_csv(tmp_path / "l.csv", index=False, encoding="latin-1")
@@ -423,38 +404,6 @@ def test_texts_in_another_encoding_are_named_or_read(tmp_path):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="ascii")
     with pytest.raises(InputError, match="encoding 'utf-88' is unknown"):
         read_table(tmp_path / "p.csv", tmp_path / "r.csv", **given, encoding="utf-88")
-
-
-@pytest.fixture
-def one_table():
-    """Ratings with the products' texts in each row, as a shop exports them."""
-    return pd.DataFrame(
-        {
-            "product_uid": ["7", "8", "7", "9"],
-            "product_title": ["Red shoe", "Hat", "Red shoe", "Cap"],
-            "search_term": ["shoe", "shoe", "red", "red"],
-            "relevance": [2.33, 1, 3, 2.67],
-        }
-    )
-
-
-ONE_TABLE = {
-    "document_columns": {"id": "product_uid", "title": "product_title"},
-    "judgement_columns": {"text": "search_term", "document": "product_uid"},
-    "grade_thresholds": [2.33, 2.67],
-}
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
-def test_one_table_is_documents_and_judgements(tmp_path, one_table, suffix):
-    c = read_table(save(one_table, tmp_path / f"ratings{suffix}"), **ONE_TABLE)
-    assert c.document_ids == ["7", "8", "9"]
-    assert c.fields == {"title": ["Red shoe", "Hat", "Cap"]}
-    assert c.query_texts == ["shoe", "red"]
-    j = c.judgements
-    rows = list(zip(j.query, j.document, j.grade, strict=True))
-    assert rows == [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 2, 2)]
-    assert c.description["rows of documents that were there, with the same texts"] == 1
 
 
 @pytest.mark.parametrize("labels", [("0.7333", "0.25"), ("3", "1.0")])
@@ -474,26 +423,6 @@ def test_labels_of_rows_become_grades_as_those_of_tables(tmp_path, labels):
             InputError, match=r"rows\.txt, line 1: grade '0\.7333' is not an integer"
         ):
             read_table(**options)
-
-
-def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
-    numbered = one_table.assign(id=range(4), query_id=["b", "b", "a", "a"])
-    path = save(numbered, tmp_path / "ratings.csv")
-    c = read_table(path, grade_thresholds=[2.33, 2.67])
-    assert (c.document_ids, c.query_ids) == (["7", "8", "9"], ["b", "a"])
-    assert (c.fields, c.query_texts) == ({"title": ["Red shoe", "Hat", "Cap"]}, ["shoe", "red"])
-    told = "text 'search_term', query 'query_id'"
-    assert c.description["columns of judgements, by their usual names"] == (
-        f"document 'product_uid', {told}, grade 'relevance'"
-    )
-    products = one_table.rename(columns={"product_title": "description"}).drop_duplicates(
-        "product_uid"
-    )
-    rated = numbered.rename(columns={"search_term": "query"})
-    c = read_table(products, rated, grade_thresholds=[2.33, 2.67])
-    assert (c.fields, c.query_ids) == ({"body": ["Red shoe", "Hat", "Cap"]}, ["b", "a"])
-    with pytest.raises(InputError, match=r"no query texts.*the columns are 'product_uid', 'q"):
-        read_table(products, rated[["product_uid", "query", "relevance"]])  # ids or texts?
 
 
 @pytest.mark.parametrize(
@@ -518,7 +447,7 @@ def test_columns_of_a_shop_are_found_by_their_usual_names(tmp_path, one_table):
     ],
 )
 def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns, told):
-    path = save(PRODUCTS, tmp_path / "p.csv")
+    path = save_table(PRODUCTS, tmp_path / "p.csv")
     fact = "columns of documents left out"
     assert read_documents([path], columns).facts.get(fact) == told
     if told is not None:  # what it says to write reads one column more
@@ -526,68 +455,6 @@ def test_columns_that_are_left_out_are_told_with_what_to_write(tmp_path, columns
         options = settings(shlex.split(told.partition("name all columns: ")[2]), "option")
         more = read_documents([path], options["document_columns"]).facts.get(fact, "")
         assert more.partition(";")[0] == ", ".join(others), first
-
-
-def test_columns_of_judgements_are_not_left_out_of_a_table_of_both(tmp_path, one_table):
-    path = save(one_table.assign(rater="ann"), tmp_path / "ratings.csv")
-    queries = pd.DataFrame({"id": ["shoe", "red"], "text": ["shoe", "red"]})
-    for options in (
-        ONE_TABLE,
-        {**ONE_TABLE, "judgements": path},
-        {
-            "queries": queries,
-            "judgement_columns": {"query": "search_term"},
-            "grade_thresholds": [2],
-        },
-    ):
-        told = read_table(path, **options).description["columns of documents left out"]
-        assert told.startswith("'rater'; to read 'rater' too")
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow"])
-def test_tables_may_be_frames(tmp_path, one_table, kind):
-    def made(frame):
-        if kind == "polars":
-            return pytest.importorskip("polars").from_pandas(frame)
-        return pa.Table.from_pandas(frame) if kind == "Arrow" else frame
-
-    c = read_collection("table", documents=made(one_table), **ONE_TABLE)
-    read = read_table(save(one_table, tmp_path / "ratings.csv"), **ONE_TABLE)
-    assert (c.name, c.document_ids, c.fields) == ("frame", read.document_ids, read.fields)
-    assert (c.query_texts, c.judgements.grade.tolist()) == (read.query_texts, [1, 0, 2, 2])
-    queries = pd.DataFrame({"qid": ["a"], "text": ["shoe"]})
-    judged = pd.DataFrame({"qid": ["a"], "docno": ["8"], "label": [1]})
-    columns = {"id": "product_uid", "title": "product_title"}
-    c = read_table(made(one_table), made(judged), document_columns=columns, queries=made(queries))
-    assert (c.query_texts, c.judgements.document.tolist()) == (["shoe"], [1])
-    with pytest.raises(InputError, match="frame of documents: no column sku; it has 'product_uid'"):
-        read_table(made(one_table), **{**ONE_TABLE, "document_columns": {**columns, "id": "sku"}})
-    with pytest.raises(InputError, match=r"of documents, row 1: grade '2.33' is not an integer"):
-        read_table(made(one_table), **{**ONE_TABLE, "grade_thresholds": None})
-    for given, message in (
-        ((made(one_table), made(judged.assign(qid=None))), "the frame of judgements, row 1: the q"),
-        ((made(one_table), made(judged.drop(columns="label"))), "the frame of judgements: "),
-    ):
-        with pytest.raises(InputError, match=message):
-            read_table(*given, document_columns=columns, queries=made(queries))
-
-
-@pytest.mark.parametrize("held", [1, 1 << 20])
-def test_a_document_with_two_texts_is_refused_or_chosen(tmp_path, one_table, monkeypatch, held):
-    monkeypatch.setattr(stored_texts, "_HELD", held)
-    one_table.loc[2, "product_title"] = "Shoe"
-    path = save(one_table, tmp_path / "ratings.csv")
-    with pytest.raises(
-        InputError, match=r"line 4: document '7' has another title.*on_other_text=f"
-    ):
-        read_table(path, **ONE_TABLE)
-    for choice, title in (("first", "Red shoe"), ("last", "Shoe")):
-        c = read_table(path, **ONE_TABLE, on_other_text=choice)
-        assert list(c.fields["title"]) == [title, "Hat", "Cap"]
-        told = f"rows of documents that were there, with other texts; the {choice} taken"
-        assert c.description[told] == 1
-    with pytest.raises(InputError, match="on_other_text must be"):
-        read_table(path, **ONE_TABLE, on_other_text="longest")
 
 
 def test_what_to_write_for_grades_with_points_can_be_written():
@@ -599,41 +466,6 @@ def test_what_to_write_for_grades_with_points_can_be_written():
     given = settings(shlex.split(written.replace("...", "3", 1).replace("...", "0")), "option")
     c = read_table(PRODUCTS, ratings, **options, **given)
     assert c.judgements.grade.tolist() == [3, 0, 3]
-
-
-def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
-    raters = pd.concat([one_table, one_table.assign(relevance=[1, 3, 3, 1])])
-    path = save(raters, tmp_path / "ratings.csv")
-    with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
-        read_table(path, **ONE_TABLE)
-    expected = {"highest": [1, 2, 2, 2], "lowest": [0, 0, 2, 0], "last": [0, 2, 2, 0]}
-    for choice, grades in expected.items():
-        c = read_table(path, **ONE_TABLE, on_other_grade=choice)
-        assert c.judgements.grade.tolist() == grades
-        told = f"judgements of pairs with another grade; the {choice} taken"
-        assert c.description[told] == 3
-    marked = save(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
-    c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
-    assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
-    with pytest.raises(InputError, match="on_other_grade must be 'raise' or 'highest' or 'lo"):
-        read_table(path, **ONE_TABLE, on_other_grade="mean")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"grade_thresholds": [2, 1]}, r"must be ascending numbers, \[2.33, 2.67\], got \[2, 1\]"),
-        ({"grade_thresholds": []}, "must be ascending numbers"),
-        ({"grades": {"1": 1}}, "both say what grades mean"),
-        ({"grade_thresholds": None}, r"line 2: grade '2.33' is not an integer; .*thresholds"),
-        ({"judgement_columns": {**ONE_TABLE["judgement_columns"], "grade": "search_term"}},
-         r"line 2: grade 'shoe' is not a finite number"),
-    ],
-)  # fmt: skip
-def test_wrong_thresholds_are_named(tmp_path, one_table, changes, message):
-    path = save(one_table, tmp_path / "ratings.csv")
-    with pytest.raises(InputError, match=message):
-        read_table(path, **{**ONE_TABLE, **changes})
 
 
 @pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz", "rows.parquet"])

@@ -1,7 +1,7 @@
 """What a run into the folder of an earlier one makes again: it leaves what a fresh one makes."""
 
 import pytest
-from folders import different
+from folders import different, written
 from small_studies import write_letor
 
 from letor.column_names import write_rows
@@ -52,17 +52,30 @@ def differing(study):
     ("old", "new"),
     [
         ('{ MAP = "map", "P@1" = "p@1" }', '{ "P@1" = "p@1", MAP = "map" }'),
+        ('"P@1" = "p@1" }', '"P@1" = "p@1", "P@10" = "p@10" }'),
+        ('"P@1" = "p@1" }', '"P@1" = "p@10" }'),
         ('["MAP", "P@1"]', '["P@1"]'),  # tells of equal scores by another measure
-        (
-            '{ n_thresholds = [1, 2], measure = ["map", "p@1"] }',
-            '{ measure = ["map", "p@1"], n_thresholds = [1, 2] }',
-        ),
     ],
 )
-def test_order_and_choice_of_measures_and_order_of_a_grid_count(study, old, new):
-    run_file(study, data=study.parent, out=study.parent / "out")
-    study.write_text(STUDY.replace(old, new))
+def test_other_measures_train_no_ranker_again(study, old, new):
+    rankers = study.parent / "out" / "rankers"
+    run_file(study, data=study.parent, out=rankers.parent)
+    before = written(rankers)
+    study.write_text(STUDY.replace(old, new, 1))
     assert not differing(study)
+    assert written(rankers) == before
+
+
+@pytest.mark.parametrize("new", ['measure = ["map", "p@1"], n_thresholds = [1, 2]',
+                                 'n_thresholds = [1, 3], measure = ["map", "p@1"]'])  # fmt: skip
+def test_another_grid_or_order_of_it_makes_its_rankers_again(study, new):
+    rankers = study.parent / "out" / "rankers"
+    run_file(study, data=study.parent, out=rankers.parent)
+    before = written(rankers, "result.json")
+    study.write_text(STUDY.replace('n_thresholds = [1, 2], measure = ["map", "p@1"]', new))
+    assert not differing(study)
+    changed = written(rankers, "result.json").items() - before.items()
+    assert {path.parent.name for path, _ in changed} == {"steps"}
 
 
 def test_other_document_ids_are_those_of_the_runs(study):

@@ -92,27 +92,6 @@ def test_page_has_means_references_and_what_was_expected(folder):
     assert "://" not in page
 
 
-def test_another_grid_makes_the_rankers_with_it_again(toy, tmp_path):
-    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    kept = written(tmp_path / "out", "*.csv")
-    toy.write_text(toy.read_text().replace("n_thresholds = [2, 20]", "n_thresholds = [3, 20]"))
-    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    changed = written(tmp_path / "out", "*.csv").items() - kept.items()
-    assert {path.parent.name for path, _ in changed} == {"Boosted_steps", "report"}
-
-
-def test_a_further_measure_trains_no_ranker_again(toy, tmp_path):
-    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    before = pd.read_csv(tmp_path / "out" / "report" / "per_query.csv")
-    rankers = written(tmp_path / "out" / "rankers")
-    toy.write_text(toy.read_text().replace('"NDCG@5" = ', '"P@10" = "p@10"\n"NDCG@5" = '))
-    run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    assert written(tmp_path / "out" / "rankers") == rankers
-    values = pd.read_csv(tmp_path / "out" / "report" / "per_query.csv")
-    pd.testing.assert_frame_equal(values.drop(columns="P@10"), before, check_exact=True)
-    assert 0 < values["P@10"].mean() < 1
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
