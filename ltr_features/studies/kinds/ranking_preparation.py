@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
 from ltr_features.studies.kinds.ranking_times import StageSeconds
-from ltr_features.studies.kinds.sections import with_content, with_paths
+from ltr_features.studies.kinds.sections import FamilyConfig, with_content, with_paths
 from ltr_features.studies.stages import Planned
 from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.study import Study
@@ -188,6 +189,26 @@ class Preparation(Study):
         }
 
     @cached_property
+    def row_inputs(self) -> dict[str, Any]:
+        """Everything that the rows of the table depend on, without its columns."""
+        return {
+            "index": self.index_stage.key,
+            "candidates": self.candidate_inputs,
+            "sources": list(self.candidate_inputs),  # whose order is that of a query's rows
+        }
+
+    def families_of(self, names: Set[str]) -> Sequence[FamilyConfig]:
+        """The families that the names of a system stand for, so that a further family trains only
+        the rankers that have it; all, if a name is that of a single column."""
+        families = self.config.columns
+        known = {part.family for part in families} | {model.name for model in self.config.models}
+        return [part for part in families if part.family in names or names - known]
+
+    def family_inputs(self, families: Sequence[FamilyConfig]) -> list[dict[str, Any]]:
+        """Everything but code that the columns of some families depend on, in their order."""
+        return [part.content(self.data, self.digests) for part in families]
+
+    @cached_property
     def columns_stage(self) -> Planned:
         config = self.config
 
@@ -212,12 +233,7 @@ class Preparation(Study):
             name: with_paths(source_kind(name, options), options, self.data)
             for name, options in config.candidate_settings.items()
         }
-        inputs = {
-            "index": self.index_stage.key,
-            "columns": [part.content(self.data, self.digests) for part in config.columns],
-            "candidates": self.candidate_inputs,
-            "sources": list(self.candidate_inputs),  # whose order is that of a query's rows
-        }
+        inputs = {**self.row_inputs, "columns": self.family_inputs(config.columns)}
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
         code = (*_CODE, *packages_of(*(family_class(part.family) for part in config.columns)))
         return Planned(

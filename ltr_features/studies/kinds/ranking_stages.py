@@ -22,6 +22,7 @@ from ltr_base.source_code import packages_of
 from ltr_features.columns.fold_fits import fit_folds
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
+from ltr_features.columns.registry import family_class
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
@@ -243,11 +244,8 @@ class RankingStages(Preparation):
         def make_part(path: Path, number: int) -> None:
             self._fit_and_score(path, split, model, [self.folds(split)[number]])
 
-        # The rows of the table, not its columns: a further family fits no model again.
         inputs = {
-            "index": self.index_stage.key,
-            "candidates": self.candidate_inputs,
-            "sources": list(self.candidate_inputs),
+            **self.row_inputs,  # not the columns: a further family fits no model again
             "split": self.rule(split),
             "seed": self.config.seed + split.fit,
         }
@@ -366,8 +364,10 @@ class RankingStages(Preparation):
         described = system.model_dump(
             mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
+        families = self.families_of(seen)
         inputs = {
-            "columns": self.columns_stage.key,
+            **self.row_inputs,
+            "columns": self.family_inputs(families),
             "scores": {
                 m.name: self.scores_stage(split, m).key for m in config.models if m.name in seen
             },
@@ -379,7 +379,7 @@ class RankingStages(Preparation):
         what = "no ranker" if ranker is None else counted(split.n_folds, f"{ranker.ranker} ranker")
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
-        code: tuple[str, ...] = _RANKING
+        code = (*_RANKING, *packages_of(*(family_class(part.family) for part in families)))
         if ranker is not None:
             code += packages_of(get_ranker(ranker.ranker))
         return Planned(
@@ -387,11 +387,14 @@ class RankingStages(Preparation):
             seconds=self.usual.rankers(
                 split, 0.0 if ranker is None else SECONDS.get(ranker.ranker, 0.0)
             ),
-            # A fold's rows are read with the columns of all models.
-            after=[self.scores_stage(split, model).name for model in self.models_of(split)],
+            # A fold's rows are read with all columns.
+            after=[
+                self.columns_stage.name,
+                *(self.scores_stage(split, model).name for model in self.models_of(split)),
+            ],
         )  # fmt: skip
 
 
-def _seen(system: SystemConfig) -> set[str | None]:
+def _seen(system: SystemConfig) -> set[str]:
     """Names of the columns, models and families that a system uses."""
-    return {*system.columns, system.score}
+    return {*system.columns} if system.score is None else {system.score}

@@ -27,9 +27,10 @@ from ltr_features.columns.out_of_fold import train_parts
 from ltr_features.columns.term_space import TermSpace
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_checks import demo_config
-from ltr_features.studies.kinds.ranking_config import ExperimentConfig
+from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_findings import Findings
 from ltr_features.studies.kinds.ranking_models import map_of_documents, map_of_words
+from ltr_features.studies.kinds.sections import FamilyConfig
 from ltr_features.studies.kinds.systems import turned
 from ltr_features.studies.progress import TIMES, Reporter
 from ltr_features.studies.workers import StudyPlan, _make, done_by_workers
@@ -334,6 +335,21 @@ def test_a_further_measure_trains_no_ranker_again(run, config):
     found = ranking.merge(relevant).groupby("qid")["rank"].min().reindex(after["BM25"].index)
     np.testing.assert_allclose(after["BM25"]["MRR@5"], (1 / found).fillna(0))
     assert 0 < after["BM25"]["MRR@5"].mean() < 1
+
+
+def test_a_further_family_trains_only_the_rankers_that_have_it(run, config):
+    """A system that names single columns is made again, as any family might have them."""
+
+    def to_make(*systems: SystemConfig) -> set[str]:
+        more = {"columns": (FamilyConfig(family="letters"), *config.columns), "systems": systems}
+        names = to_do(RankingStudy(config.model_copy(update=more), run.folder))
+        return {name.split("/")[-1] for name in names if name.startswith(("models/", "systems/"))}
+
+    assert to_make(*config.systems) == {"BM25"}
+    systems = {system.name: system for system in config.systems}
+    words = systems["words"]
+    systems["words"] = words.model_copy(update={"columns": (*words.columns, "letters")})
+    assert to_make(*systems.values()) == {"BM25", "words"}
 
 
 def test_the_report_tells_verdict_definitions_and_settings(run):
