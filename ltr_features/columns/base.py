@@ -85,8 +85,8 @@ class ColumnFamily(ABC):
 
     @classmethod
     def without_unused(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options without those that the constructor refuses as they have no effect beside the
-        others. By default all."""
+        """Options without those that have no effect beside the others, which the constructor may
+        refuse. By default all."""
         return dict(options)
 
     @property
@@ -165,7 +165,7 @@ class ColumnFamily(ABC):
         """What decides the columns' values, for their provenance, see
         :data:`letor.dataset.SETTINGS`."""
         analysis = {"text analysis": str(context.index.analyzer)} if self.reads_texts else {}
-        return analysis | plain_settings(self.get_params())
+        return analysis | plain_settings(self.without_unused(self.get_params()))
 
     @property
     def column_names(self) -> list[str]:

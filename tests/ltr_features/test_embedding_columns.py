@@ -281,7 +281,9 @@ def test_provenance_says_what_was_learned_from(random_context, vectors):
     assert data.provenance["d2v_word_keywords"]["absent"].startswith("0: ")
 
 
-def test_settings_of_training_are_refused_with_a_file_that_is_trained_already(vectors):
+def test_settings_of_training_are_refused_with_a_file_that_is_trained_already(
+    vectors, random_context
+):
     for given in ({"dimension": 50}, {"epochs": 1, "seed": 2}):
         message = f"^{', '.join(given)}: vectors names .*tiny.vec, which is trained already"
         with pytest.raises(InputError, match=message):
@@ -291,6 +293,9 @@ def test_settings_of_training_are_refused_with_a_file_that_is_trained_already(ve
     saved = {"name": "w2v-word", "params": {"vectors": vectors, "dimension": 50}}
     families, _ = columns_from_json({"families": [saved], "models": []}, Path("features.json"))
     assert families == [WordEmbeddingWord(vectors=vectors)]
+    # A ranker that was trained on its columns is not told of others.
+    assert "dimension" not in families[0].settings(random_context)
+    assert WordEmbeddingWord(dimension=50).settings(random_context)["dimension"] == 50
 
 
 def test_queries_without_a_known_word_are_told(tmp_path):
