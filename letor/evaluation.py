@@ -296,6 +296,15 @@ def measurable(
     return allowed, refused
 
 
+def check_measurable(definitions: Iterable[MeasureDefinition], labels: ArrayLike) -> None:
+    """Raise InputError if the labels do not allow one of the measures, naming it."""
+    for definition in definitions:
+        try:
+            _values_of_labels(definition, np.asarray(labels, np.float64))
+        except InputError as error:
+            raise InputError(f"measure {definition.name}: {error}") from None
+
+
 def mean_of(values: NDArray[np.float64]) -> float:
     """Mean of the values that are not NaN, in their order; NaN if there are none."""
     counted = values[~np.isnan(values)]

@@ -9,7 +9,7 @@ explicit lists are given as ``Fold(name, train, validation, test)``.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -313,6 +313,13 @@ def with_fewer_queries(
         rest = fold.only(kept)
         fewer.append(replace(rest, validation=fold.validation, test=fold.test))
     return fewer
+
+
+def rows_of_parts(data: RankingData, folds: Iterable[Fold], *parts: str) -> RankingData:
+    """The rows, without columns, of the queries that folds have in some of the parts "train",
+    "validation" and "test", as far as they have rows here."""
+    wanted = {q for fold in folds for part in parts for q in getattr(fold, part)}
+    return data.select_columns([]).select_queries([q for q in data.all_query_ids if q in wanted])
 
 
 def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:

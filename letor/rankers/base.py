@@ -21,7 +21,7 @@ from letor.column_settings import training_settings, warn_of_changed_settings
 from letor.dataset import RankingData
 from letor.digests import check_files, write_digests
 from letor.errors import InputError, NotFittedError, RankerWarning, naming, reading
-from letor.evaluation import Evaluator
+from letor.evaluation import Evaluator, check_measurable
 from letor.files import atomic_path, check_replaced, write_json
 from letor.measures import choosing_measure, parse_measure
 from letor.normalise import Normaliser, get_normaliser, normaliser_from_state, query_blocks
@@ -92,13 +92,11 @@ class Ranker(BaseEstimator, ABC):
         Raises:
             InputError: an argument is unknown.
         """
-        known = self.get_params()
+        kind, known = type(self).__name__, self.get_params()
         for parameter, value in params.items():
             if parameter not in known:
-                raise InputError(
-                    f"{type(self).__name__} has no parameter {parameter!r}; "
-                    f"{nearest(parameter, known)}"
-                )
+                near = nearest(parameter, known)
+                raise InputError(f"{kind} has no parameter {parameter!r}; {near}")
             setattr(self, parameter, value)
         return self
 
@@ -317,7 +315,9 @@ class Ranker(BaseEstimator, ABC):
         return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
 
     def check_rows(self, data: RankingData) -> None:
-        """Raise InputError if the ranker cannot train on such rows, before it comes to ``fit``."""
+        """Raise InputError if the ranker cannot train and stop on such rows, before ``fit``."""
+        if (measure := getattr(self, "measure", None)) is not None:
+            check_measurable([parse_measure(measure)], data.y)
 
     def check(self) -> None:
         """Check the parameters, as ``fit`` does before it starts.

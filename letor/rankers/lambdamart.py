@@ -237,6 +237,7 @@ class LambdaMART(TreeRanker):
 
     def check_rows(self, data: RankingData) -> None:
         self._label_gain([data])
+        super().check_rows(data)
 
     def _label_gain(self, parts: Sequence[RankingData]) -> list[float]:
         """Gains of the labels 0 .. largest."""

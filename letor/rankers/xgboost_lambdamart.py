@@ -121,6 +121,10 @@ class XGBoostLambdaMART(TreeRanker):
         if self.lambdarank_unbiased and self.objective == "rank:map":
             raise InputError("lambdarank_unbiased=True: rank:map does not learn it")
 
+    def check_rows(self, data: RankingData) -> None:
+        super().check_rows(data)
+        self._xgboost_parameters(data)
+
     def _fit(self, train: RankingData, valid: RankingData | None) -> None:
         with TemporaryDirectory() as folder:  # for memory-mapped rows
             self._fit_within(folder, train, valid)

@@ -181,6 +181,20 @@ def test_what_only_says_when_to_stop_needs_validation_rows(make):
     assert ("early_stopping_rounds" in make().stopping) == hasattr(make(), "early_stopping_rounds")
 
 
+@pytest.mark.parametrize("label", [0.5, 31, 1001])
+def test_labels_that_cannot_be_learned_from_are_told_before_training(make, label):
+    """As those of training rows that are validation rows, too."""
+    rows = toy(0)
+    rows = replace(rows, y=np.where(rows.y == 2, np.float32(label), rows.y))
+    said = []
+    for attempt in (lambda: make().check_rows(rows), lambda: make().fit(rows, rows)):
+        try:
+            attempt()
+        except InputError as error:
+            said.append(str(error).removeprefix("measure NDCG@10: "))
+    assert not said or (len(said) == 2 and said[0] == said[1])
+
+
 def test_no_rows_give_no_scores(make):
     ranker = make().fit(toy(0))
     nothing = toy(2).select_rows(np.zeros(len(toy(2)), dtype=bool))

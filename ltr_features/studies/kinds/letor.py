@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
-from math import prod
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 from letor.column_names import names_path, read_rows
 from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning, RankerWarning
-from letor.evaluation import evaluate
+from letor.evaluation import check_measurable, evaluate
 from letor.files import save_array, write_json
 from letor.fold_files import RowsDifferError, concatenate, read_fold, read_folds, read_tested
-from letor.folds import Fold, has_relevant, k_fold
+from letor.folds import Fold, has_relevant, k_fold, rows_of_parts
 from letor.lint_labels import label_remarks
 from letor.measures import parse_measure
 from letor.rankers.registry import get_ranker
@@ -205,7 +204,17 @@ class LetorStudy(Study):
             for (number, fold), ranker in product(enumerate(folds, start=1), rankers):
                 place = {"scheme": scheme.name, "fold": number, "ranker": ranker.label, "fit": fit}
                 found.append((place, fold, self._stage(place, digest, fold, ranker)))
+        self._check_labels([fold for _, fold, _ in found])
         return found
+
+    def _check_labels(self, folds: Sequence[Fold]) -> None:
+        """Raise InputError if a measure or a ranker does not take the labels."""
+        tested = rows_of_parts(self._rows, folds, "test")
+        check_measurable(map(parse_measure, self.config.measures.values()), tested.y)
+        # Where folds have columns of their own, only tested rows are here, perhaps none of these.
+        if len(learned := rows_of_parts(self._rows, folds, "train", "validation")):
+            for trial in (trial for ranker in self.config.rankers for trial in ranker.trials):
+                trial.check_rows(learned)
 
     def _stage(
         self, place: dict[str, Any], digest: Any, fold: Fold, ranker: RankerConfig
@@ -229,7 +238,7 @@ class LetorStudy(Study):
             train, valid, test = (part.select_columns(columns) for part in self._parts(fold))
             _train(config, ranker, (train, valid, test), folder)
 
-        n_trials = prod(len(values) for name, values in grid.items() if name not in ranker.params)
+        n_trials = len(ranker.trials)
         # If queries have as many rows as others on average:
         n_rows = len(self._rows) * len(fold.train) / max(1, self._rows.n_queries)
         again = f".refit-{fit}" if fit else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -11,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from letor.column_names import chosen_columns
 from letor.errors import InputError
 from letor.measures import parse_measure
+from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
 from ltr_features.studies.config import Section, folder_problems, no_such
@@ -74,6 +76,17 @@ class RankerConfig(Section):
         if self.grid is None and self.ranker not in GRIDS:
             raise ValueError(f"ranker {self.ranker!r} has no default grid; give one")
         return self
+
+    @property
+    def trials(self) -> list[Ranker]:
+        """A ranker for each combination of parameters that is tried."""
+        grid = GRIDS[self.ranker] if self.grid is None else self.grid
+        tried = {name: values for name, values in grid.items() if name not in self.params}
+        kind, combinations = get_ranker(self.ranker), product(*tried.values())
+        return [
+            kind().set_params(**self.params, **dict(zip(tried, values, strict=True)))
+            for values in combinations
+        ]
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The columns that the ranker sees, among the known ones.

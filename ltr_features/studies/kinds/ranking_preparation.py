@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.errors import InputError
-from letor.evaluation import measurable
+from letor.evaluation import check_measurable
 from letor.files import write_json
 from letor.folds import Fold, by_time, k_fold, with_fewer_queries
 from letor.measures import run_measure
 from letor.parquet import read_parquet
-from letor.rankers.registry import get_ranker
 from letor.writing import check_ids
 from ltr_base.source_code import packages_of
 from ltr_features.blocks import MEMORY, write_columns
@@ -262,11 +261,11 @@ class Preparation(Study):
         return [q for row, q in enumerate(self.collection.query_ids) if row in rows]
 
     def check_grades(self) -> None:
-        """Raise InputError, before columns are computed, if a measure does not take a grade."""
-        measures = map(run_measure, self.config.evaluation.all_measures)
-        _, refused = measurable([*measures], self.collection.judgements.grade)
-        for why, names in refused.items():
-            raise InputError(f"measure {', '.join(names)}: {why}")
+        """Raise InputError, before columns are computed, if a measure does not take a grade of the
+        tested queries."""
+        measures = [run_measure(name) for name in self.config.evaluation.all_measures]
+        for split in self.config.splits:
+            check_measurable(measures, self.test_qrels(split)["label"])
 
     def folds(self, split: SplitConfig) -> list[Fold]:
         """The folds of :meth:`whole_folds`, without queries that have no candidates.
@@ -275,12 +274,10 @@ class Preparation(Study):
             InputError: also if a ranker could not be trained or stopped by the queries of a fold.
         """
         folds = [fold.only(self.base.query_ids) for fold in self.whole_folds(split)]
-        if any(system.columns for system in self.config.systems):
-            if told := nothing_to_rank(self.base, folds):
-                name = split.name.partition(".")[0]  # without the number of the fit
-                raise InputError(f"split {name!r}, {told[0]}")
-            for part in self.config.rankers:
-                get_ranker(part.ranker)(**part.params).check_rows(self.base)
+        learns = any(system.columns for system in self.config.systems)
+        if learns and (told := nothing_to_rank(self.base, folds)):
+            name = split.name.partition(".")[0]  # without the number of the fit
+            raise InputError(f"split {name!r}, {told[0]}")
         return folds
 
     def whole_folds(self, split: SplitConfig) -> list[Fold]:

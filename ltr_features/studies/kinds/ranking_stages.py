@@ -14,7 +14,7 @@ import numpy as np
 from letor.column_names import write_rows
 from letor.dataset import RankingData
 from letor.files import atomic_path, read_json, save_array, write_json
-from letor.folds import Fold
+from letor.folds import Fold, rows_of_parts
 from letor.mapped import empty_array
 from letor.rankers.registry import get_ranker
 from ltr_base.names import counted
@@ -134,10 +134,12 @@ class RankingStages(Preparation):
             model.recipe.check_texts(self.context)
 
     def check_folds(self) -> None:
-        """Raise InputError if a split has no folds to train and test on, see :meth:`folds`."""
-        for split in self.config.splits:
-            for fit in self._every_fit(split):
-                self.folds(fit)
+        """Raise InputError if there are no folds to train and test on, or labels to train on."""
+        every, splits = self._every_fit, self.config.splits
+        folds = [fold for split in splits for fit in every(split) for fold in self.folds(fit)]
+        learned = rows_of_parts(self.base, folds, "train", "validation")
+        for part in self.config.rankers:
+            get_ranker(part.ranker)(**part.params).check_rows(learned)
 
     @cached_property
     def outputs(self) -> list[SplitOutputs]:
@@ -157,8 +159,7 @@ class RankingStages(Preparation):
         found: dict[str, list[StageResult]] = {}
         for fit in fits:
             for system in self.systems_of(fit):
-                stage = self.done(self.system_stage(fit, system))
-                found.setdefault(system.name, []).append(stage)
+                found.setdefault(system.name, []).append(self.done(self.system_stage(fit, system)))
         return found
 
     def part(self, split: SplitConfig, fold: str, part: str) -> RankingData:
@@ -166,8 +167,7 @@ class RankingStages(Preparation):
         with self._reading:
             name, kept = self._parts
             if name != split.name:
-                kept = {}
-                self._parts = split.name, kept
+                self._parts = split.name, (kept := {})
             if (fold, part) not in kept:
                 kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
             return kept[fold, part]

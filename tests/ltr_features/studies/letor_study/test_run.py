@@ -124,6 +124,48 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"NDCG@5" = ', 'ERR = "err"\n"NDCG@5" = ', "^measure ERR: label 31 is above 4"),
+        ('"map" }', '"err@5" }', "^measure ERR@5: label 31 is above 4"),
+        ('"adarank"\ngrid = {}', '"lambdamart"', "^label 31 is too large for the exponential gain"),
+        (
+            '"adarank"\ngrid = {}',
+            '"lambdamart"\ngrid = { gain = ["linear", "exponential"] }',
+            "^label 31 is too large for the exponential gain",
+        ),
+    ],
+)
+def test_labels_that_measures_or_rankers_refuse_are_told_before_any_is_trained(
+    toy, tmp_path, old, new, message
+):
+    for part in (tmp_path / "data" / "toy").iterdir():
+        part.write_text(re.sub("(?m)^2 ", "31 ", part.read_text()))
+    toy.write_text(toy.read_text().replace(old, new))
+    with pytest.raises(InputError, match=message):
+        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("ranker", "measure", "labels"), [("rankboost", "err", (5, 2)), ("lambdamart", "map", (2, 31))]
+)
+def test_labels_are_refused_only_where_they_are_used(toy, tmp_path, ranker, measure, labels):
+    """Rankers learn from training and validation rows, and measures are of the others."""
+    data, params = tmp_path / "data", {"rankboost": "n_rounds", "lambdamart": "n_estimators"}
+    rows, folds = read_folds(data / "toy")
+    for name, part in zip(("train", "vali", "test"), folds[0].split(rows), strict=True):
+        y = np.where(part.y == 2, np.float32(labels[name == "test"]), part.y)
+        write_rows(replace(part, y=y), data / "one" / f"{name}.txt")
+    toy.write_text(
+        f'kind = "letor"\ntitle = "One fold"\nfolder = "one"\nmeasures = {{ M = "{measure}" }}\n'
+        f'[[rankers]]\nlabel = "one"\nranker = "{ranker}"\nparams = {{ {params[ranker]} = 1 }}\n'
+        "grid = {}\n"
+    )
+    assert (run_file(toy, data=data, out=tmp_path / "out") / "report.html").is_file()
+
+
 def test_another_label_makes_the_rankers_again_and_another_remark_the_report_alone(toy, tmp_path):
     def run():
         run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
