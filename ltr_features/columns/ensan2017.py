@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.errors import InputError
 from ltr_features.columns.base import ColumnFamily, ColumnSpec
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.doc_embeddings import DocumentEmbeddingChunk, DocumentEmbeddingWord
@@ -27,6 +29,15 @@ _PARTS: tuple[type[ColumnFamily], ...] = (
 )
 
 
+def _by_part(options: Mapping[str, Any]) -> dict[type[ColumnFamily], dict[str, Any]]:
+    """The options that each of the five families takes."""
+    known = {part: inspect.signature(part).parameters for part in _PARTS}
+    return {
+        part: {k: v for k, v in part.without_unused(options).items() if k in known[part]}
+        for part in _PARTS
+    }
+
+
 class Ensan2017(ColumnFamily):
     """The columns of ``w2v-word`` (8), ``w2v-entity`` (8), ``d2v-word`` (4), ``d2v-entity`` (8) and
     ``d2v-chunk`` (6), in the order of the paper's Table 1.
@@ -36,7 +47,8 @@ class Ensan2017(ColumnFamily):
             (word vectors), ``model`` (doc2vec), ``knowledge`` (entities), ``folder``, ...
 
     Raises:
-        InputError: a parameter is unknown to all families, or a family rejects its value.
+        InputError: a parameter is unknown to all families, or is of training and none is to train,
+            or a family rejects its value.
     """
 
     knows_added: ClassVar[bool] = True
@@ -45,13 +57,20 @@ class Ensan2017(ColumnFamily):
     reference: ClassVar[str] = ENSAN
 
     def __init__(self, **options: Any) -> None:
-        known = {part: set(inspect.signature(part).parameters) for part in _PARTS}
-        check_names(options, sorted(set().union(*known.values())), f"column family {self.name!r}")
+        known = set().union(*(inspect.signature(part).parameters for part in _PARTS))
+        check_names(options, sorted(known), f"column family {self.name!r}")
+        if unused := options.keys() - self.without_unused(options).keys():
+            raise InputError(
+                f"{', '.join(sorted(unused))}: for training what vectors or model name as a file, "
+                "which is trained already; leave it out"
+            )
         self.options = options
-        self.parts = [
-            part(**{k: v for k, v in part.without_unused(options).items() if k in known[part]})
-            for part in _PARTS
-        ]
+        self.parts = [part(**used) for part, used in _by_part(options).items()]
+
+    @classmethod
+    def without_unused(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        used = set().union(*_by_part(options).values())
+        return {name: value for name, value in options.items() if name in used}
 
     def get_params(self) -> dict[str, Any]:
         return dict(self.options)

@@ -54,3 +54,18 @@ def test_its_parts_tell_what_their_sources_lack(tmp_path):
 def test_parameters_that_no_part_has_are_refused():
     with pytest.raises(InputError, match="has no option 'dimensions'; "):
         get_family("ensan2017", dimensions=3)
+
+
+def test_settings_of_training_are_refused_where_nothing_is_trained_with_them(tmp_path):
+    (tmp_path / "a.vec").write_text("court 1 0\n")
+    (tmp_path / "a.model").write_text("")
+    vectors, model = {"vectors": str(tmp_path / "a.vec")}, {"model": str(tmp_path / "a.model")}
+    for given, unused in (
+        ({**vectors, **model, "dimension": 8, "seed": 2}, "dimension, seed"),
+        ({**vectors, "dimension": 8, "window": 3}, "window"),  # of words alone
+    ):
+        with pytest.raises(InputError, match=f"^{unused}: for training what vectors or model name"):
+            get_family("ensan2017", **given)
+        used = get_family("ensan2017").without_unused(given)
+        assert get_family("ensan2017", **used).options == used  # as those of before are loaded
+    assert get_family("ensan2017", **model, window=3).options["window"] == 3
