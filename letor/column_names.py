@@ -106,7 +106,8 @@ def check_names_free(
     """Raise InputError if a file has one of the new columns' names, by those that are known."""
     if twice := sorted(set(known) & set(new)):
         raise InputError(
-            f"{source} has a column {', '.join(twice)} already{where}; name the new one otherwise"
+            f"{source} has a column {', '.join(twice)} already{where}; leave out the new one, or "
+            "name it otherwise"
         )
 
 
