@@ -126,7 +126,7 @@ class BadRows:
         def damaged(line: int, reason: str) -> None:
             self._count(reason, 1, f"{path}, line {line}")
 
-        n_rows = 0
+        n_rows, n_bad = 0, self._n_bad.total()
         for block in blocks(path, list(kinds), on_bad_line=damaged if self.skip else None):
             n_rows += len(block.line)
             if not self.skip:
@@ -139,7 +139,7 @@ class BadRows:
                 columns = {name: a.filter(pa.array(good)) for name, a in block.columns.items()}
                 yield Block(path, block.line[good], columns)
             self._n_good += int(good.sum())
-        if not n_rows:
+        if not n_rows and self._n_bad.total() == n_bad:
             self._empty.append(str(path))
 
     def leave_out(self, block: Block, bad: NDArray[np.bool_], reason: str) -> None:

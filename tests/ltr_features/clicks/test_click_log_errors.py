@@ -233,3 +233,11 @@ def test_files_without_a_row_are_told(tmp_path, rule):
     described = read_click_rows([log, empty], on_bad_row=rule).description
     assert described["files without a row"] == str(empty)
     assert "files without a row" not in read_click_rows(log, on_bad_row=rule).description
+
+
+def test_a_file_of_bad_rows_is_not_said_to_have_none(tmp_path):
+    log, bad = (write_log(tmp_path / name, GOOD) for name in ("log.csv", "bad.csv"))
+    bad.write_text(bad.read_text().partition("\n")[0] + "\ns1,q\n")
+    described = read_click_rows([log, bad], on_bad_row="skip").description
+    assert "files without a row" not in described
+    assert "bad.csv, line 2" in str(described["bad rows, left out"])
