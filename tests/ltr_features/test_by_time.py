@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ import pytest
 from toys import run as command
 
 from letor import read_letor
+from letor.dataset import RankingData
 from letor.errors import InputError
 from ltr_features.sources.registry import read_collection
+from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.text.collection_files import load_collection, save_collection
 
 N_QUERIES, N_DOCUMENTS, N_PERIODS = 24, 40, 4
@@ -152,6 +156,27 @@ def test_a_study_by_time_from_a_log(folder, tmp_path):
     assert "period 4, log, pages" in page
     assert "&#x27;pages&#x27;" not in page
     assert "'pages'" not in page
+
+
+def test_grades_are_refused_only_where_they_are_used(folder, tmp_path):
+    """Queries of the last period are tested by measures, rankers learn from those before."""
+    text = EXPERIMENT.replace("NDCG@10", "ERR@10").replace("rankboost", "lambdamart")
+    (tmp_path / "study.toml").write_text(text.replace("n_rounds", "n_estimators"))
+    config, whole = RankingStudy.read(tmp_path / "study.toml", folder), read(folder)
+    judged, large = whole.judgements, 31
+    last = whole.query_times[judged.query] == N_PERIODS
+    for tested, check, message in (
+        (last, RankingStudy.check_grades, "measure ERR@10: label 31 is above 4"),
+        (~last, RankingStudy.check_folds, "label 31 is too large for the exponential gain"),
+    ):
+        for used in (False, True):
+            grade = np.where((tested == used) & (judged.grade > 0), large, judged.grade)
+            study = RankingStudy(config, tmp_path / "out", folder)
+            study.collection = replace(whole, judgements=replace(judged, grade=grade))
+            queries = [whole.query_ids[row] for row in judged.query.tolist()]
+            study.base = RankingData.from_rows(np.zeros((len(queries), 1)), grade, queries)
+            with pytest.raises(InputError, match=message) if used else nullcontext():
+                check(study)
 
 
 def test_nothing_of_the_last_period_is_seen_before_it(folder, tmp_path):
