@@ -6,16 +6,16 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from datetime import date, time
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     ValidationError,
-    ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -27,26 +27,23 @@ from ltr_base.names import nearest, repeated
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
 
-_UNIONS = (Union, UnionType)
-
 
 class Section(BaseModel):
     """A section of an experiment file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     #: Present name of each former key that files may still use.
     former_keys: ClassVar[Mapping[str, str]] = {}
 
-    @field_validator("*", mode="before")
+    @field_validator("*", mode="wrap")
     @classmethod
-    def _is_a_number(cls, given: Any, info: ValidationInfo) -> Any:
-        """TOML tells numbers from others; Pydantic would take the text "2" for 2, true for 1."""
-        kind = cls.model_fields[str(info.field_name)].annotation
-        kinds = {*get_args(kind)} - {type(None)} if get_origin(kind) in _UNIONS else {kind}
-        if kinds <= {int, float} and isinstance(given, str | bool):
-            raise ValueError(f"must be a number, not {given!r}")
-        return given
+    def _as_written(cls, given: Any, typed: ValidatorFunctionWrapHandler) -> Any:
+        """TOML tells types apart; Pydantic would take the text "2" for 2, and true for 1."""
+        found = typed(given)
+        for old, new in _converted(given, found):
+            raise ValueError(f"write {_shown(new)}, not {_shown(old)}")
+        return found
 
     @model_validator(mode="before")
     @classmethod
@@ -59,6 +56,26 @@ class Section(BaseModel):
 
 
 Config = TypeVar("Config", bound=Section)
+
+
+def _converted(given: Any, found: Any) -> Iterator[tuple[Any, Any]]:
+    """The values that became numbers or truth values though they were written as something else,
+    and what they became."""
+    if isinstance(found, list | tuple):
+        for pair in zip(given, found, strict=True):
+            yield from _converted(*pair)
+    elif isinstance(given, Mapping):
+        values = found if isinstance(found, Mapping) else vars(found)
+        for key in given.keys() & values.keys():
+            yield from _converted(given[key], values[key])
+    elif isinstance(found, int | float) and (
+        isinstance(given, str) or isinstance(given, bool) != isinstance(found, bool)
+    ):
+        yield given, found
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def no_such(
@@ -149,8 +166,27 @@ def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config |
 _CONTAINERS = {
     "dict_type": "one table, [{0}]",
     "model_type": "one table, [{0}]",
+    "dataclass_type": "one table, [{0}]",
     "list_type": "a list, {0} = [...] or [[{0}]]",
     "tuple_type": "a list, {0} = [...] or [[{0}]]",
+}
+#: What is expected, by the beginning of Pydantic's type of the error, with its terms.
+_EXPECTED = {
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must have letters, digits, - and _ alone",
+    "int_": "must be a whole number",
+    "float_": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_": "must be true or false",
+    "path_type": "must be the path of a file",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "greater_than": "must be above {gt:g}",
+    "less_than_equal": "must be {le:g} or less",
+    "less_than": "must be below {lt:g}",
+    "too_short": "must have {min_length} or more entries",
+    "too_long": "must have {max_length} entries",
 }
 
 
@@ -160,24 +196,33 @@ def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def _problem(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in error["loc"]) or "file"
-    if error["type"] == "extra_forbidden":
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys_beside(error["loc"], kind)
         return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
+    if error["type"] == "missing":
+        return f"{place}: is missing"
     if error["type"] in _CONTAINERS:
         return f"{place}: must be {_CONTAINERS[error['type']].format(place)}"
+    expected = next((v for k, v in _EXPECTED.items() if error["type"].startswith(k)), None)
+    if expected is not None:
+        said = expected.format(**error.get("ctx", {}))
+        return f"{place}: {said}, got {_shown(error['input'])}"
     return f"{place}: {error['msg'].removeprefix('Value error, ')}"
 
 
-def _keys_beside(place: tuple[Any, ...], section: type[BaseModel]) -> list[str]:
+def _keys_beside(place: tuple[Any, ...], section: type) -> list[str]:
     """The keys allowed in the section that contains a place."""
     for part in place[:-1]:
-        if part in section.model_fields:  # other parts are list positions and names of sections
-            section = _section_in(section.model_fields[part].annotation) or section
-    return list(section.model_fields)
+        fields = getattr(section, "model_fields", {})
+        if part in fields:  # other parts are list positions and names of sections
+            section = _section_in(fields[part].annotation) or section
+    return list(inspect.signature(section).parameters)
 
 
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _section_in(annotation: Any) -> type | None:
+    if isinstance(annotation, type) and (
+        issubclass(annotation, BaseModel) or is_dataclass(annotation)
+    ):
         return annotation
     inner = map(_section_in, getattr(annotation, "__args__", ()))
     return next((found for found in inner if found is not None), None)
