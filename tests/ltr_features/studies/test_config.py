@@ -267,6 +267,7 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
             "rankers, 'a': n_estimators=-3: must be a whole number from 1 to .*$",
         ),
         ('["letor46", "vsm"]', '["letor46", "vsm", "vsm"]', "columns names vsm twice"),
+        ('score = "bm25_whole"', 'score = "bm25_whole"\nranker = ""', "ranker: must not be empty"),
         (
             '["a", "b"]\n\n[[systems]]\nname = "more"\ncolumns = ["letor46", "vsm"]\n',
             '["a"]\n\n[[systems]]\nname = "more"\ncolumns = ["vsm"]\nrankers = ["b"] # ',
