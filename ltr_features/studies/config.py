@@ -23,6 +23,7 @@ from pydantic import (
 from letor.errors import InputError, reading
 from ltr_base.former import present_names
 from ltr_base.names import nearest, repeated
+from ltr_features.parameters import as_written, plainly
 
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
@@ -42,7 +43,7 @@ class Section(BaseModel):
         """TOML tells types apart; Pydantic would take the text "2" for 2, and true for 1."""
         found = typed(given)
         for old, new in _converted(given, found):
-            raise ValueError(f"write {_shown(new)}, not {_shown(old)}")
+            raise ValueError(f"write {as_written(new)}, not {as_written(old)}")
         return found
 
     @model_validator(mode="before")
@@ -72,10 +73,6 @@ def _converted(given: Any, found: Any) -> Iterator[tuple[Any, Any]]:
         isinstance(given, str) or isinstance(given, bool) != isinstance(found, bool)
     ):
         yield given, found
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def no_such(
@@ -170,24 +167,6 @@ _CONTAINERS = {
     "list_type": "a list, {0} = [...] or [[{0}]]",
     "tuple_type": "a list, {0} = [...] or [[{0}]]",
 }
-#: What is expected, by the beginning of Pydantic's type of the error, with its terms.
-_EXPECTED = {
-    "string_type": "must be text",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must have letters, digits, - and _ alone",
-    "int_": "must be a whole number",
-    "float_": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_": "must be true or false",
-    "path_type": "must be the path of a file",
-    "literal_error": "must be {expected}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "greater_than": "must be above {gt:g}",
-    "less_than_equal": "must be {le:g} or less",
-    "less_than": "must be below {lt:g}",
-    "too_short": "must have {min_length} or more entries",
-    "too_long": "must have {max_length} entries",
-}
 
 
 def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
@@ -203,11 +182,7 @@ def _problem(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
         return f"{place}: is missing"
     if error["type"] in _CONTAINERS:
         return f"{place}: must be {_CONTAINERS[error['type']].format(place)}"
-    expected = next((v for k, v in _EXPECTED.items() if error["type"].startswith(k)), None)
-    if expected is not None:
-        said = expected.format(**error.get("ctx", {}))
-        return f"{place}: {said}, got {_shown(error['input'])}"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{place}: {plainly(error)}"
 
 
 def _keys_beside(place: tuple[Any, ...], section: type) -> list[str]:
