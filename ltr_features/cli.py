@@ -29,6 +29,7 @@ from ltr_features.commands import (
     rank,
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Commands
+from ltr_features.parameters import plainly
 
 #: In bytes; numpy, scipy and Arrow reserve half of it.
 LEAST_ADDRESS_SPACE = 2**30
@@ -141,7 +142,10 @@ def _message(error: Exception) -> str | None:
     if describe is not None:  # wrong options or arguments; empty if help was printed instead
         context = getattr(error, "ctx", None)
         command = getattr(context, "command_path", "ltr-features")
-        told = describe().rstrip(".")
+        told = describe()
+        for part in getattr(error.__cause__, "errors", list)():  # typer checks values by Pydantic
+            told = told.replace(part["msg"], plainly(part))
+        told = told.rstrip(".")
         takes_any = any(p.nargs == -1 for p in context.command.params) if context else False
         if takes_any and getattr(error, "option_name", "").startswith("-"):
             told += "; if it is a value, write -- before it"

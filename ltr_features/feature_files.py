@@ -25,6 +25,7 @@ from letor.digests import (
 from letor.errors import InputError, LetorWarning, naming
 from letor.files import atomic_path, check_replaced, parse_json, read_json, write_json
 from ltr_base.names import repeated
+from ltr_base.quiet import ignored
 from ltr_base.source_code import code_of_others
 from ltr_base.user_warning import warn_user
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
@@ -305,7 +306,10 @@ def _family(notes: Mapping[str, Any], given: Sequence[ColumnFamily], where: Path
     if "params" not in notes or name not in family_names():
         return _given(name, given, where, "families")
     # An earlier version took options without effect.
-    family = get_family(name, **family_class(name).without_unused(notes["params"]))
+    options = family_class(name).without_unused(notes["params"])
+    # What a table has besides was told when its columns were chosen.
+    with ignored(".*: left out, ", category=LetorWarning):
+        family = get_family(name, **options)
     if _CODE in notes and notes[_CODE] != code_of_others(type(family)):
         warn_user(
             f"{where}: the package of column family {name!r} has changed since, so its values may "

@@ -40,6 +40,26 @@ _TYPES: dict[Any, _Type] = {
 }
 
 
+#: What is expected, by the beginning of Pydantic's type of the error, with its terms.
+_EXPECTED = {
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": "must have letters, digits, - and _ alone",
+    "int_": "must be a whole number",
+    "float_": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_": "must be true or false",
+    "path_type": "must be the path of a file",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "greater_than": "must be above {gt:g}",
+    "less_than_equal": "must be {le:g} or less",
+    "less_than": "must be below {lt:g}",
+    "too_short": "must have {min_length} or more entries",
+    "too_long": "must have {max_length} entries",
+}
+
+
 def check_values(function: Callable[..., Any], values: Mapping[str, Any], what: str) -> None:
     """Check values by the annotations of a function's parameters; other names are not checked.
 
@@ -107,6 +127,20 @@ def check_call(
         if needed and name not in values:
             raise InputError(f"{what} needs the {kind} {name!r}")
     check_values(function, values, what)
+
+
+def plainly(error: Mapping[str, Any]) -> str:
+    """What one of Pydantic's errors is about, in plain words: what a value must be, and what it
+    is."""
+    said = next((said for k, said in _EXPECTED.items() if error["type"].startswith(k)), None)
+    if said is None:
+        return str(error["msg"]).removeprefix("Value error, ")
+    return f"{said.format(**error.get('ctx', {}))}, got {as_written(error['input'])}"
+
+
+def as_written(value: object) -> str:
+    """A value as TOML and command lines have it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:

@@ -82,6 +82,7 @@ class LambdaMART(TreeRanker):
 
     name: ClassVar[str] = "lambdamart"
     stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
+    of_positions: ClassVar[tuple[str, str]] = ("position_bias", "position_bias_regularization")
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),
         "learning_rate": (1e-9, 1e9),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,23 @@ from letor.rankers.base import Ranker
 
 
 class TreeRanker(Ranker):
-    """A ranker that sums regression trees, which :mod:`letor.rankers.export` writes for engines."""
+    """A ranker that sums regression trees, which :mod:`letor.rankers.export` writes for engines.
+
+    Attributes:
+        of_positions: the parameter that turns on learning what positions do to clicks, and one that
+            has an effect only then.
+    """
+
+    of_positions: ClassVar[tuple[str, str]]
+
+    @property
+    def remarks(self) -> list[str]:
+        switch, regularisation = self.of_positions
+        usual = getattr(type(self), regularisation)
+        if getattr(self, switch) or getattr(self, regularisation) == usual:
+            return super().remarks
+        idle = f"{regularisation} has no effect without {switch}=True: set that, or leave it out"
+        return [*super().remarks, idle]
 
     @abstractmethod
     def dump(self) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class XGBoostLambdaMART(TreeRanker):
 
     name: ClassVar[str] = "xgboost"
     stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
+    of_positions: ClassVar[tuple[str, str]] = ("lambdarank_unbiased", "lambdarank_bias_norm")
     same_in_files: ClassVar[bool] = False
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),

@@ -221,11 +221,24 @@ def groups_separated(collection: Collection, folds: Sequence[Fold]) -> list[str]
     again = queries_of_trained_groups(folds, dict(zip(collection.query_ids, groups, strict=True)))
     if not again:
         return []
-    return [
+    told = (
         f"{again:,} of {sum(len(fold.test) for fold in folds):,} test queries belong to a group "
-        "that their fold also trains on: keep groups together (--by-group, or in the parts of "
-        "--split), unless folds follow time"
+        "that their fold also trains on"
+    )
+    if _follow_time(collection, folds):
+        return [f"{told}, at earlier times"]
+    return [
+        f"{told}: keep groups together (--by-group, or in the parts of --split), or let folds "
+        "follow time (--by-time)"
     ]
+
+
+def _follow_time(collection: Collection, folds: Sequence[Fold]) -> bool:
+    """Whether each fold trains on queries from before all those that it tests."""
+    if collection.query_times is None:
+        return False
+    time = dict(zip(collection.query_ids, collection.query_times.tolist(), strict=True))
+    return all(max(time[q] for q in f.train) < min(time[q] for q in f.test) for f in folds)
 
 
 def train_parts(

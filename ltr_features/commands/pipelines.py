@@ -194,8 +194,10 @@ def pipeline_remove(
     from letor.compression import text_lines
     from ltr_features.scoring import ScoringPipeline
 
-    named = list(dict.fromkeys(line for _, line in text_lines(ids) if line.strip()))
+    lines = [line for _, line in text_lines(ids) if line.strip()]
     pipeline = ScoringPipeline.load(folder, threads=threads)
+    other = {*pipeline.features.unknown_documents(lines)}  # perhaps by blanks around an id alone
+    named = list(dict.fromkeys(line.strip() if line in other else line for line in lines))
     unknown = pipeline.features.unknown_documents(named)
     known = sorted(set(named) - set(unknown))
     added = pipeline.features.added_

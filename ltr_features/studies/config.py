@@ -6,16 +6,16 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from datetime import date, time
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     ValidationError,
-    ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -23,30 +23,28 @@ from pydantic import (
 from letor.errors import InputError, reading
 from ltr_base.former import present_names
 from ltr_base.names import nearest, repeated
+from ltr_features.parameters import as_written, plainly
 
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
-
-_UNIONS = (Union, UnionType)
 
 
 class Section(BaseModel):
     """A section of an experiment file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     #: Present name of each former key that files may still use.
     former_keys: ClassVar[Mapping[str, str]] = {}
 
-    @field_validator("*", mode="before")
+    @field_validator("*", mode="wrap")
     @classmethod
-    def _is_a_number(cls, given: Any, info: ValidationInfo) -> Any:
-        """TOML tells numbers from others; Pydantic would take the text "2" for 2, true for 1."""
-        kind = cls.model_fields[str(info.field_name)].annotation
-        kinds = {*get_args(kind)} - {type(None)} if get_origin(kind) in _UNIONS else {kind}
-        if kinds <= {int, float} and isinstance(given, str | bool):
-            raise ValueError(f"must be a number, not {given!r}")
-        return given
+    def _as_written(cls, given: Any, typed: ValidatorFunctionWrapHandler) -> Any:
+        """TOML tells types apart; Pydantic would take the text "2" for 2, and true for 1."""
+        found = typed(given)
+        for old, new in _converted(given, found):
+            raise ValueError(f"write {as_written(new)}, not {as_written(old)}")
+        return found
 
     @model_validator(mode="before")
     @classmethod
@@ -59,6 +57,22 @@ class Section(BaseModel):
 
 
 Config = TypeVar("Config", bound=Section)
+
+
+def _converted(given: Any, found: Any) -> Iterator[tuple[Any, Any]]:
+    """The values that became numbers or truth values though they were written as something else,
+    and what they became."""
+    if isinstance(found, list | tuple):
+        for pair in zip(given, found, strict=True):
+            yield from _converted(*pair)
+    elif isinstance(given, Mapping):
+        values = found if isinstance(found, Mapping) else vars(found)
+        for key in given.keys() & values.keys():
+            yield from _converted(given[key], values[key])
+    elif isinstance(found, int | float) and (
+        isinstance(given, str) or isinstance(given, bool) != isinstance(found, bool)
+    ):
+        yield given, found
 
 
 def no_such(
@@ -149,6 +163,7 @@ def _typed(raw: dict[str, Any], kind: type[Config]) -> tuple[list[str], Config |
 _CONTAINERS = {
     "dict_type": "one table, [{0}]",
     "model_type": "one table, [{0}]",
+    "dataclass_type": "one table, [{0}]",
     "list_type": "a list, {0} = [...] or [[{0}]]",
     "tuple_type": "a list, {0} = [...] or [[{0}]]",
 }
@@ -160,24 +175,29 @@ def _inside(place: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def _problem(error: Mapping[str, Any], kind: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in error["loc"]) or "file"
-    if error["type"] == "extra_forbidden":
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _keys_beside(error["loc"], kind)
         return f"{place}: unknown key; {nearest(str(error['loc'][-1]), known)}"
+    if error["type"] == "missing":
+        return f"{place}: is missing"
     if error["type"] in _CONTAINERS:
         return f"{place}: must be {_CONTAINERS[error['type']].format(place)}"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{place}: {plainly(error)}"
 
 
-def _keys_beside(place: tuple[Any, ...], section: type[BaseModel]) -> list[str]:
+def _keys_beside(place: tuple[Any, ...], section: type) -> list[str]:
     """The keys allowed in the section that contains a place."""
     for part in place[:-1]:
-        if part in section.model_fields:  # other parts are list positions and names of sections
-            section = _section_in(section.model_fields[part].annotation) or section
-    return list(section.model_fields)
+        fields = getattr(section, "model_fields", {})
+        if part in fields:  # other parts are list positions and names of sections
+            section = _section_in(fields[part].annotation) or section
+    return list(inspect.signature(section).parameters)
 
 
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _section_in(annotation: Any) -> type | None:
+    if isinstance(annotation, type) and (
+        issubclass(annotation, BaseModel) or is_dataclass(annotation)
+    ):
         return annotation
     inner = map(_section_in, getattr(annotation, "__args__", ()))
     return next((found for found in inner if found is not None), None)

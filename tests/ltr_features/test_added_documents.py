@@ -228,7 +228,8 @@ def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, colle
     fewer = more.without_documents(gone)
     fewer.save(tmp_path / "whole")
     more.save(tmp_path / "p")
-    (tmp_path / "gone.txt").write_text("\n".join([*gone, "nobody", gone[0]]))
+    lines = [f"{gone[0]} \t", *gone[1:], "nobody", gone[0]]  # blanks that an editor leaves
+    (tmp_path / "gone.txt").write_text("\n".join(lines))
     remove = ("pipeline", "remove", tmp_path / "p", tmp_path / "gone.txt")
     said = run(*remove)
     assert "3 documents of" in said.stdout

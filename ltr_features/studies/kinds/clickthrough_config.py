@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from letor.errors import InputError
+from ltr_base.names import repeated
 from ltr_features.studies.config import no_such, refitted
 from ltr_features.studies.kinds.sections import TextConfig
 from ltr_features.studies.kinds.task_tables import RowSection, TableSection, TablesSection
@@ -54,7 +55,7 @@ class TaskConfig(TextConfig):
     terms: Kind = "words"
     groups: str | None = None
     sources: str | None = None
-    seed: int = 0
+    seed: int = Field(0, ge=0)
 
     def problems(self) -> Iterator[str]:
         yield from no_such("field", "field", [self.field], FIELDS)
@@ -110,6 +111,8 @@ class TableConfig(TableSection):
         yield from super().problems()
         for low in [low for low, _, high in self.expectations if low == high]:
             yield f"expectations: {low!r} is compared with itself"
+        for claim in repeated(f"{low!r} {is_} {high!r}" for low, is_, high in self.expectations):
+            yield f"expectations: {claim} is there twice; leave one out"
         for row in self.rows:
             kind = find_model(row.model)
             known = {} if kind is None else inspect.signature(kind).parameters

@@ -140,8 +140,16 @@ def task_files(config: TaskConfig, data: Path) -> list[Path]:
     judged = (f"qrels/{name}.tsv" for name in (config.train, config.test) if name is not None)
     names = ["corpus.jsonl", "queries.jsonl", *judged]
     files = [find_file(data / config.folder, name) for name in names]
-    given = [name for name in (config.groups, config.sources) if name not in (None, SAME_ID)]
-    return files + [data / name for name in given]
+    of_queries = {"groups": config.groups}
+    if config.sources != SAME_ID:
+        of_queries["sources"] = config.sources
+    for key, name in of_queries.items():
+        if name is None:
+            continue
+        if not (data / name).is_file():
+            raise InputError(f"{key}: there is no file {data / name}")
+        files.append(data / name)
+    return files
 
 
 def make_task(config: TaskConfig, data: Path) -> Task:

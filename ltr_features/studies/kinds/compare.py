@@ -258,7 +258,9 @@ def _check(config: CompareConfig, data: Path) -> None:
         problems.append(f"{counted(len(names), 'name')} for {counted(len(config.runs), 'run')}")
     if shared := repeated(names):
         problems.append(f"two runs share a name: {', '.join(shared)}; give other names by --name")
-    if len(set(config.baselines)) == len(names):
+    if twice := repeated(config.baselines):  # each would be tested, and corrected for, twice
+        problems.append(f"--baseline {', '.join(twice)} is given twice: leave one out")
+    elif len(config.baselines) == len(names):
         problems.append("every run is a baseline: leave one out")
     judged_twice = config.qrels is not None and config.data is not None
     if judged_twice and not problems and all(is_ranking(data / run) for run in config.runs):

@@ -68,7 +68,7 @@ class TaskConfig(Section):
     document_language: str = "en"
     n_test_queries: int = Field(1000, ge=2)
     n_triples: int = Field(100_000, ge=2)
-    seed: int = 0
+    seed: int = Field(0, ge=0)
 
     def problems(self) -> Iterator[str]:
         for name in sorted(self.model_fields_set & _ONLY_OF[self.source]):
@@ -125,7 +125,7 @@ class RowConfig(RowSection):
 
     choose: dict[str, Annotated[list[Any], Field(min_length=1)]] | None = None
     choose_on: Literal["pairs", "documents"] = "pairs"
-    task: str | None = None
+    task: str | None = Field(default=None, min_length=1)
     paper: PaperNumbers = PaperNumbers()
 
 
@@ -154,6 +154,9 @@ class TableConfig(TableSection):
                 yield f"order: {list(chain)} claims nothing; name two rows or more"
             for label in {low for low, high in pairwise(chain) if low == high}:
                 yield f"order: {label!r} is compared with itself"
+        pairs = (pair for chain in self.order for pair in pairwise(chain))
+        for claim in repeated(f"{low!r} below {high!r}" for low, high in pairs):
+            yield f"order: {claim} is there twice; leave one out"
 
 
 class ScatterConfig(Section):

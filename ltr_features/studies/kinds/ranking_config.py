@@ -112,7 +112,7 @@ class SystemConfig(Section):
     description: str = ""
     score: str | None = None
     columns: tuple[str, ...] = ()
-    ranker: str | None = None
+    ranker: str | None = Field(default=None, min_length=1)
     rankers: tuple[str, ...] = ()
     seed: int = Field(0, ge=0)
     turn: int = Field(0, ge=0)

@@ -57,6 +57,14 @@ class TextConfig(Section):
     drop_numbers: bool = False
     cjk_bigrams: bool = False
 
+    @field_validator("stopwords", mode="before")
+    @classmethod
+    def _words(cls, given: Any) -> Any:
+        several = isinstance(given, list | tuple) and all(isinstance(word, str) for word in given)
+        if not several and not isinstance(given, str):
+            raise ValueError(f'must be "english" or a list of words, got {given!r}')
+        return given
+
 
 def unmatched_advice(cjk_bigrams: bool, terms: Kind) -> str:
     """What to do about many unknown words; the end of a sentence.

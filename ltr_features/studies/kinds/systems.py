@@ -149,7 +149,7 @@ def _rank(
     own = {*described.params, *inspect.signature(kind).parameters}
     ranker = kind(**{name: value for name, value in options.items() if name in own})
     # Said once for all folds and fits, beside the verdict.
-    with ignored(".*learned nothing", category=LetorWarning):
+    with ignored(".*(learned nothing|has no effect without)", category=LetorWarning):
         ranker.fit(train, validation)
     ranker.save(folder)
     return ranker.predict(test.select_columns(names)), ranker

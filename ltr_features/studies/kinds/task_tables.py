@@ -95,7 +95,7 @@ class TablesSection(Section):
 
     title: str
     introduction: str = ""
-    seed: int = 0
+    seed: int = Field(0, ge=0)
     repeats: int = Field(1, ge=1)
     tasks: dict[str, Any] = Field(min_length=1)
     tables: tuple[Any, ...] = ()

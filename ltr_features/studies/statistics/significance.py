@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from letor.errors import InputError
+from ltr_features.parameters import check_range
 from ltr_features.studies.statistics.paired_tests import (
     EXACT_PATTERNS,
     TIE,
@@ -54,6 +55,9 @@ class TestSettings:
         confidence: level of the bootstrap interval.
         correction: name of a method of ``statsmodels.stats.multitest.multipletests``.
         seed: seed of all draws.
+
+    Raises:
+        InputError: a value is out of range.
     """
 
     __test__ = False  # not a test class, whatever its name suggests to pytest
@@ -64,6 +68,14 @@ class TestSettings:
     confidence: float = 0.95
     correction: str = "holm"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, share in (("alpha", self.alpha), ("confidence", self.confidence)):
+            if not 0 < share < 1:
+                raise InputError(f"{name} must lie between 0 and 1, got {share}")
+        check_range("n_permutations", self.n_permutations, 1)
+        check_range("n_resamples", self.n_resamples, 1)
+        check_range("seed", self.seed, 0)
 
     @property
     def correction_name(self) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, RankerWarning
 from letor.evaluation import Evaluator
 from letor.fold_files import concatenate
 from letor.measures import parse_measure
@@ -113,6 +113,15 @@ def test_objectives_that_do_not_learn_positions_are_refused():
         LambdaMART(objective="rank_xendcg", position_bias=True).fit(judged(0))
     with pytest.raises(InputError, match="rank:map does not learn it"):
         XGBoostLambdaMART(objective="rank:map", lambdarank_unbiased=True).fit(judged(0))
+
+
+@pytest.mark.parametrize(("kind", "parameter", "quick"), RANKERS)
+def test_a_parameter_of_positions_that_are_not_learned_is_told(kind, parameter, quick, clicked):
+    _, idle = kind.of_positions
+    with pytest.warns(RankerWarning, match=f"{idle} has no effect without {parameter}=True"):
+        kind(**quick, **{idle: 0.5}).fit(judged(0))
+    for params in ({}, {parameter: True, idle: 0.5}):
+        assert not kind(**quick, **params).fit(clicked[0]).remarks
 
 
 def test_positions_have_an_entry_per_row_and_are_not_joined():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,22 @@ def test_wrong_options_are_named():
     assert result.returncode == 2
     assert "--sed" in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serve", "x", "--port", "99999"], "99999"),
+        (["serve", "x", "--threads", "two"], "'two'"),
+        (["pipeline", "add", "x", "y", "--on-other-text", "fist"], "'fist' is not"),
+    ],
+)
+def test_a_value_of_an_option_is_refused_in_plain_words(arguments, said):
+    """Versions of typer differ in the words; some hand on those of a library that checks values."""
+    told = run(*arguments)
+    assert told.returncode == 2
+    assert re.match(rf"ltr-features: Invalid value for '{arguments[-2]}': .*{said}", told.stderr)
+    assert not re.search("Input should|Value error|parse", told.stderr)
 
 
 def test_a_word_that_begins_with_a_dash_is_told_from_an_option():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 from toys import done, refused, run, topics
 
@@ -66,7 +67,11 @@ def test_parts_that_are_given_are_kept(workspace, tmp_path):
 
 
 def test_groups_that_folds_separate_are_told(tmp_path):
-    grouped = replace(topics(), query_groups=[str(q // 2) for q in range(24)])
+    grouped = replace(
+        topics(),
+        query_groups=[str(q // 2) for q in range(24)],
+        query_times=np.tile([0, 2, 1, 3], 6),
+    )
     workspace = make_workspace(grouped, tmp_path / "workspace")
     parts = tmp_path / "parts.csv"
     marks = ("test" if n % 4 == 0 else "train" for n in range(24))
@@ -79,6 +84,11 @@ def test_groups_that_folds_separate_are_told(tmp_path):
     assert "belong to a group" in run(*build, tmp_path / "random", "--folds", 4).stderr
     together = run(*build, tmp_path / "together", "--folds", 4, "--by-group").stderr
     assert "belong to a group" not in together
+    by_time = run(*build, tmp_path / "by-time", "--folds", 4, "--by-time").stderr
+    assert "6 of 6 test queries belong to a group that their fold also trains on, at earlier" in (
+        by_time
+    )
+    assert "keep groups together" not in by_time
 
 
 def test_files_of_judgements_may_be_the_parts(workspace, tmp_path):

@@ -1,5 +1,7 @@
 """Numbers of documents as columns."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,10 +86,13 @@ def test_bad_numbers_of_documents_are_refused_by_file(context, tmp_path, text, m
 def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
     """For queries that it has never seen, other than scores."""
     path = tmp_path / "numbers.csv"
-    path.write_text("id,n\nd0,1\nd1,3\nd2,2\n")
-    features = FeatureBuilder([DocumentNumbers(path)]).fit(context)
+    path.write_text("id,n,name\nd0,1,a\nd1,3,b\nd2,2,c\n")
+    with pytest.warns(LetorWarning, match="left out, as the first value is not a number"):
+        features = FeatureBuilder([DocumentNumbers(path)]).fit(context)
     rows = RankingData(np.float32([[1], [3], [2]]), [0, 2, 1], ["a"], [0, 0, 0], ["n"])
     pipeline = ScoringPipeline(features, get_ranker("coordinate-ascent")().fit(rows))
     pipeline.save(tmp_path / "service")
-    served = ScoringPipeline.load(tmp_path / "service")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LetorWarning)  # told once is enough
+        served = ScoringPipeline.load(tmp_path / "service")
     assert [r.docno for r in served.rank("two three", 3).itertuples()] == ["d1", "d2", "d0"]

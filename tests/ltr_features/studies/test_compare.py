@@ -549,6 +549,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--hard-by", "god"], "--hard-by: no run 'god'; did you mean 'good'"),
         (["--hard-by", "bad"], "--hard-by bad: a baseline cannot choose the hard queries"),
         (["--hard-by", "good"], "--hard-by good: besides it and the baselines no run is left"),
+        (["--baseline=bad", "--baseline=bad"], "--baseline bad is given twice: leave one out"),
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "there is no file none.tsv"),

@@ -83,7 +83,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         (
             "measures = [",
             "learning_curve = [0.5, 100]\nmeasures = [",
-            "evaluation.learning_curve.1: Input should be less than 1",
+            "evaluation.learning_curve.1: must be below 1, got 100",
         ),
         (
             "measures = [",
@@ -158,7 +158,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             'score = "vsm"\nturn = 1',
             "'TF-IDF': seed and turn are for rankers, and a score has none",
         ),
-        ("seed = 0", "repeats = 0", "repeats: Input should be greater than or equal to 1"),
+        ("seed = 0", "repeats = 0", "repeats: must be 1 or more, got 0"),
         ("seed = 0", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
         ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
@@ -255,14 +255,19 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
     ("before", "after", "message"),
     [
         ("[evaluation]", '[evaluation]\nheadline = ["more", "bm25"]', "headline .* comparisons$"),
-        ("[evaluation]", '[evaluation]\nn_permutations = "9"', "must be a number, not '9'$"),
-        ('title = "t"', 'title = "t"\nrepeats = true', "repeats: must be a number, not True$"),
+        (
+            "[evaluation]",
+            '[evaluation]\nn_permutations = "9"',
+            "evaluation.n_permutations: write 9, not '9'$",
+        ),
+        ('title = "t"', 'title = "t"\nrepeats = true', "repeats: write 1, not true$"),
         (
             '"lambdamart" }',
             '"lambdamart", params = { n_estimators = -3 } }',
             "rankers, 'a': n_estimators=-3: must be a whole number from 1 to .*$",
         ),
         ('["letor46", "vsm"]', '["letor46", "vsm", "vsm"]', "columns names vsm twice"),
+        ('score = "bm25_whole"', 'score = "bm25_whole"\nranker = ""', "ranker: must not be empty"),
         (
             '["a", "b"]\n\n[[systems]]\nname = "more"\ncolumns = ["letor46", "vsm"]\n',
             '["a"]\n\n[[systems]]\nname = "more"\ncolumns = ["vsm"]\nrankers = ["b"] # ',

@@ -263,6 +263,22 @@ def test_bad_comparisons() -> None:
         bootstrap_interval([0.1], confidence=95)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"alpha": 0}, "alpha must lie between 0 and 1, got 0"),
+        ({"alpha": float("nan")}, "alpha must lie between 0 and 1, got nan"),
+        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+        ({"n_permutations": 0}, "n_permutations must be 1 or more, got 0"),
+        ({"n_resamples": -1}, "n_resamples must be 1 or more, got -1"),
+        ({"seed": -1}, "seed must be 0 or more, got -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(given: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TestSettings(**given)  # type: ignore[arg-type]
+
+
 def test_settings_describe_every_number_of_the_table() -> None:
     text = TestSettings(n_permutations=5000, seed=7, correction="fdr_bh").description
     for part in (

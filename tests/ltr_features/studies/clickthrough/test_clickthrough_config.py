@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from small_studies import CLICKTHROUGH
+from small_studies import CLICKTHROUGH, write_clickthrough
 
 from letor.errors import InputError
 from ltr_features.studies.config import read_config
@@ -20,6 +20,12 @@ from ltr_features.studies.run import run_file
         ("n_topics = 2", "topics = 2", "BLTMPR has no parameter 'topics'; did you mean 'n_topics'"),
         ('["UM", "~", "PR"]', '["UM", "~", "XY"]', "no row 'XY'"),
         ('["UM", "~", "PR"]', '["UM", "~", "UM"]', "'UM' is compared with itself"),
+        (
+            '["UM", "~", "PR"]',
+            '["UM", "<=", "PR mixed"]',
+            "expectations: 'UM' <= 'PR mixed' is there twice; leave one out",
+        ),
+        ('train = "train"', 'train = "train"\nseed = -1', "tasks.small.seed: must be 0 or more"),
         ('evaluations = ["PR"]', 'evaluations = ["UM"]', "'unigram' of row 'UM' has no projection"),
         ("[0.3, 0.4]", "[0.3]", "paper has 1 numbers for"),
         ('task = "small"', 'task = "big"', "no task 'big'; there are small"),
@@ -60,3 +66,13 @@ def test_a_folder_that_is_not_there_is_told_with_the_option_that_names_it(tmp_pa
     path.write_text(CLICKTHROUGH)
     with pytest.raises(InputError, match=r"corpus\.jsonl: no such folder .*--data or .*LTR_DATA"):
         run_file(path, data=tmp_path / "none", out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("key", ["groups", "sources"])
+def test_a_file_of_queries_that_is_not_there_is_told_with_its_key(tmp_path, key):
+    path = tmp_path / "study.toml"
+    text = write_clickthrough(tmp_path)
+    path.write_text(text.replace('train = "train"', f'train = "train"\n{key} = "none.tsv"'))
+    with pytest.raises(InputError, match=rf"{key}: there is no file .*none\.tsv; name the folder"):
+        run_file(path, data=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
