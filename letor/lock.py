@@ -87,7 +87,7 @@ def _taken_over(target: Path, note: Path) -> str:
         )
     with atomic_path(note) as partial:
         text = json.dumps({"process": os.getpid(), "host": host})
-        partial.write_text(f"{text}\n", encoding="utf-8")
+        partial.write_text(f"{text}\n", encoding="utf-8", newline="\n")
     if not former:
         return ""
     return f"{target}: process {former['process']} ended without finishing; continuing from there"

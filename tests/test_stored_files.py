@@ -13,6 +13,7 @@ import hostile
 import numpy as np
 import pytest
 import small_files
+from folders import contents
 
 from letor.errors import InputError
 from letor.rankers.registry import get_ranker, ranker_names
@@ -47,6 +48,12 @@ def test_a_stored_file_is_read(case, tmp_path):
         # Another processor may round differently.
         expected = np.load(STORED / case / "scores.npy")
         np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in small_files.OURS if "model " not in kind])
+def test_lines_end_alike_on_every_system(kind, tmp_path, windows_line_ends):
+    for name, content in contents(small_files.make(kind, tmp_path / "made")).items():
+        assert b"\0" in content or b"\r\n" not in content, name
 
 
 @pytest.mark.parametrize(
