@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -250,9 +251,12 @@ def test_a_terminal_without_the_characters_of_tables_gets_the_answer(tmp_path, e
     asked = ["compare", "x.run", "y.run", "--qrels", "qrels", "--permutations", "50", "--out", "o"]
     result = subprocess.run(
         [*COMMAND, *asked], capture_output=True, timeout=120, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0",
+             "PYTHONWARNDEFAULTENCODING": "1"},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+    ours = rb"[\\/](letor|ltr_\w+|ssi_models)[\\/][^\n]*: EncodingWarning"
+    assert not re.search(ours, result.stderr), "a file is opened in the terminal's encoding"
     shown = result.stdout.decode("utf-8")
     assert rule in shown
     assert f"\n{'▲/▼' if encoding == 'ascii' else '+/-'} significantly better/worse" in shown
