@@ -6,6 +6,7 @@ a format, a model or a ranker is new.
 
 import re
 import shutil
+import subprocess
 import unicodedata
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from letor.rankers.registry import get_ranker, ranker_names
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.registry import load_model
 
-STORED = Path(__file__).parent / "stored"
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "tests" / "stored"
 CASES = sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*"))
 
 
@@ -33,6 +35,18 @@ def test_every_format_of_ours_is_stored():
 def test_every_ranker_of_ours_is_among_them():
     ours = {n for n in ranker_names() if get_ranker(n).__module__.startswith("letor.")}
     assert ours == set(small_files.RANKERS), "give quick parameters in small_files.RANKERS"
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_a_clone_on_windows_has_the_same_bytes(tmp_path):
+    """Although Git makes other line ends there."""
+    named = [f"tests/stored/{case}" for case in CASES if "ranker" in case]
+    listed = subprocess.check_output(["git", "ls-files", *named], cwd=ROOT, text=True).split()
+    out = ("-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path}/")
+    subprocess.run(["git", *out, "--", *listed], cwd=ROOT, check=True)
+    assert [(ROOT / name).read_bytes() for name in listed] == [
+        (tmp_path / name).read_bytes() for name in listed
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
