@@ -56,7 +56,7 @@ def parse_json(content: bytes, name: str) -> Any:
 def write_json(path: Path, content: Any, default: Callable[[Any], Any] | None = None) -> None:
     """Write a JSON file in UTF-8, indented; ``default`` makes other objects JSON-compatible."""
     text = json.dumps(content, indent=1, ensure_ascii=False, default=default)
-    path.write_text(text + "\n", encoding="utf-8")
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 def saved_json(path: Path) -> dict[str, Any]:

@@ -52,7 +52,10 @@ def locked(target: Path) -> Iterator[str]:
 def _acquired(target: Path, path: Path, note: Path) -> BaseFileLock:
     for file in (path, note):
         if file.is_symlink() or file.is_dir():
-            raise InputError(_not_opened(file, "is a link or a folder"))
+            raise InputError(
+                f"{file}: cannot be opened to keep other runs out; remove it: it is a link or a "
+                "folder"
+            )
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
@@ -66,15 +69,11 @@ def _acquired(target: Path, path: Path, note: Path) -> BaseFileLock:
         denied = error.errno in (errno.EACCES, errno.EPERM) and not path.exists()
         if denied or error.errno == errno.EROFS:
             raise InputError(f"{target}: cannot be written ({error.strerror})") from None
-        raise InputError(_not_opened(path, str(error.strerror))) from None
+        raise InputError(
+            f"{path}: cannot be opened to keep other runs out ({error.strerror}); if it is another "
+            "user's, write elsewhere"
+        ) from None
     return lock
-
-
-def _not_opened(path: Path, reason: str) -> str:
-    return (
-        f"{path}: cannot be opened to keep other runs out ({reason}); remove it if it is a link or "
-        "a folder"
-    )
 
 
 def _taken_over(target: Path, note: Path) -> str:
@@ -87,7 +86,7 @@ def _taken_over(target: Path, note: Path) -> str:
         )
     with atomic_path(note) as partial:
         text = json.dumps({"process": os.getpid(), "host": host})
-        partial.write_text(f"{text}\n", encoding="utf-8")
+        partial.write_text(f"{text}\n", encoding="utf-8", newline="\n")
     if not former:
         return ""
     return f"{target}: process {former['process']} ended without finishing; continuing from there"

@@ -35,7 +35,7 @@ def core_quota(groups: Path = Path("/sys/fs/cgroup")) -> float:
     """
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
-            quota, period = " ".join((groups / name).read_text() for name in names).split()
+            quota, period = b" ".join((groups / name).read_bytes() for name in names).split()
             # Without a limit, the quota is "max" or -1.
             return math.ceil(int(quota) / int(period)) if int(quota) > 0 else math.inf
         except (OSError, ValueError, ZeroDivisionError):
@@ -57,9 +57,9 @@ def usable_memory(groups: Path = Path("/sys/fs/cgroup")) -> float:
         machine = 8.0 * 2**30
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         try:
-            text = (groups / name).read_text().strip()
+            limit = (groups / name).read_bytes().strip()
             # Without a limit, it is "max" or more than any machine has.
-            return min(machine, math.inf if text == "max" else int(text), address_space())
+            return min(machine, math.inf if limit == b"max" else int(limit), address_space())
         except (OSError, ValueError):
             continue
     return min(machine, address_space())

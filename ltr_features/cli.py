@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import signal
@@ -37,6 +38,12 @@ LEAST_ADDRESS_SPACE = 2**30
 _FORMAT = warnings.formatwarning
 #: Control characters as messages show them: terminals obey those that come from a file's content.
 _SHOWN = {n: repr(chr(n))[1:-1] for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+#: What stands for characters that a terminal's encoding lacks (Latin-1, code pages of Windows): as
+#: "?", better and worse would look alike.
+_PLAIN = {
+    "▲": "+", "▼": "-", "−": "-", "–": "-", "─": "-", "…": "...", "→": "->", "≥": ">=", "≈": "~",
+    "✓": "+", "✗": "x",
+}  # fmt: skip
 
 app = Commands(
     name="ltr-features",
@@ -98,10 +105,13 @@ def main() -> None:
             "with that, libraries fail or hang when they are loaded; allow 1 GiB or more",
             EXIT_BAD_INPUT,
         )
+    codecs.register_error("ltr_features.plain", _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # work that is done must not fail by its message
             ascii_only = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968")
-            stream.reconfigure(encoding="utf-8" if ascii_only else None, errors="replace")
+            stream.reconfigure(
+                encoding="utf-8" if ascii_only else None, errors="ltr_features.plain"
+            )
     for argument in sys.argv[1:]:
         if not is_unicode(argument):  # Arrow, which reads most files, takes no other names
             todo = "rename it"
@@ -134,6 +144,14 @@ def main() -> None:
             EXIT_INTERRUPTED,
         )
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of codecs: see :data:`_PLAIN`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(character, "?") for character in lacking), error.end
 
 
 def _message(error: Exception) -> str | None:

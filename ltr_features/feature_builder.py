@@ -18,7 +18,7 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.folds import Fold
-from ltr_base.names import counted, listed
+from ltr_base.names import counted, listed, repeated
 from ltr_base.parallel import thread_count
 from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
@@ -155,6 +155,7 @@ class FeatureBuilder(FittedBuilder):
                 compute its columns for this collection.
         """
         _check_folds(folds)
+        _check_file_names(self.models)
         context = ColumnContext.of(collection, analyzer, threads=self.threads)
         check_families(self.families, context)
         known = {query: row for row, query in enumerate(context.collection.query_ids)}
@@ -319,6 +320,16 @@ def _check_folds(folds: Sequence[Fold]) -> None:
     if not isinstance(folds, Sequence) or not all(isinstance(fold, Fold) for fold in folds):
         raise InputError(
             f"folds must be a list of folds, as k_fold makes them, got {str(folds)[:80]}"
+        )
+
+
+def _check_file_names(models: Sequence[LearnedColumn]) -> None:
+    """Raise InputError, before any work, for models that :meth:`FeatureBuilder.save` would write
+    into one file on Windows and macOS."""
+    if twice := repeated(column.name.casefold() for column in models):
+        raise InputError(
+            "models: the names of two columns, which become those of files, differ in case alone: "
+            f"{twice[0]!r}; rename one"
         )
 
 

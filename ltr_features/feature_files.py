@@ -64,10 +64,12 @@ def workspace_notes(workspace: Path, folder: Path) -> dict[str, str]:
     Args:
         folder: of the folds.
     """
-    return {
-        "workspace": os.path.relpath(workspace, folder),
-        "sha256": _content_of(workspace),
-    }
+    try:
+        place = os.path.relpath(workspace, folder)
+    except ValueError:  # no path leads from one drive of Windows to another
+        place = os.path.abspath(workspace)
+    # With slashes, folds and workspace can be moved to another system together.
+    return {"workspace": Path(place).as_posix(), "sha256": _content_of(workspace)}
 
 
 def built_of(folder: Path, found: Mapping[str, Any], threads: int | None = None) -> ColumnContext:

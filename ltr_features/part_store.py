@@ -118,7 +118,7 @@ class PartUrl:
 
     def begin(self) -> None:
         with self.working() as folder:  # test all that a part needs: writing, renaming, reading
-            (folder / _MARK).write_text(secrets.token_hex(8))
+            (folder / _MARK).write_bytes(secrets.token_hex(8).encode())
             self.put(folder / _MARK)
         self.seen()
 

@@ -103,9 +103,9 @@ def write_sample(folder: str | os.PathLike[str]) -> Collection:
             n_documents=len(collection.document_ids), n_queries=len(collection.query_ids),
             ratings=", ".join(RATINGS.values()), depth=DEPTH, width=WIDTH,
         )  # fmt: skip
-        (partial / "README.txt").write_text(readme, encoding="utf-8")
+        (partial / "README.txt").write_text(readme, encoding="utf-8", newline="\n")
         licence = _LICENCE.format(articles="\n".join(articles))
-        (partial / "LICENCE.txt").write_text(licence, encoding="utf-8")
+        (partial / "LICENCE.txt").write_text(licence, encoding="utf-8", newline="\n")
     return collection
 
 

@@ -11,6 +11,7 @@ answered as ``"unknown": [...]``. There is no encryption and no authentication.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import sys
@@ -49,6 +50,8 @@ class ScoringServer(ThreadingHTTPServer):
     def __init__(self, pipeline: ScoringPipeline, host: str = "127.0.0.1", port: int = 8080):
         self.pipeline = pipeline
         self.n_documents = pipeline.features.n_documents
+        # For a port that has just been left; on Windows two servers would share it.
+        self.allow_reuse_address = os.name == "posix"
         super().__init__((host, port), _Handler)
 
     def serve(self) -> None:

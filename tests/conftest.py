@@ -1,5 +1,6 @@
 """Fixtures that several packages' tests share."""
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def all_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little there is to do: the data of tests are small."""
     monkeypatch.setattr(parallel, "WORTH_WAKING", 0)
+
+
+@pytest.fixture
+def windows_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of text end as on Windows, wherever the program leaves that to the system."""
+    real_open = io.open
+
+    def opened(
+        file: Any, mode: str = "r", buffering: int = -1, encoding: str | None = None,
+        errors: str | None = None, newline: str | None = None, *more: Any, **named: Any,
+    ) -> Any:  # fmt: skip
+        if newline is None and "b" not in mode and not {*mode}.isdisjoint("wax+"):
+            newline = "\r\n"
+        return real_open(file, mode, buffering, encoding, errors, newline, *more, **named)
+
+    for module in ("io", "builtins"):
+        monkeypatch.setattr(f"{module}.open", opened)
+    monkeypatch.setattr("os.linesep", "\r\n")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ a format, a model or a ranker is new.
 
 import re
 import shutil
+import subprocess
 import unicodedata
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import hostile
 import numpy as np
 import pytest
 import small_files
+from folders import contents
 
 from letor.errors import InputError
 from letor.rankers.registry import get_ranker, ranker_names
 from ssi_models.persistence import load_tensors, save_tensors
 from ssi_models.registry import load_model
 
-STORED = Path(__file__).parent / "stored"
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "tests" / "stored"
 CASES = sorted(path.relative_to(STORED).as_posix() for path in STORED.glob("*/*"))
 
 
@@ -32,6 +35,18 @@ def test_every_format_of_ours_is_stored():
 def test_every_ranker_of_ours_is_among_them():
     ours = {n for n in ranker_names() if get_ranker(n).__module__.startswith("letor.")}
     assert ours == set(small_files.RANKERS), "give quick parameters in small_files.RANKERS"
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
+def test_a_clone_on_windows_has_the_same_bytes(tmp_path):
+    """Although Git makes other line ends there."""
+    named = [f"tests/stored/{case}" for case in CASES if "ranker" in case]
+    listed = subprocess.check_output(["git", "ls-files", *named], cwd=ROOT, text=True).split()
+    out = ("-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path}/")
+    subprocess.run(["git", *out, "--", *listed], cwd=ROOT, check=True)
+    assert [(ROOT / name).read_bytes() for name in listed] == [
+        (tmp_path / name).read_bytes() for name in listed
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -47,6 +62,12 @@ def test_a_stored_file_is_read(case, tmp_path):
         # Another processor may round differently.
         expected = np.load(STORED / case / "scores.npy")
         np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in small_files.OURS if "model " not in kind])
+def test_lines_end_alike_on_every_system(kind, tmp_path, windows_line_ends):
+    for name, content in contents(small_files.make(kind, tmp_path / "made")).items():
+        assert b"\0" in content or b"\r\n" not in content, name
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def _thresholds(column: NDArray[np.float32], most: int) -> NDArray[np.float32]:
     ordered = np.sort(column)
     values = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(values) - 1 > most:
-        places = (np.arange(1, most + 1) * len(ordered)) // (most + 1)
+        places = (np.arange(1, most + 1, dtype=np.int64) * len(ordered)) // (most + 1)
         values = np.unique(np.append(ordered[places], values[-1]))
     middle = values[:-1] + (values[1:] - values[:-1]) / 2
     return np.where(middle < values[1:], middle, values[:-1])

@@ -60,7 +60,7 @@ def columns_export(
     replaced = check_outputs(*texts, inputs=map(Path, columns))
     for path, text in texts.items():
         with atomic_path(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(text, encoding="utf-8", newline="\n")
     typer.echo(features.notes())
     tell_replaced(replaced)
     typer.echo(f"{target}: {out}, {out.with_suffix('.txt')}")

@@ -57,7 +57,8 @@ def base_of_dump(
     path = dump_path(dump)
     build = partial(build_knowledge_base, path, withhold_query_sections=withhold_query_sections)
     if folder is None:
-        scratch = tempfile.TemporaryDirectory()
+        # It is still mapped when it is removed, which Windows refuses.
+        scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         build(scratch.name)
         base = KnowledgeBase.open(scratch.name)
         weakref.finalize(base, scratch.cleanup)

@@ -22,7 +22,7 @@ def save_annotations(
     path: str | os.PathLike[str], texts: Sequence[str], mentions: Sequence[Sequence[Mention]]
 ) -> None:
     """Write ``{"text": ..., "mentions": [{...}]}``, one line per text."""
-    with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as out:
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as out:
         for text, found in zip(texts, mentions, strict=True):
             line = {"text": text, "mentions": [asdict(mention) for mention in found]}
             out.write(json.dumps(line) + "\n")

@@ -149,8 +149,9 @@ def _results(
                 yield pending.popleft().result()
         except BrokenProcessPool:
             raise InputError(
-                f"{stream.path}: a process that read it was ended from outside; if it was for lack "
-                "of memory, take fewer processes"
+                f"{stream.path}: a process that read it was ended from outside; in a script of "
+                "your own, begin under if __name__ == '__main__'; if it was for lack of memory, "
+                "take fewer processes"
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)

@@ -240,8 +240,11 @@ def slug(name: str) -> str:
 def folder_problems(what: str, names: Iterable[str]) -> Iterator[str]:
     """Problems of names whose slugs are those of folders, where each needs one of its own."""
     slugs = [slug(name) for name in names]
-    if twice := repeated(slugs):
-        yield f"two {what} share the name (as a folder) {', '.join(twice)}"
+    if twice := repeated(name.casefold() for name in slugs):  # one folder on Windows and macOS
+        yield (
+            f"two {what} share the name (as a folder) {', '.join(twice)}: names must differ in "
+            "more than case and special characters"
+        )
     for name in slugs:
         if (size := len(name.encode())) > NAME_BYTES:
             yield f"{what}: {name[:20]}… is a name of {size} bytes; give {NAME_BYTES} at most"

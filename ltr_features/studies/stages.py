@@ -316,7 +316,7 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 def _write_note(folder: Path, stage: Planned, *, files: Mapping[str, str] | None) -> None:
     text = json.dumps({"key": stage.key, "inputs": stage.noted, "files": files}, indent=1)
     with atomic_path(folder / NOTE) as partial:
-        partial.write_text(text + "\n", encoding="utf-8")
+        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
 def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:

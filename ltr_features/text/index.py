@@ -223,7 +223,7 @@ class TermIndex:
             for name, array in self.field(WHOLE).postings._asdict().items():
                 save_array(partial / f"{POSTINGS}.{name}.npy", array)
             header = json.dumps(self._header(), indent=1)
-            (partial / HEADER).write_text(header, encoding="utf-8")
+            (partial / HEADER).write_text(header, encoding="utf-8", newline="\n")
             write_digests(partial)
 
     @classmethod

@@ -71,7 +71,8 @@ def test_a_second_run_makes_nothing(small, capsys):
     assert "of an earlier run, not of this experiment" not in capsys.readouterr().err
 
 
-def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path):
+def test_another_run_gives_the_same_bytes_but_for_clock_times(small, tmp_path, windows_line_ends):
+    """On another system, too."""
     report = small.run(tmp_path / "out", threads=2)
     manifest, timed = manifest_of(report), with_times(report)
     assert {Path(name).name for name in different(small.out, tmp_path / "out")} <= timed

@@ -151,6 +151,16 @@ def test_thresholds_lie_half_way_to_the_next_value(column, most, expected):
     np.testing.assert_array_equal(found, np.array(expected, np.float32))
 
 
+def test_thresholds_of_many_rows_where_whole_numbers_have_32_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows with NumPy 1."""
+    column = np.arange(1 << 20, dtype=np.float32)
+    expected, arange = _thresholds(column, 4096), np.arange
+    monkeypatch.setattr(np, "arange", lambda *a, dtype=np.int32: arange(*a, dtype=dtype))
+    np.testing.assert_array_equal(_thresholds(column, 4096), expected)
+
+
 def test_a_value_that_equals_its_threshold_is_below_it():
     """In training, on validation rows and in scoring: neighbouring numbers, of which the lower one
     is the threshold."""

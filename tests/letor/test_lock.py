@@ -67,7 +67,7 @@ def test_a_lock_that_says_nothing_is_taken_over(tmp_path, content):
 def test_a_link_is_not_followed(tmp_path, name):
     (tmp_path / "thesis").write_text("important")
     (tmp_path / name).symlink_to(tmp_path / "thesis")
-    with pytest.raises(InputError, match=r"\.lock.*: cannot be opened.*remove it if it is a link"):
+    with pytest.raises(InputError, match=r"\.lock.*: cannot be opened.*remove it: it is a link"):
         locked(tmp_path).__enter__()
     assert (tmp_path / "thesis").read_text() == "important"
 
@@ -81,6 +81,18 @@ def test_of_a_read_only_file_system_the_message_says_no_more(tmp_path, monkeypat
 
     monkeypatch.setattr(FileLock, "acquire", refused)
     with pytest.raises(InputError, match=r"cannot be written \(Read-only file system\)$"):
+        locked(tmp_path).__enter__()
+
+
+def test_of_another_user_s_lock_the_message_says_what_to_do(tmp_path, monkeypatch):
+    with locked(tmp_path):
+        pass
+
+    def refused(*_, **__):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("letor.lock.FileLock.acquire", refused)
+    with pytest.raises(InputError, match=r"\.locked: cannot be .*another user's, write elsewhere"):
         locked(tmp_path).__enter__()
 
 

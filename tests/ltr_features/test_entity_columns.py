@@ -1,5 +1,6 @@
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -269,6 +270,22 @@ def test_a_kept_knowledge_base_is_that_of_the_dump_s_content(options, tmp_path):
     copied.write_bytes(dump.read_bytes().replace(b"Owl", b"Elk"))
     os.utime(copied, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert base_of_dump(str(copied), kept).path != one.path
+
+
+def test_a_knowledge_base_ends_in_silence_where_mapped_files_cannot_be_removed(
+    options, tmp_path, monkeypatch
+):
+    def refused(*_, **__):
+        raise PermissionError
+
+    told = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    base = base_of_dump(str(Path(options["knowledge"]).with_name("dump.xml")))
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "unlink", refused)
+        del base
+    assert told == []
 
 
 def test_dumps_that_are_not_there_or_in_excess_are_named(options):

@@ -274,6 +274,14 @@ def test_many_at_once_get_the_scores_of_the_batch(server, pipeline):
             assert dict(answer) == wanted[text]
 
 
+def test_two_servers_do_not_share_a_port_of_windows(pipeline, monkeypatch):
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "name", "nt")
+        server = ScoringServer(pipeline, port=0)
+    with server:
+        assert not server.socket.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can answer")
 def test_the_command_serves_a_saved_pipeline_until_a_signal(pipeline, tmp_path):
     pipeline.save(tmp_path / "service")

@@ -88,7 +88,7 @@ class ClicksStudy(Study):
         def make(folder: Path) -> None:
             learner = self._learners.learner(name, fold, seed)
             values, facts = simulate_fold(self.config, learner, seed)
-            values.to_csv(folder / "per_query.csv", float_format="%.17g")
+            values.to_csv(folder / "per_query.csv", float_format="%.17g", lineterminator="\n")
             write_json(folder / "clicks.json", facts)
 
         sizes = ", ".join(f"{n:,}" for n in self.config.sessions)

@@ -101,7 +101,7 @@ class ClickthroughStudy(TaskStudy):
             model.threads = self.threads
             task = self.task(name)
             values, weights = ranked(model, task, row.mixed, config)
-            values.to_csv(folder / "per_query.csv", index=False)
+            values.to_csv(folder / "per_query.csv", index=False, lineterminator="\n")
             write_json(folder / "weights.json", weights)
 
         path = f"rows/{slug(name)}/{Path(fit.name).name}{'-mixed' if row.mixed else ''}"

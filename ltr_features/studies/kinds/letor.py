@@ -379,11 +379,11 @@ def _train(
     scores = tuned.ranker.predict(test)
     save_array(folder / "scores.npy", scores)
     importance = tuned.ranker.feature_importance()[["column", "gain"]]
-    importance.to_csv(folder / "importance.csv", index=False)
+    importance.to_csv(folder / "importance.csv", index=False, lineterminator="\n")
     tuned.ranker.save(folder / "ranker")
     if test.document_ids is not None:
         write_run(run_of(test, scores), folder / "run.txt.gz", tag=slug(ranker.label))
-    tuned.trials.to_csv(folder / "trials.csv", index=False)
+    tuned.trials.to_csv(folder / "trials.csv", index=False, lineterminator="\n")
     result = {
         "chosen": tuned.parameters,
         "validation": float(tuned.trials["value"].max()),

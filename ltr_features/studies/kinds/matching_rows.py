@@ -63,7 +63,7 @@ def make_row(
     times = {"trials": seconds, "ranking": time.perf_counter() - start}
     for file, content in (("result.json", result), ("times.json", times)):
         write_json(folder / file, content)
-    values.to_csv(folder / "per_query.csv", index=False)
+    values.to_csv(folder / "per_query.csv", index=False, lineterminator="\n")
 
 
 def _best_of(

@@ -83,16 +83,16 @@ def write_system(
     ranking = _in_evaluated_order(pd.concat(runs, ignore_index=True))
     write_run(ranking, path / "run.txt.gz", tag=tag)
     values = evaluate(qrels, ranking, measures)
-    values.to_csv(path / "per_query.csv", index_label="qid")
+    values.to_csv(path / "per_query.csv", index_label="qid", lineterminator="\n")
     curve = pd.DataFrame({"recall": LEVELS, "precision": interpolated_precision(qrels, ranking)})
-    curve.to_csv(path / "precision_by_recall.csv", index=False)
+    curve.to_csv(path / "precision_by_recall.csv", index=False, lineterminator="\n")
     if rankers:
         write_json(path / "remarks.json", [one.remarks for one in rankers])
         importance = pd.concat([one.feature_importance() for one in rankers])
         table = importance.groupby("column", as_index=False)["gain"].sum()
         table["gain"] /= len(rankers)
         table = table.sort_values(["gain", "column"], ascending=[False, True])
-        table.to_csv(path / "importance.csv", index=False)
+        table.to_csv(path / "importance.csv", index=False, lineterminator="\n")
 
 
 def system_values(made: StageResult, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:

@@ -179,7 +179,7 @@ def write_csv(frame: pd.DataFrame, path: Path, **options: Any) -> None:
     for name, column in frame.items():
         if not is_numeric_dtype(column):
             shown[_harmless(name)] = column.astype(object).map(_harmless)
-    shown.to_csv(path, index=False, **options)
+    shown.to_csv(path, index=False, lineterminator="\n", **options)
 
 
 def _harmless(content: Any) -> Any:

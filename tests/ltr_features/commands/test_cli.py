@@ -259,7 +259,7 @@ def test_measure_tells_of_labels_between_grades(letor):
     assert f"RankLib, ranx ndcg_burges       {value:.4f}" in measured.stdout
 
 
-@pytest.mark.parametrize(("encoding", "rule"), [("ascii", "\u2500"), ("latin-1", "??")])
+@pytest.mark.parametrize(("encoding", "rule"), [("ascii", "\u2500"), ("cp1252", "--")])
 def test_a_terminal_without_the_characters_of_tables_gets_the_answer(tmp_path, encoding, rule):
     (tmp_path / "qrels").write_text("1 0 a 1\n1 0 b 0\n")
     for name, best in (("x.run", "a"), ("y.run", "b")):
@@ -267,10 +267,15 @@ def test_a_terminal_without_the_characters_of_tables_gets_the_answer(tmp_path, e
     asked = ["compare", "x.run", "y.run", "--qrels", "qrels", "--permutations", "50", "--out", "o"]
     result = subprocess.run(
         [*COMMAND, *asked], capture_output=True, timeout=120, check=False, cwd=tmp_path,
-        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0",
+             "PYTHONWARNDEFAULTENCODING": "1"},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    assert rule in result.stdout.decode("utf-8")
+    ours = rb"[\\/](letor|ltr_\w+|ssi_models)[\\/][^\n]*: EncodingWarning"
+    assert not re.search(ours, result.stderr), "a file is opened in the terminal's encoding"
+    shown = result.stdout.decode("utf-8")
+    assert rule in shown
+    assert f"\n{'▲/▼' if encoding == 'ascii' else '+/-'} significantly better/worse" in shown
 
 
 def test_measure_remarks_on_scores_and_names_a_column_out_of_range(letor, tmp_path):

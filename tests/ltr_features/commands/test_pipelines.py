@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ntpath
+import os
 import re
 import shutil
 import warnings
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from ltr_features import FeatureBuilder, ScoringPipeline, get_family
 from ltr_features.cli import app
 from ltr_features.columns.base import plain_settings
 from ltr_features.columns.context import make_workspace, open_workspace
+from ltr_features.feature_files import built_of, workspace_notes
 from ltr_features.text.analyzer import Analyzer
 
 VSM = ("--family", "vsm")
@@ -155,6 +158,17 @@ def test_folds_and_workspace_may_move_together(workspace, tmp_path):
     pipeline = ("--ranker", tmp_path / "b" / "ranker", "--out", tmp_path / "service")
     run("pipeline", "build", tmp_path / "b" / "folds", *pipeline)
     assert ScoringPipeline.load(tmp_path / "service").ranker.name == "coordinate-ascent"
+
+
+def test_folds_name_a_workspace_of_windows(workspace, tmp_path, monkeypatch):
+    """By slashes, so that both may move to another system; on another drive by its whole path."""
+    with monkeypatch.context() as windows:
+        windows.setattr("ltr_features.feature_files.Path", PureWindowsPath)
+        windows.setattr(os.path, "relpath", lambda *_: ntpath.relpath(r"C:\w\x", r"C:\folds"))
+        assert workspace_notes(workspace, tmp_path)["workspace"] == "../w/x"
+    monkeypatch.setattr(os.path, "relpath", lambda *_: ntpath.relpath(r"C:\w", r"D:\folds"))
+    notes = workspace_notes(workspace, tmp_path)
+    assert built_of(tmp_path, notes).folder == workspace
 
 
 def test_a_workspace_that_was_made_again_is_told(tmp_path):

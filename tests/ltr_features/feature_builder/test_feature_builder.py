@@ -173,6 +173,12 @@ def test_two_columns_of_one_name_and_no_depth_are_refused():
             FeatureBuilder(["vsm"], depth=depth)
 
 
+def test_models_that_some_systems_would_write_into_one_file_are_refused():
+    made = FeatureBuilder([], [LearnedColumn("LSA", "lsa"), LearnedColumn("lsa", "lsa")])
+    with pytest.raises(InputError, match="differ in case alone: 'lsa'; rename one"):
+        made.fit(two_documents("a", "b"))
+
+
 def test_a_builder_that_is_fitted_again_knows_the_new_documents():
     made = FeatureBuilder(["vsm"]).fit(two_documents("a", "b"))
     rows = pd.DataFrame({"qid": "1", "query": "red", "docno": ["b", "a"]})

@@ -185,7 +185,7 @@ def test_a_process_that_is_killed_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     records = iter(read_dump(excerpt_path(), processes=2))
     next(records)
     multiprocessing.active_children()[0].kill()
-    with pytest.raises(InputError, match="was ended from outside; if it was for"):
+    with pytest.raises(InputError, match="was ended from outside; in a script of"):
         list(records)
 
 

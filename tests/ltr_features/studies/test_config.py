@@ -112,7 +112,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             '"NDCG@20", "ndcg@20"',
             "evaluation: measures 'NDCG@20' and 'ndcg@20'",
         ),
-        ('name = "SSI"', 'name = "BM25"', r"two systems share the name \(as a folder\) BM25"),
+        ('name = "SSI"', 'name = "Bm25"', r"two systems share the name \(as a folder\) bm25"),
         (
             'name = "words+LSA"',
             'name = "words LSA"\n',

@@ -108,7 +108,7 @@ def test_page_has_means_references_and_what_was_expected(folder):
         ('"NDCG@5" = ', 'fold = "map"\n"NDCG@5" = ', "measures: fold is another column of the"),
         ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
         ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline: no ranker 'BM25'"),
-        ('label = "AdaRank"', 'label = "Boosted>steps"', "two rankers share the name .*Boosted_st"),
+        ('label = "AdaRank"', 'label = "Boosted>steps"', "two rankers share the name .*boosted_st"),
         ('name = "three"', 'name = "official"', r"two schemes share the name \(as a folder\) offi"),
         ('label = "AdaRank"', f'label = "{"a" * 201}"', "a name of 201 bytes; give 200 at most"),
         ("k = 3", "k = 2", "schemes.1.k"),
