@@ -33,7 +33,7 @@ def test_numbers_of_documents_are_the_same_for_every_query(context, tmp_path, fo
     found = family.compute(context, PAIRS).tolist()
     assert found == [[-1, 0], [2.5, 1], [-1, -1], [2.5, 1], [-1, -1]]
     assert family.n_missing(context, PAIRS) == [3, 2]
-    told = "unit_price: 3 of 5 rows (60.0 %) have no number and get -1"
+    told = "3 of 5 rows (60.0 %) have no number and get -1"
     assert family.missing_remark("unit_price", 3, 5) == told
     with pytest.raises(InputError, match=r"the first value of 'name' is '.*', not a number"):
         DocumentNumbers(path, numbers=["name"])
