@@ -61,7 +61,7 @@ def test_lists_of_objects_are_no_numbers_of_documents(context, tmp_path, form):
     ("text", "message"),
     [
         ("id,n\nd0,1\nd0,2\n", "document 'd0' has other numbers in a later row than in its first"),
-        ("id,n\nd0,inf\n", "line 2: 'n' is inf: infinite"),
+        ("id,n\nd0,inf\n", "line 2: 'n' is inf: infinite, .* missing values: leave it empty"),
         ("id,n\nd0,1\nd1,x\n", "line 3: 'n' is 'x', not a number"),
         ("id,n\n,1\n", "line 2: the id 'id' is empty"),
         ("id,n\nx,1\n", "none of its 1 document ids"),
