@@ -334,13 +334,15 @@ def _check_names(file: Inspected) -> Iterator[Finding]:
 
 
 def _check_remarks(file: Inspected) -> Iterator[Finding]:
+    places: dict[str, list[int]] = {}
     for place, column in enumerate(file.columns):
         remarks = column.get("remarks")
-        here = np.arange(len(file.columns)) == place
-        for remark in remarks if isinstance(remarks, list) else []:
-            yield _finding(
-                "column-remarks", here, number=place + 1, name=column["name"], remark=remark
-            )
+        for remark in dict.fromkeys(remarks if isinstance(remarks, list) else []):
+            places.setdefault(remark, []).append(place)
+    for remark, found in places.items():
+        concerned = np.isin(np.arange(len(file.columns)), found)
+        name = f" ({file.columns[found[0]]['name']})" if len(found) == 1 else ""
+        yield _finding("column-remarks", concerned, name=name, remark=remark)
 
 
 def _check_documents(file: Inspected) -> Iterator[Finding]:

@@ -142,7 +142,7 @@ RULES = {
         "file: remove it",
     ),
     "column-remarks": Rule(
-        "warning", "column {number} ({name}): {remark}",
+        "warning", "{columns}{name}: {remark}",
         "measure a ranker with and without the column before you rely on it",
     ),
     "duplicate-documents": Rule(

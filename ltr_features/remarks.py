@@ -51,16 +51,25 @@ def grouped_remarks(folds: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> lis
 
 
 def family_remarks(provenance: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Remarks on the columns of families as sentences, each once, with its families.
+    """Remarks on the columns of families as sentences, each once, with its families, and the
+    columns where it is not about all of a family: "numbers (stars): 3 of 5 rows have no number".
 
     Args:
         provenance: of the columns, see :func:`ltr_features.feature_table.family_provenance`.
     """
-    owners: dict[str, dict[str, None]] = {}
-    for notes in provenance.values():
+    n_columns = Counter(notes.get("family") for notes in provenance.values())
+    owners: dict[str, dict[str, list[str]]] = {}
+    for name, notes in provenance.items():
         for remark in notes.get("remarks", ()):
-            owners.setdefault(remark, {})[notes["family"]] = None
-    return [f"{' and '.join(names)}: {remark}" for remark, names in owners.items()]
+            owners.setdefault(remark, {}).setdefault(notes["family"], []).append(name)
+    return [
+        " and ".join(
+            family if len(names) == n_columns[family] else f"{family} ({listed(names, 3)})"
+            for family, names in families.items()
+        )
+        + f": {remark}"
+        for remark, families in owners.items()
+    ]
 
 
 def ranker_remarks(fits: Iterable[tuple[str, Sequence[str]]]) -> list[str]:

@@ -354,7 +354,7 @@ class LogBuilder:
         times = np.repeat(count, sizes)
         counts = np.stack([keys, position, times, times * click], axis=1)
         log = _log_of(query_ids, document_ids, counts, description)
-        pair = np.searchsorted(_pair_keys(log.pair_query, log.pair_document), keys)
+        pair = np.unique(keys, return_inverse=True)[1]
         return replace(log, pages=Pages(offsets, pair, position, click, count))
 
 
@@ -364,13 +364,16 @@ def _log_of(
     counts: NDArray[np.int64],
     description: Mapping[str, Any],
 ) -> ClickLog:
-    """A log without pages; ``counts`` has the columns of :func:`_added_up`."""
+    """A log without pages, of the ids that it shows: those of pages that rules left out are not
+    counted. ``counts`` has the columns of :func:`_added_up`."""
     keys, position, shown, clicked = (column.copy() for column in _added_up(counts).T)
     distinct, pair = np.unique(keys, return_inverse=True)
-    query, document = distinct >> _DOCUMENT_BITS, distinct & ((1 << _DOCUMENT_BITS) - 1)
+    queries, query = np.unique(distinct >> _DOCUMENT_BITS, return_inverse=True)
+    found = distinct & ((1 << _DOCUMENT_BITS) - 1)
+    documents, document = np.unique(found, return_inverse=True)
     return ClickLog(
-        query_ids, document_ids, query, document, pair, position, shown, clicked,
-        description=description,
+        [query_ids[i] for i in queries.tolist()], [document_ids[i] for i in documents.tolist()],
+        query, document, pair, position, shown, clicked, description=description,
     )  # fmt: skip
 
 

@@ -118,8 +118,9 @@ class ColumnFamily(ABC):
         return [0] * len(self.columns)
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        """The remark on a column that has a substitute in ``n_missing`` of all ``n`` rows."""
-        return f"{column}: {rows_without('value', n_missing, n)}"
+        """The remark on a column that has a substitute in ``n_missing`` of all ``n`` rows, without
+        its name: columns of which the same is said are named together."""
+        return rows_without("value", n_missing, n)
 
     @property
     @abstractmethod

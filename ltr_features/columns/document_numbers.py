@@ -98,7 +98,7 @@ class DocumentNumbers(ColumnFamily):
         ]
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        return f"{column}: {rows_without('number', n_missing, n)} and get {self.missing:g}"
+        return f"{rows_without('number', n_missing, n)} and get {self.missing:g}"
 
     @cached_property
     def _found(self) -> Numbers | None:

@@ -137,7 +137,7 @@ class GivenScores(ColumnFamily):
             value = "0, or the query's lowest if that is below 0"
         else:
             value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
-        return f"{column}: {rows_without('score', n_missing, n)} and get {value}"
+        return f"{rows_without('score', n_missing, n)} and get {value}"
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:
         """The scores in a file for pairs of the collection, by the names they have there."""

@@ -137,8 +137,8 @@ class GivenVectors(ColumnFamily):
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         without = rows_without("vectors", n_missing, n)
         if self.missing is None and column == f"{self.prefix}_distance":
-            return f"{column}: {without} and get the distance of unrelated vectors"
-        return f"{self.prefix}: {without} and get {self.missing or 0:g}"
+            return f"{without} and get the distance of unrelated vectors"
+        return f"{without} and get {self.missing or 0:g}"
 
     def _rows_of(
         self, context: ColumnContext, pairs: Pairs

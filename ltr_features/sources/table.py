@@ -69,7 +69,7 @@ def read_table(
         documents: a row per document; a list of tables is read as one. Rows with the same id and
             texts are one document, so that one table may hold documents and judgements.
         judgements: a row per judged pair, or any file of judgements (TREC, BEIR), or a list of
-            these with the same columns; by default the table of documents.
+            these, in which tables have the same columns; by default the table of documents.
         document_columns: ``{"id": "product_id", "title": "name", "body": ["text", "bullets"]}``:
             the column of ids, and for each field its column or columns (joined by a space); by
             default those with usual names: the id, and all fields if none is given.
@@ -117,15 +117,19 @@ def read_table(
                 "query_columns names columns of a table of queries: name it (queries=...), or the "
                 "column of the judgements that has their texts (judgement_columns.text=...)"
             )
-        _find_query_columns(rated[0], in_judgements, encoding)
+        textless = next((path for path in rated if not is_table(path)), rated[0])
+        _find_query_columns(textless, in_judgements, encoding)
     else:
         queries = table_of(queries, "queries")
         left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
     wanted = dict(JUDGEMENT_COLUMNS)
     if "text" in in_judgements and "query" not in in_judgements:
         del wanted["query"]  # texts are numbered
-    if in_judgements or not isinstance(rated[0], Path) or not is_letor(rated[0]):
-        left_out["judgements"] = _add_columns(rated[0], in_judgements, wanted, encoding)
+    # Other files have no columns. Without a table of queries they lack texts, and are refused.
+    with_columns = rated if queries is None else [*filter(is_table, rated)] or rated
+    first = with_columns[0]
+    if in_judgements or not isinstance(first, Path) or not is_letor(first):
+        left_out["judgements"] = _add_columns(first, in_judgements, wanted, encoding)
     found = {what: name for what, name in in_judgements.items() if what not in given}
     in_both = rated == tables
     table = read_documents(
@@ -139,7 +143,11 @@ def read_table(
     judged_rows = [
         (path, number, row)
         for path in rated
-        for number, row in judgement_rows(path, in_judgements, encoding=encoding)
+        for number, row in judgement_rows(
+            path,
+            in_judgements if is_table(path) or with_columns is rated else None,
+            encoding=encoding,
+        )
     ]
     n_spelled = 0
     if queries is not None:

@@ -324,9 +324,11 @@ class _Table:
             return numbers
         if self.non_finite == "raise":
             row = int(np.argmax(beyond))
+            of_pairs = "query" in self.roles  # numbers of documents have no such option
+            advice = "--non-finite nan (non_finite='nan')" if of_pairs else "leave it empty"
             raise InputError(
                 f"{block.where(row)}: {column!r} is {values[row]:g}: infinite, or beyond float32 "
-                "(3.4e38); where it marks missing values: --non-finite nan (non_finite='nan')"
+                f"(3.4e38); where it marks missing values: {advice}"
             )
         return pa.array(np.where(beyond, np.nan, values))
 

@@ -210,6 +210,17 @@ def test_another_number_of_names_than_columns(tmp_path: Path) -> None:
     assert check(tmp_path, CLEAN).findings == []
 
 
+def test_what_is_said_of_several_columns_is_found_once(tmp_path: Path) -> None:
+    names = [{"name": name, "remarks": ["2 rows have no score"]} for name in "abc"]
+    names[1]["remarks"] = ["learned nothing"]
+    (tmp_path / "rows.columns.json").write_text(json.dumps(names))
+    (tmp_path / "rows.txt").write_text("1 qid:1 1:1 2:2 3:3\n0 qid:1 1:2 2:1 3:1\n")
+    found = [f for f in validate(tmp_path / "rows.txt").findings if f.code == "column-remarks"]
+    assert [f.columns for f in found] == [(1, 3), (2,)]
+    told = ["2 columns (1, 3): 2 rows have no score", "column 2 (b): learned nothing"]
+    assert [f.message for f in found] == told
+
+
 def test_all_labels_equal(tmp_path: Path) -> None:
     assert "one-label" in codes(check(tmp_path, "0 qid:1 1:1\n0 qid:1 1:2\n"))
 

@@ -78,11 +78,12 @@ def _judged(config: ClicksConfig, judge: str, log: ClickLog) -> ClickJudgements:
 def _click_facts(judgements: ClickJudgements, rows: RankingData) -> dict[str, Any]:
     """Examination by position, clicks by label, and queries with too little evidence."""
     positions = curve(judgements.model)[["position", "click_rate", "examination"]]
+    never_shown = rows.n_queries - len(judgements.log.query_ids)
     return {
         "positions": positions.to_dict("records"),
         "labels": by_label(judgements, qrels_of(rows)).to_dict("records"),
-        "queries": len(judgements.log.query_ids),
-        "thin queries": len(judgements.thin_queries),
+        "queries": rows.n_queries,
+        "thin queries": never_shown + len(judgements.thin_queries),
     }
 
 

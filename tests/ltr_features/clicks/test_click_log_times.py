@@ -29,6 +29,27 @@ def test_time_chooses_pages_whatever_their_order(tmp_path):
         read_click_rows(bad, columns=columns)
 
 
+def test_queries_and_documents_of_pages_that_are_left_out_are_not_counted(tmp_path):
+    """What is said of a period would else count what people asked before."""
+    header = ("session", "time", "query", "document", "position", "clicked")
+    rows = [
+        (session, time, query, document, position, position - 1)
+        for session, time, query, documents in (
+            ("s1", 1, "old", "ab"), ("s2", 2, "both", "bc"), ("s3", 3, "both", "cb"),
+            ("s4", 4, "new", "de"),
+        )
+        for position, document in enumerate(documents, 1)
+    ]  # fmt: skip
+    path = write_log(tmp_path / "x.tsv", rows, header)
+    log = read_click_rows(path, columns={"time": "time"}, rules=LogRules(since=3))
+    assert (log.query_ids, log.document_ids) == (["both", "new"], ["b", "c", "d", "e"])
+    shown = {("both", "c", 0): (1, 0), ("both", "b", 1): (1, 1)}
+    assert as_counts(log) == shown | {("new", "d", 0): (1, 0), ("new", "e", 1): (1, 1)}
+    pages = log.pages
+    documents = log.pair_document[pages.pair].reshape(2, 2).tolist()
+    assert [[log.document_ids[d] for d in page] for page in documents] == [["c", "b"], ["d", "e"]]
+
+
 def test_the_time_of_a_page_is_that_of_its_earliest_row(tmp_path):
     rows = [("s", time, "q", d, k, 0) for k, (d, time) in enumerate([("a", 7), ("b", 5), ("c", 6)])]
     header = ("session", "time", "query", "document", "position", "clicked")

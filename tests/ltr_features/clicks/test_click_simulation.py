@@ -72,7 +72,8 @@ def test_without_exploration_the_rankers_order_is_shown():
         best = mine[np.argsort(-data.X[mine, 0], kind="stable")][:5]
         shown = log.pair_query[log.result_pair] == query
         order = np.argsort(log.result_position[shown])
-        assert log.pair_document[log.result_pair[shown]][order].tolist() == best.tolist()
+        documents = log.pair_document[log.result_pair[shown]][order].tolist()
+        assert [int(log.document_ids[d]) for d in documents] == best.tolist()
 
 
 def test_exploration_shows_the_better_more_often_above():

@@ -35,7 +35,7 @@ def test_numbers_of_documents_are_the_same_for_every_query(context, tmp_path, fo
     found = family.compute(context, PAIRS).tolist()
     assert found == [[-1, 0], [2.5, 1], [-1, -1], [2.5, 1], [-1, -1]]
     assert family.n_missing(context, PAIRS) == [3, 2]
-    told = "unit_price: 3 of 5 rows (60.0 %) have no number and get -1"
+    told = "3 of 5 rows (60.0 %) have no number and get -1"
     assert family.missing_remark("unit_price", 3, 5) == told
     with pytest.raises(InputError, match=r"the first value of 'name' is '.*', not a number"):
         DocumentNumbers(path, numbers=["name"])
@@ -63,7 +63,7 @@ def test_lists_of_objects_are_no_numbers_of_documents(context, tmp_path, form):
     ("text", "message"),
     [
         ("id,n\nd0,1\nd0,2\n", "document 'd0' has other numbers in a later row than in its first"),
-        ("id,n\nd0,inf\n", "line 2: 'n' is inf: infinite"),
+        ("id,n\nd0,inf\n", "line 2: 'n' is inf: infinite, .* missing values: leave it empty"),
         ("id,n\nd0,1\nd1,x\n", "line 3: 'n' is 'x', not a number"),
         ("id,n\n,1\n", "line 2: the id 'id' is empty"),
         ("id,n\nx,1\n", "none of its 1 document ids"),

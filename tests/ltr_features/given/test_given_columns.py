@@ -71,8 +71,8 @@ def test_rows_without_a_score_are_counted_over_all_blocks(halves, tmp_path, work
     assert 0 < known < n
     share = f"{n - known} of {n} rows ({100 * (n - known) / n:.1f} %)"
     told = [
-        f"scores: s: {share} have no score and get 0, or the query's lowest if that is below 0",
-        f"vectors: vectors: {share} have no vectors and get 0",
+        f"scores: {share} have no score and get 0, or the query's lowest if that is below 0",
+        f"vectors: {share} have no vectors and get 0",
     ]
     assert family_remarks(table.provenance) == told
     assert {notes["rows without a value"] for notes in table.provenance.values()} == {n - known}
@@ -86,6 +86,20 @@ def test_rows_without_a_score_are_counted_over_all_blocks(halves, tmp_path, work
         written = write_columns(context, BM25, families, path, memory=1, made_by=made_by)
     assert family_remarks(written.provenance) == told
     assert path.read_bytes() == expected
+
+
+def test_what_is_said_of_several_columns_is_told_once_and_names_those_it_is_about():
+    """A LETOR file has a column for each feature, and lacks the same rows in all of them."""
+    lacking, other = "3 of 5 rows have no number", "2 of 5 rows have no number"
+    numbers = [{"family": "numbers", "remarks": [lacking]}] * 4
+    numbers += [{"family": "numbers", "remarks": [other]}, {"family": "numbers"}]
+    provenance = dict(zip("abcdef", numbers, strict=True))
+    told = [f"numbers (a, b, c, ... (4 in all)): {lacking}", f"numbers (e): {other}"]
+    assert family_remarks(provenance) == told
+    of_all = {name: provenance[name] for name in "abcd"}
+    assert family_remarks(of_all) == [f"numbers: {lacking}"]
+    shared = of_all | {"s": {"family": "scores", "remarks": [lacking]}, "t": {"family": "scores"}}
+    assert family_remarks(shared) == [f"numbers and scores (s): {lacking}"]
 
 
 def test_the_commands_tell_of_all_rows_without_a_score(halves, tmp_path):
@@ -104,7 +118,7 @@ def test_the_commands_tell_of_all_rows_without_a_score(halves, tmp_path):
             f"--out {tmp_path / 'workers.parquet'} --scheduler local:1",
         )
     ]
-    (remark,) = (line for line in told[0] if line.startswith("scores: s: "))
+    (remark,) = (line for line in told[0] if line.startswith("scores: "))
     assert all(remark in lines for lines in told)
     append = (
         f"columns append {tmp_path / 'rows.txt'} --workspace {workspace} --family vectors "
@@ -114,7 +128,7 @@ def test_the_commands_tell_of_all_rows_without_a_score(halves, tmp_path):
     run(*append.split())
     *_, notes = read_names(tmp_path / "a.columns.json")
     (appended,) = notes["remarks"]
-    assert appended.replace("vectors", "s", 1).replace("vectors", "score") in remark
+    assert appended.replace("vectors", "score") in remark
 
 
 def test_rows_get_scores_and_vectors_without_their_texts(tmp_path, monkeypatch):
@@ -149,7 +163,7 @@ def test_the_command_line_builds_them(tmp_path, monkeypatch):
     ]
     for command in commands:
         result = run(*command.split())
-    assert re.search(r"scores: lsa: [\d,]+ of 2,330 rows \(.* %\) have no score and", result.stderr)
+    assert re.search(r"scores: [\d,]+ of 2,330 rows \(.* %\) have no score and", result.stderr)
     rows = read_letor("folds/Fold1/test.txt")
     notes = read_names(Path("folds/Fold1/test.columns.json"))
     assert [note["name"] for note in notes] == ["lsa", "vectors_cosine"]

@@ -21,7 +21,7 @@ def test_every_form_gives_the_same_column(context, tmp_path, form):
     assert family.column_names == ["engine"]
     assert family.compute(context, PAIRS).ravel().tolist() == [1.5, -2, -7, 3, -7]
     assert family.n_missing(context, PAIRS) == [2]
-    told = "engine: 2 of 5 rows (40.0 %) have no score and get -7"
+    told = "2 of 5 rows (40.0 %) have no score and get -7"
     assert family.missing_remark("engine", 2, 5) == told
     assert family.trained_on == "given; not checked for leaks"
 

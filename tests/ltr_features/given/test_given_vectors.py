@@ -56,7 +56,7 @@ def test_every_form_gives_the_same_similarities(context, tmp_path, form):
     many = Pairs(*(np.tile(rows, 5000) for rows in (PAIRS.query, PAIRS.document)))
     np.testing.assert_array_equal(family.compute(context, many), np.tile(found, (5000, 1)))
     assert family.n_missing(context, PAIRS) == [2, 2, 2]
-    told = "mine: 2 of 5 rows (40.0 %) have no vectors and get -1"
+    told = "2 of 5 rows (40.0 %) have no vectors and get -1"
     assert family.missing_remark("mine_dot", 2, 5) == told
 
 
@@ -75,7 +75,7 @@ def test_a_document_without_a_vector_is_not_the_nearest(context, tmp_path, form)
     both = replace(family, queries=save_vectors(tmp_path / f"both{form}", Q, ["a", "b"]))
     of_d2 = both.compute(context, Pairs(np.array([1, 0, 1]), np.array([2, 2, 2])))
     np.testing.assert_allclose(of_d2[:, 1], [0, 10**0.5, 0], rtol=1e-6)
-    told = "vectors_distance: 3 of 5 rows (60.0 %) have no vectors and get the distance of"
+    told = "3 of 5 rows (60.0 %) have no vectors and get the distance of"
     assert family.missing_remark("vectors_distance", 3, 5).startswith(told)
 
 

@@ -144,6 +144,29 @@ def test_documents_in_several_tables_are_those_of_one(tmp_path):
     assert "documents: an empty list; name a file" in told([])
 
 
+@pytest.mark.parametrize("qrels_first", [False, True])
+@pytest.mark.parametrize("called", ["document", "thing"])
+def test_judgements_may_be_tables_beside_other_files(tmp_path, qrels_first, called):
+    """Ratings of editors, and what `clicks judge` writes, say, in any order."""
+    ratings = pd.DataFrame({"qid": ["a"], called: ["007"], "grade": [2], "who": ["Ann"]})
+    files = [save_table(ratings, tmp_path / "ratings.csv"), tmp_path / "qrels.txt"]
+    files[1].write_text("b 0 8 1\n")
+    files = files[::-1] if qrels_first else files
+    (tmp_path / "queries.tsv").write_text("qid\ttext\na\tshoe\nb\that\n")
+    options = {"queries": tmp_path / "queries.tsv"}
+    named = {} if called == "document" else {"judgement_columns": {"document": called}}
+    found = read_table(PRODUCTS, files, **options, **named)
+    judged = zip(found.judgements.query, found.judgements.document, strict=True)
+    assert {(found.query_ids[q], found.document_ids[d]) for q, d in judged} == {
+        ("a", "007"), ("b", "8"),
+    }  # fmt: skip
+    assert found.description["columns of judgements left out"] == "'who'"
+    with pytest.raises(InputError, match=r"qrels.txt: no query texts: name a table of queries"):
+        read_table(PRODUCTS, files, **named)
+    with pytest.raises(InputError, match=r"qrels.txt is not a table and has no columns"):
+        read_table(PRODUCTS, tmp_path / "qrels.txt", **options, judgement_columns={"grade": "g"})
+
+
 def test_judgements_in_several_tables_are_those_of_one(tmp_path):
     """Those of each month, say: a text that comes again is the same query."""
     months = [

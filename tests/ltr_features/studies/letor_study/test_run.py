@@ -271,7 +271,7 @@ def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
     assert re.search(r"NDCG@10: given and mine \(\+0\.\d+\) significantly better", verdict)
     assert "! given columns (mine): if their source saw judgements of the test queries" in verdict
     page = (folder / "tables.txt").read_text()
-    assert "mine: 1 of 192 rows (0.5 %) have no score" in page
+    assert "scores: 1 of 192 rows (0.5 %) have no score" in page
     stages = tmp_path / "out" / "rankers" / "official_folds"
     seen = {
         name: len(load_ranker(stages / "fold1" / name / "ranker").feature_names_)
