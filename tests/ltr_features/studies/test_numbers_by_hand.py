@@ -204,6 +204,8 @@ def test_given_tables_are_shown_under_their_headings(study: Study) -> None:
             "With": "0.6000", "Without": "0.4000",
         }
     ]  # fmt: skip
+    [drawn] = [cell.span for row in value_table(valued).cells for cell in row if cell.span]  # type: ignore[union-attr]
+    assert drawn == pytest.approx((1 / 30, 2 / 3, 1))  # shares of the largest value, 0.3
     point = {
         "queries": 1200.0, "system": "new", "baseline": "old", "system_mean": 0.6,
         "baseline_mean": 0.4, "difference": 0.2, "low": 0.01, "high": 0.3, "p": 0.02,
