@@ -173,6 +173,15 @@ def test_networks_are_averaged():
     assert not np.array_equal(several.predict(data), first.predict(data))
 
 
+def test_the_gain_of_a_column_is_the_sum_of_its_weights_in_all_networks():
+    data = rows(4, 20)
+    ranker = RankNet(n_networks=2, n_epochs=3, hidden=3).fit(data)
+    weights = np.abs([net[:15].reshape(5, 3) for net in ranker._model["networks"]])
+    table = ranker.feature_importance().set_index("column").loc[data.column_names]
+    np.testing.assert_allclose(table["gain"], weights.sum(axis=(0, 2)))
+    assert table["splits"].tolist() == [6] * 5
+
+
 @pytest.mark.parametrize(
     ("ranker", "message"),
     [
