@@ -128,7 +128,22 @@ def test_the_context_chooses_the_sense(base):
     assert alone.link_probability == pytest.approx(6 / 8)
     assert alone.rho == pytest.approx(alone.link_probability / 2)
     assert alone.commonness == pytest.approx(4 / 6)
+    for least, n in ((4 / 6, 1), (0.67, 0)):
+        assert len(WikipediaLinker(base.path, min_commonness=least).link(["jaguar"])[0]) == n
     assert isinstance(linker, EntityLinker)
+
+
+@pytest.mark.parametrize(("text", "spans"), [("", [(0, 8), (4, 8)]), ("york and york", [(0, 8)])])
+def test_a_phrase_inside_another_is_dropped_if_it_is_less_often_a_link(tmp_path, text, spans):
+    """ "york" is always a link, too, or in two of three places."""
+    pages = [
+        page_xml("New York", "The old one is [[York]].", page_id=1),
+        page_xml("York", f"A city. {text}", page_id=2),
+    ]
+    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    (mentions,) = WikipediaLinker(tmp_path / "kb").link(["new york"])
+    assert [(m.start, m.end) for m in mentions] == spans
 
 
 @pytest.fixture(scope="module")
