@@ -6,6 +6,7 @@ Of 12 queries "new" wins 9 by 0.2, loses 1 by 0.1 and ties 2, so that 4 of 1024 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ltr_features.studies.page.hard_verdicts import hard_in_short, hard_query_verdict
+from ltr_features.studies.page.html import render
 from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.query_tables import (
     class_table,
@@ -23,7 +25,7 @@ from ltr_features.studies.page.query_tables import (
     moves_table,
     other_choices_table,
 )
-from ltr_features.studies.page.report import Study, SystemResult
+from ltr_features.studies.page.report import Report, Study, SystemResult
 from ltr_features.studies.page.study_tables import (
     comparison_table,
     marks_note,
@@ -218,6 +220,26 @@ def test_given_tables_are_shown_under_their_headings(study: Study) -> None:
             "System": "0.6000",
         }
     ]  # fmt: skip
+
+
+def test_the_first_screen_and_the_drawn_intervals_of_the_page(study: Study) -> None:
+    values = {"low": -0.1, "high": 0.3, "p": 0.2, "p_corrected": 0.4, "significant": False}
+    values |= {"group": "ssi", "kind": "added", "with": 0.6, "without": 0.4, "value": 0.15}
+    valued = replace(study, column_value=pd.DataFrame([values]), column_value_of="new")
+    page = render(Report("t", "", [valued]))
+    row = study.comparison(("new", "old"), "NDCG@10")
+    assert (
+        '<span class="big gain-text">+0.1417</span> NDCG@10 0.4000 → 0.5417 (+35.4 %), 95% '
+        f"interval {ends(row)}, p = 0.023, corrected. 9 of 12 queries won, 1 lost. "
+        "On the 8 queries hard for third: +0.1625 NDCG@10 ("
+    ) in page
+    # From a third of the largest value below 0, in the middle, to that value; the dot half-way.
+    assert ('<i style="left:33.3%;width:66.7%"></i><b style="left:75.0%"></b>') in page
+    assert "new minus old in NDCG@10 by query, sorted" in page
+    for choice, chosen in (("system", "new"), ("against", "old")):
+        options = re.search(f'<select class="{choice}">(.*?)</select>', page)
+        assert options is not None
+        assert re.findall(r"selected>(\w+)<", options[1]) == [chosen]
 
 
 def test_documents_that_moved(study: Study) -> None:
