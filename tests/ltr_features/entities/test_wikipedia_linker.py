@@ -94,6 +94,31 @@ def test_titles_of_disambiguation_pages_are_no_phrases(tmp_path):
     assert phrase(KnowledgeBase.open(tmp_path / "kb"), "bank") == (1, 3, {"Sitzbank": 1})
 
 
+def test_anchors_of_one_character_or_digits_alone_are_no_phrases(tmp_path):
+    anchors = ["1984", "1984 - 85", "x", "xy", "1984a"]
+    text = ", ".join(f"[[Orwell|{anchor}]]" for anchor in anchors)
+    pages = [page_xml("Novel", text, page_id=1), page_xml("Orwell", "A writer.", page_id=2)]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    known = np.isin(
+        hash_phrases(word_lines(anchors)), KnowledgeBase.open(tmp_path / "kb").phrase_hash
+    )
+    assert known.tolist() == [False, False, False, True, True]
+
+
+def test_redirects_lead_to_articles_over_other_redirects(tmp_path):
+    to = {"Auto": "Car", "Automobile": "Auto", "Motor": "Automobile", "X": "Y", "Y": "X", "Z": "No"}
+    pages = [
+        page_xml(title, redirect=goal, page_id=i) for i, (title, goal) in enumerate(to.items())
+    ]
+    pages += [page_xml("Car", "A [[bus]].", page_id=10), page_xml("Bus", "[[motor]]", page_id=11)]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    base = KnowledgeBase.open(tmp_path / "kb")
+    assert base.rows(["Car", *to]).tolist() == [0, 0, 0, 0, -1, -1, -1]
+    assert in_links(base, "Car") == ["Bus"]
+
+
 def test_relatedness_is_milne_and_wittens(base):
     cat, animal = base.rows(["Cat", "Jaguar (animal)"])
     a, b = set(in_links(base, "Cat")), set(in_links(base, "Jaguar (animal)"))
