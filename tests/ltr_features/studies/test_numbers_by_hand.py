@@ -33,7 +33,14 @@ from ltr_features.studies.page.study_tables import (
     value_table,
 )
 from ltr_features.studies.page.tables import Table
-from ltr_features.studies.page.verdicts import hundredths, p_value, signed, value, verdict
+from ltr_features.studies.page.verdicts import (
+    hundredths,
+    p_value,
+    signed,
+    tie_remark,
+    value,
+    verdict,
+)
 
 IDS = [f"q{i}" for i in range(12)]
 OLD = np.tile([0.3, 0.5], 6)
@@ -104,6 +111,14 @@ def test_what_a_test_can_find_is_told_without_a_finding(study: Study) -> None:
     alike = system("new", OLD + np.array([0.2, -0.1] * 6))
     found = verdict(replace(study, systems=[study.systems[0], alike], pairs=[("new", "old")]))
     assert f"a difference of {value(found.row['detectable'])} is detected" in found.details
+
+
+def test_what_equal_scores_leave_open_is_told_from_the_second_decimal_on() -> None:
+    assert [*tie_remark("MAP", 0.20, 0.25, "here by id")] == [
+        "gives equal scores to documents of different grades; its MAP is between 0.2000 and 0.2500"
+        ", depending on their order; here by id"
+    ]
+    assert [*tie_remark("MAP", 0.20, 0.209, "here by id")] == []
 
 
 def test_the_verdict_on_hard_queries(study: Study) -> None:
