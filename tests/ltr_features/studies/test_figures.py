@@ -22,7 +22,7 @@ from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_a
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
-from ltr_features.studies.page.study_figures import StudyFigures, overview
+from ltr_features.studies.page.study_figures import StudyFigures, dots, overview
 from ltr_features.studies.page.verdicts import signed
 
 
@@ -101,6 +101,16 @@ def test_dots_stand_where_their_values_are() -> None:
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
 
 
+@pytest.mark.parametrize(("baseline", "place"), [("base", 1), ("absent", 0), (None, 0)])
+def test_the_line_of_means_stands_at_the_baseline_or_else_at_the_first_row(
+    baseline: str | None, place: int
+) -> None:
+    chart = dots({"A table": {"x": 0.1, "base": 0.3, "y": 0.4}}, "MAP", baseline)
+    found = [float(use.attrib["x"]) for use in parsed(chart).iter("use")]
+    [line] = paths(chart, "muted")
+    assert line[:, 0] == pytest.approx([found[place]] * 2, abs=0.05)
+
+
 def test_long_labels_take_two_lines_that_end_at_the_axis() -> None:
     labels = ["the 46 word columns", "words+LSA+SSI, LambdaMART", "sentence-transformers/a-model"]
     chart = forest([("", [Estimate(label, 0.1, "") for label in labels], 0.0)], "NDCG@10", "t")
@@ -156,7 +166,9 @@ def test_the_figures_of_a_study_draw_its_own_numbers(make_report) -> None:
             ends = " to ".join(f"{x:.4g}" for x in rows[f"{side}_mean"].iloc[[0, -1]])
             assert f"{study.label_of(name)}: {ends}" in figures.learning.description
     for row in study.estimates_on_hard:
-        assert f"hard queries {signed(row['gain'])}" in figures.hard.description
+        every = study.comparison((row["system"], study.hard_baseline), study.hard_measure)
+        both = f"all queries {signed(every['difference'])}, hard queries {signed(row['gain'])}"
+        assert f"{study.label_of(row['system'])}: {both}" in figures.hard.description
 
 
 def test_long_legends_wrap() -> None:
@@ -188,7 +200,11 @@ def test_unusual_curves_still_draw(y: list[float]) -> None:
 def test_correlation_shades_and_numbers_each_pair_once() -> None:
     values = np.array([[1, 0.5, -0.96], [0.5, 1, np.nan], [-0.96, np.nan, 1]])
     chart = correlation(["first", "second", "third"], values)
-    assert len(paths(chart, "gain")) == len(paths(chart, "loss")) == 1  # no cell without a number
+    [blue], [orange] = (paths(chart, colour) for colour in ("gain", "loss"))  # and no cell for NaN
+    below = orange.mean(axis=0) - blue.mean(axis=0)  # of row 3 and row 2, in the first column
+    assert below == pytest.approx([0, 24], abs=0.1)
+    numbers = {t.text: float(t.attrib["y"]) for t in parsed(chart).iter("text")}
+    assert numbers["−96"] - numbers["50"] == pytest.approx(24, abs=0.1)
     assert words(chart).count("50") == words(chart).count("−96") == 1
     assert "the strongest: third and first −96; second and first 50." in chart.description
 
