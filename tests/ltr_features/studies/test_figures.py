@@ -182,6 +182,7 @@ def test_long_legends_wrap() -> None:
 def test_a_curve_has_every_point_integers_below_and_the_stop() -> None:
     curve = Curve("m", "epoch", "loss", {"a": ([1, 2, 3], [3.0, 2.0, 1.0])}, best_x=2)
     chart = curves(curve)
+    assert chart.description == "a: 3 to 1."
     line = next(shape for shape in paths(chart, "gain") if len(shape) == 3)
     assert np.diff(line[:, 0]) == pytest.approx([line[1, 0] - line[0, 0]] * 2, abs=0.2)
     assert (np.diff(line[:, 1]) > 0).all()  # falling, y grows downwards
