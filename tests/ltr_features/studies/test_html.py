@@ -12,13 +12,14 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_features.studies.page.html import render
 from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.query_tables import extreme_queries
 from ltr_features.studies.page.report import Report
-from ltr_features.studies.page.script_data import packed_rankings
+from ltr_features.studies.page.script_data import packed_rankings, study_data
 from ltr_features.studies.page.verdicts import p_equals, signed, verdict
 
 HOSTILE = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;</style>"
@@ -171,6 +172,13 @@ def test_embedded_values_are_those_of_the_study(
         for name, block in zip(data["systems"], values.reshape(shape), strict=True):
             for measure, row in zip(data["measures"], block, strict=True):
                 np.testing.assert_allclose(row, study.values(name, measure), atol=5e-7)
+
+
+def test_embedded_kinds_are_in_the_order_of_the_queries(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    kinds = pd.Categorical(["few", "many"] * 5, ["few", "many"], ordered=True)
+    told = replace(study, query_kinds=pd.DataFrame({"words": kinds}, study.queries[11:1:-1]))
+    assert json.loads(study_data(told))["kinds"] == ["--" + "BA" * 5]
 
 
 def test_hostile_texts_survive_the_embedding(hostile_page: str) -> None:
