@@ -251,6 +251,16 @@ def test_rankings_within_the_page(make_report: Callable[..., Report], page: str)
     ]  # fmt: skip
 
 
+def test_rankings_are_found_by_the_number_of_their_query(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    changed = {study.queries[i]: [RankedDocument(f"d{i}", "", 0, 1, 2)] for i in (7, 3)}
+    found = unpacked(packed_rankings(replace(study, drill_down=changed), 3000))
+    named = {n: found["documents"][rows[0][0]][1] for n, rows in found["queries"].items()}
+    assert named == {"7": "d7", "3": "d3"}
+
+
 def test_too_many_rankings_are_cut_to_the_largest_changes(
     make_report: Callable[..., Report],
 ) -> None:
