@@ -128,6 +128,8 @@ def test_the_verdict_on_hard_queries(study: Study) -> None:
         f"value < 0.5), new gains 0.1625 against old (+40.6 %), 95% interval {ends(row)}, "
         "p = 0.031 (Holm over 2 systems); on the 4 others it gains 0.1000."
     )
+    alone = replace(study, pairs=study.pairs[:1])  # as many systems have an estimate
+    assert hard_query_verdict(alone) == hard_query_verdict(study)
     assert hard_in_short(study) == (
         f"on the 8 queries hard for third: +0.1625 NDCG@10 (95% interval {ends(row)}, p = 0.031, "
         "corrected)."
