@@ -186,3 +186,12 @@ def test_a_function_is_code_of_its_own():
     assert stages._source_of("two", source) == b"def two(x):\n    return x + 1"
     one = code_digest(("ltr_features.studies.kinds.letor:_train",))
     assert one != code_digest(("ltr_features.studies.kinds.letor:_params",))
+
+
+def test_pages_and_commands_are_no_code_of_the_package_below_them():
+    """So that a changed page or option trains nothing again."""
+    package = set(stages._source_files("ltr_features"))
+    for above in ("ltr_features.studies.page", "ltr_features.commands"):
+        files = stages._source_files(above)
+        assert files
+        assert package.isdisjoint(files)
