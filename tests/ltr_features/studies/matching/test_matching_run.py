@@ -1,8 +1,10 @@
 """A whole run on small data: tables, reuse, resuming."""
 
 import json
+import math
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +17,7 @@ from small_studies import MATCHING
 from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
+    OrderCheck,
     document,
     measures_of,
     order_checks,
@@ -59,6 +62,27 @@ def order_check(fits, groups, further=(), tasks=None):
     rows = [{"label": label, "task": (tasks or {}).get(label)} for label in fits]
     table = TableConfig(name="t", title="", task="x", rows=rows, order=[("a", "b"), *further])
     return order_checks(results_of(fits, groups), table)[0]
+
+
+NOT_TESTED = ", not tested: the rows have other test queries"
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "corrected", "sign", "text"),
+    [
+        (0.1, 0.0002, 0.0006, "✓", "holds (+0.1000, p = 0.0002, corrected 0.0006)"),
+        (0.1, 0.04, 0.12, "(✓)", "holds, not significantly (+0.1000, p = 0.040, corrected 0.12)"),
+        (0.1, math.nan, math.nan, "(✓)", f"in this order (+0.1000{NOT_TESTED})"),
+        (-0.1, 0.01, 0.02, "✗", "does not hold (−0.1000, p = 0.010, corrected 0.020)"),
+        (-0.1, 0.04, 0.12, "≈", "not contradicted (−0.1000, p = 0.040, corrected 0.12)"),
+        (-0.1, math.nan, math.nan, "≈", f"in the other order (−0.1000{NOT_TESTED})"),
+    ],
+)
+def test_what_became_of_a_claim(difference, p, corrected, sign, text):
+    check = OrderCheck("a", "b", difference, p, 40, None, corrected)
+    assert (check.outcome[0], check.text) == (sign, f"a < b: {text}")
+    grouped = replace(check, n_groups=1200)
+    assert grouped.text == f"a < b: {text[:-1]} by 1,200 groups of queries)"
 
 
 def test_tables_show_our_numbers_beside_the_papers(finished):
