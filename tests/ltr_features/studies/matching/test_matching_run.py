@@ -18,6 +18,7 @@ from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
     OrderCheck,
+    _thousands,
     document,
     measures_of,
     order_checks,
@@ -83,6 +84,10 @@ def test_what_became_of_a_claim(difference, p, corrected, sign, text):
     assert (check.outcome[0], check.text) == (sign, f"a < b: {text}")
     grouped = replace(check, n_groups=1200)
     assert grouped.text == f"a < b: {text[:-1]} by 1,200 groups of queries)"
+
+
+def test_numbers_of_weights_are_rounded_to_thousands_and_millions():
+    assert [_thousands(n) for n in (999, 1000, 12_345, 2_540_000)] == ["999", "1k", "12k", "2.5M"]
 
 
 def test_tables_show_our_numbers_beside_the_papers(finished):
