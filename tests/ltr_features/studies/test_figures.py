@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 
@@ -22,7 +23,7 @@ from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_a
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
-from ltr_features.studies.page.study_figures import StudyFigures, dots, overview
+from ltr_features.studies.page.study_figures import IMPORTANT_COLUMNS, StudyFigures, dots, overview
 from ltr_features.studies.page.verdicts import signed
 
 
@@ -73,6 +74,13 @@ def test_many_queries_are_averaged_over_neighbours() -> None:
     assert BARS - 2 <= len(heights) <= BARS + 1
     assert heights == sorted(heights, reverse=True)
     assert len(chart.svg("k")) < 25_000
+
+
+def test_a_bar_of_neighbours_has_their_mean() -> None:
+    """Three queries a bar: a gain of 1 beside two of 0. The axis reaches as far as the largest."""
+    [whole] = bars(gains(np.array([1.0, 0.0]), "MAP", "t"), "gain")
+    [third] = bars(gains(np.eye(1, 3 * BARS)[0], "MAP", "t"), "gain")
+    assert third / whole == pytest.approx(1 / 3, rel=0.01)
 
 
 @pytest.mark.parametrize("d", [np.zeros(3), np.array([0.7]), np.full(2, -1.0)])
@@ -169,6 +177,34 @@ def test_the_figures_of_a_study_draw_its_own_numbers(make_report) -> None:
         every = study.comparison((row["system"], study.hard_baseline), study.hard_measure)
         both = f"all queries {signed(every['difference'])}, hard queries {signed(row['gain'])}"
         assert f"{study.label_of(row['system'])}: {both}" in figures.hard.description
+
+
+def test_shares_of_families_are_of_all_columns_though_the_chart_has_the_first_only(
+    make_report,
+) -> None:
+    study = make_report(n_queries=40, n_systems=4).studies[0]
+    names = [f"c{i:02}" for i in range(IMPORTANT_COLUMNS + 2)]
+    gain = [4.75] * IMPORTANT_COLUMNS + [3.0, 2.0]
+    table = pd.DataFrame({"column": names, "gain": gain}).sample(frac=1, random_state=0)
+    system = replace(study.system(study.pairs[0][0]), importance=table)
+    others = [s for s in study.systems if s.name != system.name]
+    family = {name: "rare" if i >= IMPORTANT_COLUMNS else "usual" for i, name in enumerate(names)}
+    chart = StudyFigures(replace(study, systems=[*others, system]), family).importance[0]
+    assert chart.system == system.name
+    assert chart.words == ("usual 95.0 %, rare 5.0 %; 2 further columns, not shown, share 5.0 %")
+    shown = [text for text in words(chart.drawing) if text in names]
+    assert sorted(shown) == names[:IMPORTANT_COLUMNS]
+
+
+def test_nearest_columns_are_told_of_those_that_the_system_has_beyond_its_baseline(
+    make_report,
+) -> None:
+    study = make_report(n_queries=40, n_systems=4).studies[0]
+    system, baseline = (study.system(name) for name in study.pairs[0])
+    added = [name for name in system.columns if name not in baseline.columns]
+    found = StudyFigures(study, {}).correlation
+    assert found is not None
+    assert {name for name, _ in found.nearest} == set(added)
 
 
 def test_long_legends_wrap() -> None:
