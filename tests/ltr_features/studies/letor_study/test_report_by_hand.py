@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from letor.folds import Fold
 from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.kinds.letor_findings import answer
-from ltr_features.studies.kinds.letor_remarks import drawn_queries, groups_apart
+from ltr_features.studies.kinds.letor_remarks import drawn_queries
 from ltr_features.studies.kinds.letor_report import Results, document
 from ltr_features.studies.page.report import Study, SystemResult
 
@@ -135,12 +134,8 @@ def test_the_answer_tells_that_nothing_could_have_differed() -> None:
     assert answer([one]) == f"{nothing}, and none could, as they differ in 0 queries."
 
 
-def test_remarks_count_test_queries() -> None:
+def test_the_remark_on_drawn_queries_counts_each_once() -> None:
     asked = ["q1", "q1", "q2", "q3"]  # by two rankers, one of which lacks some
     [told] = drawn_queries({"q1": "d1", "another": "d2"}, asked)
     assert told.startswith("1 of 3 test queries were drawn from documents")
     assert [*drawn_queries({"another": "d2"}, asked)] == []
-    folds = [Fold("a", ["1", "2"], ["3"], ["4", "5"]), Fold("b", ["4", "5"], ["3"], ["1", "2"])]
-    [told] = groups_apart(folds, {"1": "g", "4": "g", "2": "h", "3": "i", "5": "k"})
-    assert told.startswith("official folds: 2 of 4 test queries belong to a group that was also")
-    assert [*groups_apart(folds, {str(i): str(i) for i in range(1, 6)})] == []
