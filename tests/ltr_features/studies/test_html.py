@@ -213,6 +213,15 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
         assert absent not in page
 
 
+def test_settings_are_told_in_words(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    given = {"a": True, "b": False, "c": None, "d": [1, [2, 3]], "e": [], "f": 0.5}
+    page = render(Report("t", "", [study], settings={"SSI": given}))
+    table = page[page.index("<caption>SSI</caption>") :]
+    told = dict(re.findall('<th scope="row">(.)</th><td>(.*?)</td>', table))
+    assert told == {"a": "yes", "b": "no", "c": "none", "d": "1, 2 / 3", "e": "none", "f": "0.5"}
+
+
 def test_charts_have_the_level_of_their_intervals(make_report: Callable[..., Report]) -> None:
     study = make_report().studies[0]
     page = render(Report("t", "", [replace(study, test=replace(study.test, confidence=0.975))]))

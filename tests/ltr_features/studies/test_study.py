@@ -27,8 +27,8 @@ class SquaresConfig(Section):
     seed: int = 3
 
 
-MET = "Expectations met: 2 of 4, 1 of them not significantly (1 more not contradicted)."
-CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("✗", "even")]
+MET = "Expectations met: 2 of 5, 1 of them not significantly (2 more not contradicted)."
+CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("≈", "round"), ("✗", "even")]
 
 
 class Squares(Study):
