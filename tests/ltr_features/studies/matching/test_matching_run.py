@@ -22,6 +22,7 @@ from ltr_features.studies.kinds.matching_report import (
     document,
     measures_of,
     order_checks,
+    task_line,
 )
 from ltr_features.studies.kinds.task_tables import Fit, Row, too_few_queries
 from ltr_features.studies.page.verdicts import signed
@@ -84,6 +85,23 @@ def test_what_became_of_a_claim(difference, p, corrected, sign, text):
     assert (check.outcome[0], check.text) == (sign, f"a < b: {text}")
     grouped = replace(check, n_groups=1200)
     assert grouped.text == f"a < b: {text[:-1]} by 1,200 groups of queries)"
+
+
+def test_the_sizes_of_a_task_are_told_in_their_places():
+    names = (
+        "training_pairs", "test_pairs", "test_queries", "database", "triples", "document_words",
+        "words_per_document", "words_per_query", "without_words", "reversed_pairs",
+    )  # fmt: skip
+    facts = {name: 1000.0 + i for i, name in enumerate(names)}
+    task = TaskConfig(source="links", folder="articles")
+    config = SimpleNamespace(tasks={"x": task}, repeats=1)
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}])
+    assert task_line(MatchingResults(config, {}, {"x": facts}, {}), table).startswith(
+        "1,000 training and 1,001 test pairs; 1,002 test queries over 1,003 documents; 1,004 "
+        "triples; dictionary of 1,005 words, 1,006 per document, 1,007 per query. 1,008 documents "
+        "have no word, 1,009 test pairs are training pairs the other way round. Models were fitted "
+        "once"
+    )
 
 
 def test_numbers_of_weights_are_rounded_to_thousands_and_millions():
