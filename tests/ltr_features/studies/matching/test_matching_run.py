@@ -220,6 +220,8 @@ def test_too_few_test_queries_are_told():
     """Four give p = 2 / 2^4 at best, eight p = 2 / 2^8."""
     [(_, told)] = too_few_queries([4, 4])
     assert "4 test queries (or groups of them) give a p-value of 0.12 at best" in told
+    [(_, told)] = too_few_queries([4, 5])  # of which the larger number gives the smaller p
+    assert "5 test queries (or groups of them) give a p-value of 0.062 at best" in told
     assert too_few_queries([8, 8]) == too_few_queries([]) == []
 
 
