@@ -18,7 +18,7 @@ def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
 def counted(n: int, noun: str) -> str:
     """A number and its noun, in the plural unless there is one: "1 query", "1,200 queries"."""
     if n != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+        noun = re.sub("(?<![aeiou])y$", "ie", noun) + "s"
     return f"{n:,} {noun}"
 
 

@@ -26,6 +26,7 @@ def test_without_one_all_are_listed():
 def test_one_is_no_plural():
     assert [counted(n, "row") for n in (0, 1, 1200)] == ["0 rows", "1 row", "1,200 rows"]
     assert [counted(n, "train query") for n in (1, 2)] == ["1 train query", "2 train queries"]
+    assert [counted(n, "day") for n in (1, 2)] == ["1 day", "2 days"]
 
 
 def test_several_are_given_nearest_first():

@@ -72,7 +72,9 @@ class Engine:
         ((kind, body),) = template.items()
         if kind == "function_score":
             assert body["boost_mode"] == "replace"
-            return self.number(body["functions"][0]["field_value_factor"]["field"], document)
+            (factor,) = (of["field_value_factor"] for of in body["functions"])
+            assert factor["missing"] == 0  # of documents without it; else the engine has an error
+            return self.number(factor["field"], document)
         if kind == "term_stat":
             assert (body["expr"], body["aggr"]) == ("tf * (idf - 1)", "sum")
             (field,) = body["fields"]
@@ -189,7 +191,10 @@ def test_fields_are_called_as_the_engine_calls_them():
     assert [f["field"] for f in factor] == ["text_en.length", "rank", "words"]
     assert made[4] == {"match": {"title": "{{keywords}}"}}
     solr = [f.definition["params"] for f in featureset(columns, "solr", fields=fields).features]
-    assert solr[1:4] == [{"field": "text_en"}, {"field": "rank"}, {"field": "words"}]
+    assert solr == [
+        {"q": "{!dismax qf=text_en mm=0}${text}"}, {"field": "text_en"}, {"field": "rank"},
+        {"field": "words"}, {"q": "{!dismax qf=title mm=0}${text}"},
+    ]  # fmt: skip
 
 
 def test_numbers_of_documents_are_fields_if_these_are_named():

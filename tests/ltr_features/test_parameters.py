@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -12,7 +13,7 @@ import pytest
 
 from letor.errors import InputError
 from ltr_features import LearnedColumn, get_family, read_collection
-from ltr_features.parameters import check_values
+from ltr_features.parameters import check_call, check_range, check_values
 
 
 def reader(
@@ -94,6 +95,23 @@ def test_whole_numbers_of_families_have_ranges(family, options):
 def test_others_are_named(values, message):
     with pytest.raises(InputError, match=message):
         check_values(reader, values, "reader")
+
+
+def test_calls_name_what_is_unknown_and_what_is_lacking():
+    assert check_call(reader, {"folder": "x", "seed": 3}, "reader") is None
+    with pytest.raises(InputError, match="reader needs the option 'folder'"):
+        check_call(reader, {"seed": 3}, "reader")
+    with pytest.raises(InputError, match="reader has no option 'folders'; did you mean 'folder'"):
+        check_call(reader, {"folders": "x"}, "reader")
+
+
+@pytest.mark.parametrize("value", [-1, math.inf, math.nan])
+def test_ranges_hold_finite_numbers(value):
+    assert check_range("share", 0, 0) is check_range("share", 1, 0, 1) is None
+    with pytest.raises(InputError, match=f"share must be 0 or more, got {value}"):
+        check_range("share", value, 0)
+    with pytest.raises(InputError, match="share must lie between 0 and 1, got 2"):
+        check_range("share", 2, 0, 1)
 
 
 def test_sources_families_and_models_check_theirs(tmp_path):

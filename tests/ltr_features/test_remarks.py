@@ -26,7 +26,7 @@ from ltr_features.columns.registry import get_family
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns, learned_columns
-from ltr_features.remarks import ColumnWarning, given_remark, grouped_remarks
+from ltr_features.remarks import ColumnWarning, given_remark, grouped_remarks, ranker_remarks
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ssi_models.registry import load_model
 from ssi_models.remarks import FitWarning
@@ -325,6 +325,21 @@ def test_training_rows_that_are_scored_otherwise_are_told(monkeypatch):
     assert distance > 0.4
     assert re.match("the scores of training rows differ from those of the other rows", sentence)
     assert f"distance {distance:.2f}" in sentence
+
+
+def test_remarks_on_rankers_count_the_fits_of_each():
+    fits = [
+        ("words", ["learned nothing"]),
+        ("words", []),
+        ("words", ["learned nothing"]),
+        ("ssi", ["kept 3 columns"]),
+        ("ssi", ["learned nothing", "kept 12 columns"]),
+        *[("ssi", [])] * 3,
+    ]
+    assert ranker_remarks(fits) == [
+        "words (2 of 3 fits), ssi (1 of 5 fits): learned nothing",
+        "ssi (2 of 5 fits): kept 3 to 12 columns",
+    ]
 
 
 def test_sentences_name_folds_and_join_numbers():

@@ -58,7 +58,10 @@ def test_all_forms_hold_the_same(sample):
         assert relevant(form) == relevant(collection)
         words = [text.split() for text in form.fields["body"]]
         assert words == [text.split() for text in collection.fields["body"]]
-    assert (forms[2].judgements.grade == 0).sum() > 500
+    judged = forms[2].judgements
+    not_relevant = np.bincount(judged.query[judged.grade == 0])
+    assert not_relevant.sum() > 500
+    assert not_relevant.max() == 5
 
 
 def test_rankings_rows_and_vectors_name_what_is_there(sample):
@@ -74,6 +77,14 @@ def test_rankings_rows_and_vectors_name_what_is_there(sample):
         found = sum((q, d) in grades for q, d in zip(run["qid"], run["docno"], strict=True))
         assert found > len(run) / 10
     training = (folder / "training_queries.txt").read_text().split()
+    fold = {
+        name: {line.split("\t")[0] for line in (folder / "beir" / "qrels" / f"{name}.tsv").open()}
+        for name in ("train", "test")
+    }
+    tested = set(read_letor(folder / "letor" / "Fold1" / "test.txt").query_ids)
+    assert set(training) < fold["train"]
+    assert tested <= fold["test"]
+    assert fold["train"] & fold["test"] == {"query-id"}
     for name in ("train", "vali", "test"):
         rows = read_letor(folder / "letor" / "Fold1" / f"{name}.txt")
         assert rows.X.shape[1] == 46

@@ -279,7 +279,7 @@ def too_few_queries(n_units: Sequence[int], alpha: float = 0.05) -> list[tuple[s
     return [
         (
             "Tests",
-            f"no claim could have been significant: {min(n_units)} test queries (or groups of "
+            f"no claim could have been significant: {max(n_units)} test queries (or groups of "
             f"them) give a p-value of {p_value(float(p.min()))} at best, before correction over "
             f"{counted(len(p), 'claim')}; test more queries",
         )

@@ -89,6 +89,15 @@ def test_explain_names_the_nearest_words(tmp_path):
     assert alone.startswith("new matches: ")
 
 
+def test_explain_hints_at_the_words_that_begin_most_alike(tmp_path):
+    words = Vocabulary(["tram", "pear", "car", "bus", "new", "york", "traffic", "trap"])
+    path = saved(tmp_path, LowRankSSI(3, **QUICK), vocabulary=words)
+    told = "'trafic' is not a word of the model; words that begin alike: "
+    assert refused("explain", path, "trafic").rstrip().endswith(f"{told}traffic")
+    assert refused("explain", path, "trains").rstrip().endswith("begin alike: tram, traffic, trap")
+    assert "begin alike" not in refused("explain", path, "trees")
+
+
 def test_explain_shows_the_weights_of_words_that_match_themselves_alone(tmp_path):
     model = DiagonalSSI(**QUICK)
     path = saved(tmp_path, model)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from letor.errors import InputError
-from ltr_features.commands.options import settings
+from ltr_features.commands.options import (
+    candidate_settings,
+    settings,
+    settings_by_owner,
+    settings_of,
+)
 
 
 def test_settings_are_toml_or_text():
@@ -23,3 +28,23 @@ def test_settings_are_toml_or_text():
         settings(["a=1", "a=2"], "option")
     with pytest.raises(InputError, match=r"option 'a.b.c' is given twice"):
         settings(["a=1", "a.b.c=2"], "option")
+
+
+def test_settings_of_a_single_owner_need_not_name_it():
+    owners = (["ssi"], "model")
+    for given in (["scale=0.5", "texts=a.b"], ["ssi.scale=0.5", "ssi.texts=a.b"]):
+        assert settings_by_owner(given, "param", *owners) == {"ssi": {"scale": 0.5, "texts": "a.b"}}
+    two = (["ssi", "lsi"], "model")
+    given = ["ssi.rank=50", "lsi.rank=2"]
+    assert settings_by_owner(given, "param", *two) == {"ssi": {"rank": 50}, "lsi": {"rank": 2}}
+    with pytest.raises(InputError, match=r"rank=5: write ssi\.rank=5 or lsi\.rank=5"):
+        settings_by_owner(["rank=5"], "param", *two)
+    with pytest.raises(InputError, match="no model lsj is given; did you mean 'lsi'"):
+        settings_by_owner(["lsj.rank=5"], "param", *two)
+    assert settings_of(["rank=0.5"], "param", "ssi") == {"rank": 0.5}
+    with pytest.raises(InputError, match=r"--param ssi\.rank=5: write rank=5"):
+        settings_of(["ssi.rank=5"], "param", "ssi")
+
+
+def test_a_source_of_candidates_may_come_without_settings():
+    assert candidate_settings(["bm25", "lsi.depth=5"]) == {"bm25": {}, "lsi": {"depth": 5}}

@@ -94,6 +94,31 @@ def test_titles_of_disambiguation_pages_are_no_phrases(tmp_path):
     assert phrase(KnowledgeBase.open(tmp_path / "kb"), "bank") == (1, 3, {"Sitzbank": 1})
 
 
+def test_anchors_of_one_character_or_digits_alone_are_no_phrases(tmp_path):
+    anchors = ["1984", "1984 - 85", "x", "xy", "1984a"]
+    text = ", ".join(f"[[Orwell|{anchor}]]" for anchor in anchors)
+    pages = [page_xml("Novel", text, page_id=1), page_xml("Orwell", "A writer.", page_id=2)]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    known = np.isin(
+        hash_phrases(word_lines(anchors)), KnowledgeBase.open(tmp_path / "kb").phrase_hash
+    )
+    assert known.tolist() == [False, False, False, True, True]
+
+
+def test_redirects_lead_to_articles_over_other_redirects(tmp_path):
+    to = {"Auto": "Car", "Automobile": "Auto", "Motor": "Automobile", "X": "Y", "Y": "X", "Z": "No"}
+    pages = [
+        page_xml(title, redirect=goal, page_id=i) for i, (title, goal) in enumerate(to.items())
+    ]
+    pages += [page_xml("Car", "A [[bus]].", page_id=10), page_xml("Bus", "[[motor]]", page_id=11)]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
+    base = KnowledgeBase.open(tmp_path / "kb")
+    assert base.rows(["Car", *to]).tolist() == [0, 0, 0, 0, -1, -1, -1]
+    assert in_links(base, "Car") == ["Bus"]
+
+
 def test_relatedness_is_milne_and_wittens(base):
     cat, animal = base.rows(["Cat", "Jaguar (animal)"])
     a, b = set(in_links(base, "Cat")), set(in_links(base, "Jaguar (animal)"))
@@ -128,7 +153,22 @@ def test_the_context_chooses_the_sense(base):
     assert alone.link_probability == pytest.approx(6 / 8)
     assert alone.rho == pytest.approx(alone.link_probability / 2)
     assert alone.commonness == pytest.approx(4 / 6)
+    for least, n in ((4 / 6, 1), (0.67, 0)):
+        assert len(WikipediaLinker(base.path, min_commonness=least).link(["jaguar"])[0]) == n
     assert isinstance(linker, EntityLinker)
+
+
+@pytest.mark.parametrize(("text", "spans"), [("", [(0, 8), (4, 8)]), ("york and york", [(0, 8)])])
+def test_a_phrase_inside_another_is_dropped_if_it_is_less_often_a_link(tmp_path, text, spans):
+    """ "york" is always a link, too, or in two of three places."""
+    pages = [
+        page_xml("New York", "The old one is [[York]].", page_id=1),
+        page_xml("York", f"A city. {text}", page_id=2),
+    ]
+    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
+    (mentions,) = WikipediaLinker(tmp_path / "kb").link(["new york"])
+    assert [(m.start, m.end) for m in mentions] == spans
 
 
 @pytest.fixture(scope="module")

@@ -132,6 +132,7 @@ def test_pictures_leave_their_caption_when_framed() -> None:
     assert lead(framed) == "A big cat on mats\nText."
     assert links(framed) == [("Cat", "big cat"), ("Mat", "mats")]
     assert lead("a [[File:a.png|20px|flag]] b [[Image:c.png|thumb|right]]") == "a b"
+    assert lead("a [[File:a.png|20px]]and b") == "a and b"  # no link whose anchor goes on
     nested = "[[File:a.jpg|thumb|See [[File:b.png|frame|in [[x]]]] and [[y]]]]"
     assert links(nested) == [("X", "x"), ("Y", "y")]
 

@@ -24,7 +24,7 @@ from ltr_features.studies.kinds.clicks_learners import (
     Learner,
     MatchingLearners,
 )
-from ltr_features.studies.kinds.clicks_report import Results, checks
+from ltr_features.studies.kinds.clicks_report import Results, checks, document
 from ltr_features.studies.run import run_file
 
 MATCHING = """
@@ -50,8 +50,8 @@ model = "wtm"
 """
 
 
-def results(raw, debiased, true, groups=None, **config):
-    """Of one size of log: the values of test queries by fit."""
+def results(raw, debiased, true, groups=None, facts=(), **config):
+    """Of one size of log: the values of test queries by fit, and facts on the clicks."""
     settings = {"kind": "clicks", "title": "T", "folder": "f", "sessions": [100], **config}
     fits = [
         pd.DataFrame(
@@ -60,7 +60,7 @@ def results(raw, debiased, true, groups=None, **config):
         for r, d, t in zip(raw, debiased, true, strict=True)
     ]
     described = ClicksConfig.model_validate(settings)
-    return Results(described, fits, [], "a ranker", "another", groups)
+    return Results(described, fits, facts, "a ranker", "another", groups)
 
 
 def test_the_share_of_the_gap_is_that_of_means():
@@ -119,6 +119,49 @@ def test_without_a_gap_no_share_of_it_is_closed():
     level = np.linspace(0.1, 0.3, 10)
     row = results([level], [level + 0.1], [level]).gaps.iloc[0]
     assert np.isnan([row["closed"], row["closed_low"], row["closed_high"]]).all()
+
+
+def test_tables_show_gaps_click_rates_and_estimates_under_their_headings():
+    """Raw .2, debiased .5, true .6 in every query; two folds, of which one's actual clicks are in
+    the interval, and the other's above it, where clicks on unseen results may explain them."""
+    fold = {
+        "fit": 0, "sessions": 100, "logged": 0.5, "estimate": 0.6, "low": 0.55, "high": 0.65,
+        "never shown": 0.1, "most": 0.9, "thin queries": 1, "queries": 4, "remarks": {},
+        "positions": [{"position": 1, "click_rate": 0.4, "examination": 1.0}],
+        "labels": [{"label": 2, "pairs": 1200, "click_rate": 0.1, "relevance": 0.3}],
+    }  # fmt: skip
+    facts = [fold | {"fold": 1, "asked": 0.6}, fold | {"fold": 2, "asked": 0.7}]
+    level = np.full(8, 0.2)
+    found = document([results([level], [level + 0.3], [level + 0.4], facts=facts)])
+    tables = {table.name: table for section in found.sections for table in section.tables}
+    shown = {
+        name: [dict(zip([head.title for head in table.headings], row, strict=True))
+               for row in table.rows]
+        for name, table in tables.items()
+    }  # fmt: skip
+    assert shown == {
+        "Results by number of sessions": [
+            {
+                "Sessions": "100", "Raw": "0.2000", "Debiased": "0.5000", "True labels": "0.6000",
+                "Gap": "+0.4000 (+0.4000 to +0.4000)", "Gain": "+0.3000 (+0.3000 to +0.3000)",
+                "Corrected p": "0.008",  # 2 of 256 patterns of signs
+                "Closed": "75% (75% to 75%)",
+            }
+        ],
+        "Clicks by true label": [
+            {
+                "Label": "100 sessions, label 2", "Pairs": "1,200", "Click rate": "0.1000",
+                "Debiased": "0.3000", "Thin": "25%",
+            }
+        ],
+        "Clicks per page, a ranker": [
+            {
+                "Sessions": "100", "In the log": "0.5000", "Estimated": "0.6000",
+                "Actual": "0.6500", "Never shown": "10.0%", "Within": "1 of 2",
+                "Possible": "2 of 2",
+            }
+        ],
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

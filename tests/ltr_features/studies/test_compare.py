@@ -482,6 +482,17 @@ def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_p
     assert "different depth" not in told(compared(folder, tmp_path / "alike"))
 
 
+@pytest.mark.parametrize(("depth", "told"), [(3, True), (4, False)])
+def test_runs_of_half_the_depth_are_not_told(depth, told):
+    def run(n: int) -> pd.DataFrame:
+        documents = [f"d{i}" for i in range(n)]
+        return pd.DataFrame({"qid": "1", "docno": documents, "score": np.arange(n, 0.0, -1)})
+
+    qrels = run(8)[["qid", "docno"]].assign(label=1.0)
+    remarks = run_remarks(Given({"a": run(depth), "b": run(8)}, qrels), pd.Index(["1"]), ["MAP"])
+    assert any(f"a {depth} documents per query (median), b 8." in r for r in remarks) == told
+
+
 def test_scores_that_contradict_the_ranks_are_told(files, tmp_path):
     folder = files[0]
     lines = [line.split() for line in (folder / "good.run").read_text().splitlines()]

@@ -311,6 +311,11 @@ def test_saved_rankers_give_the_run_s_scores(run):
     first = written[written["rank"] == written.groupby("qid")["rank"].transform("min")]
     first = first.set_index("qid")["score"]
     np.testing.assert_allclose(first[best.index], best, rtol=1e-5)
+    folds = [load_ranker(folder / f"Fold{n}").feature_importance() for n in range(1, 6)]
+    mean = pd.concat(folds).groupby("column")["gain"].sum() / 5
+    table = pd.read_csv(folder / "importance.csv").set_index("column")["gain"]
+    assert table.is_monotonic_decreasing
+    pd.testing.assert_series_equal(table.sort_index(), mean.sort_index())
 
 
 @pytest.mark.parametrize("system", ["BM25", "words", "words_SSI"])

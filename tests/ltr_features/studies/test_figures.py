@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 
@@ -22,7 +23,7 @@ from ltr_features.studies.page.charts.drawing import PALETTE, Drawing, clipped_a
 from ltr_features.studies.page.charts.forest import Estimate, forest
 from ltr_features.studies.page.charts.queries import BARS, gains, scatter
 from ltr_features.studies.page.report import Curve
-from ltr_features.studies.page.study_figures import StudyFigures, overview
+from ltr_features.studies.page.study_figures import IMPORTANT_COLUMNS, StudyFigures, dots, overview
 from ltr_features.studies.page.verdicts import signed
 
 
@@ -75,6 +76,13 @@ def test_many_queries_are_averaged_over_neighbours() -> None:
     assert len(chart.svg("k")) < 25_000
 
 
+def test_a_bar_of_neighbours_has_their_mean() -> None:
+    """Three queries a bar: a gain of 1 beside two of 0. The axis reaches as far as the largest."""
+    [whole] = bars(gains(np.array([1.0, 0.0]), "MAP", "t"), "gain")
+    [third] = bars(gains(np.eye(1, 3 * BARS)[0], "MAP", "t"), "gain")
+    assert third / whole == pytest.approx(1 / 3, rel=0.01)
+
+
 @pytest.mark.parametrize("d", [np.zeros(3), np.array([0.7]), np.full(2, -1.0)])
 def test_degenerate_differences_still_draw(d: np.ndarray) -> None:
     assert parsed(gains(d, "MAP", "t")).attrib["role"] == "img"
@@ -99,6 +107,16 @@ def test_dots_stand_where_their_values_are() -> None:
     assert line[:, 0] == pytest.approx([dots["unsure"]] * 2, abs=0.05)
     assert {"Unseen", "base", "better", "0.400", "NDCG@10"} <= set(words(chart))
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
+
+
+@pytest.mark.parametrize(("baseline", "place"), [("base", 1), ("absent", 0), (None, 0)])
+def test_the_line_of_means_stands_at_the_baseline_or_else_at_the_first_row(
+    baseline: str | None, place: int
+) -> None:
+    chart = dots({"A table": {"x": 0.1, "base": 0.3, "y": 0.4}}, "MAP", baseline)
+    found = [float(use.attrib["x"]) for use in parsed(chart).iter("use")]
+    [line] = paths(chart, "muted")
+    assert line[:, 0] == pytest.approx([found[place]] * 2, abs=0.05)
 
 
 def test_long_labels_take_two_lines_that_end_at_the_axis() -> None:
@@ -156,7 +174,37 @@ def test_the_figures_of_a_study_draw_its_own_numbers(make_report) -> None:
             ends = " to ".join(f"{x:.4g}" for x in rows[f"{side}_mean"].iloc[[0, -1]])
             assert f"{study.label_of(name)}: {ends}" in figures.learning.description
     for row in study.estimates_on_hard:
-        assert f"hard queries {signed(row['gain'])}" in figures.hard.description
+        every = study.comparison((row["system"], study.hard_baseline), study.hard_measure)
+        both = f"all queries {signed(every['difference'])}, hard queries {signed(row['gain'])}"
+        assert f"{study.label_of(row['system'])}: {both}" in figures.hard.description
+
+
+def test_shares_of_families_are_of_all_columns_though_the_chart_has_the_first_only(
+    make_report,
+) -> None:
+    study = make_report(n_queries=40, n_systems=4).studies[0]
+    names = [f"c{i:02}" for i in range(IMPORTANT_COLUMNS + 2)]
+    gain = [4.75] * IMPORTANT_COLUMNS + [3.0, 2.0]
+    table = pd.DataFrame({"column": names, "gain": gain}).sample(frac=1, random_state=0)
+    system = replace(study.system(study.pairs[0][0]), importance=table)
+    others = [s for s in study.systems if s.name != system.name]
+    family = {name: "rare" if i >= IMPORTANT_COLUMNS else "usual" for i, name in enumerate(names)}
+    chart = StudyFigures(replace(study, systems=[*others, system]), family).importance[0]
+    assert chart.system == system.name
+    assert chart.words == ("usual 95.0 %, rare 5.0 %; 2 further columns, not shown, share 5.0 %")
+    shown = [text for text in words(chart.drawing) if text in names]
+    assert sorted(shown) == names[:IMPORTANT_COLUMNS]
+
+
+def test_nearest_columns_are_told_of_those_that_the_system_has_beyond_its_baseline(
+    make_report,
+) -> None:
+    study = make_report(n_queries=40, n_systems=4).studies[0]
+    system, baseline = (study.system(name) for name in study.pairs[0])
+    added = [name for name in system.columns if name not in baseline.columns]
+    found = StudyFigures(study, {}).correlation
+    assert found is not None
+    assert {name for name, _ in found.nearest} == set(added)
 
 
 def test_long_legends_wrap() -> None:
@@ -170,6 +218,7 @@ def test_long_legends_wrap() -> None:
 def test_a_curve_has_every_point_integers_below_and_the_stop() -> None:
     curve = Curve("m", "epoch", "loss", {"a": ([1, 2, 3], [3.0, 2.0, 1.0])}, best_x=2)
     chart = curves(curve)
+    assert chart.description == "a: 3 to 1."
     line = next(shape for shape in paths(chart, "gain") if len(shape) == 3)
     assert np.diff(line[:, 0]) == pytest.approx([line[1, 0] - line[0, 0]] * 2, abs=0.2)
     assert (np.diff(line[:, 1]) > 0).all()  # falling, y grows downwards
@@ -188,7 +237,11 @@ def test_unusual_curves_still_draw(y: list[float]) -> None:
 def test_correlation_shades_and_numbers_each_pair_once() -> None:
     values = np.array([[1, 0.5, -0.96], [0.5, 1, np.nan], [-0.96, np.nan, 1]])
     chart = correlation(["first", "second", "third"], values)
-    assert len(paths(chart, "gain")) == len(paths(chart, "loss")) == 1  # no cell without a number
+    [blue], [orange] = (paths(chart, colour) for colour in ("gain", "loss"))  # and no cell for NaN
+    below = orange.mean(axis=0) - blue.mean(axis=0)  # of row 3 and row 2, in the first column
+    assert below == pytest.approx([0, 24], abs=0.1)
+    numbers = {t.text: float(t.attrib["y"]) for t in parsed(chart).iter("text")}
+    assert numbers["−96"] - numbers["50"] == pytest.approx(24, abs=0.1)
     assert words(chart).count("50") == words(chart).count("−96") == 1
     assert "the strongest: third and first −96; second and first 50." in chart.description
 

@@ -12,13 +12,14 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ltr_features.studies.page.html import render
 from ltr_features.studies.page.query_rankings import RankedDocument
 from ltr_features.studies.page.query_tables import extreme_queries
 from ltr_features.studies.page.report import Report
-from ltr_features.studies.page.script_data import packed_rankings
+from ltr_features.studies.page.script_data import packed_rankings, study_data
 from ltr_features.studies.page.verdicts import p_equals, signed, verdict
 
 HOSTILE = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>&amp;</style>"
@@ -173,6 +174,13 @@ def test_embedded_values_are_those_of_the_study(
                 np.testing.assert_allclose(row, study.values(name, measure), atol=5e-7)
 
 
+def test_embedded_kinds_are_in_the_order_of_the_queries(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    kinds = pd.Categorical(["few", "many"] * 5, ["few", "many"], ordered=True)
+    told = replace(study, query_kinds=pd.DataFrame({"words": kinds}, study.queries[11:1:-1]))
+    assert json.loads(study_data(told))["kinds"] == ["--" + "BA" * 5]
+
+
 def test_hostile_texts_survive_the_embedding(hostile_page: str) -> None:
     assert embedded(hostile_page)[0]["texts"][0].endswith(HOSTILE)
 
@@ -203,6 +211,15 @@ def test_a_bare_report_renders(make_report: Callable[..., Report]) -> None:
     assert Outline(page).open == []
     for absent in ('id="models"', 'id="columns"', "Hard queries", "Columns that"):
         assert absent not in page
+
+
+def test_settings_are_told_in_words(make_report: Callable[..., Report]) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    given = {"a": True, "b": False, "c": None, "d": [1, [2, 3]], "e": [], "f": 0.5}
+    page = render(Report("t", "", [study], settings={"SSI": given}))
+    table = page[page.index("<caption>SSI</caption>") :]
+    told = dict(re.findall('<th scope="row">(.)</th><td>(.*?)</td>', table))
+    assert told == {"a": "yes", "b": "no", "c": "none", "d": "1, 2 / 3", "e": "none", "f": "0.5"}
 
 
 def test_charts_have_the_level_of_their_intervals(make_report: Callable[..., Report]) -> None:
@@ -241,6 +258,16 @@ def test_rankings_within_the_page(make_report: Callable[..., Report], page: str)
     assert rankings["queries"]["0"] == [
         [0, 2, 7, 1, 0, 80], [1, None, 0, 3, 1, 40, 0, 10], [2, 1, 2, 9]
     ]  # fmt: skip
+
+
+def test_rankings_are_found_by_the_number_of_their_query(
+    make_report: Callable[..., Report],
+) -> None:
+    study = make_report(n_queries=12, n_systems=4).studies[0]
+    changed = {study.queries[i]: [RankedDocument(f"d{i}", "", 0, 1, 2)] for i in (7, 3)}
+    found = unpacked(packed_rankings(replace(study, drill_down=changed), 3000))
+    named = {n: found["documents"][rows[0][0]][1] for n, rows in found["queries"].items()}
+    assert named == {"7": "d7", "3": "d3"}
 
 
 def test_too_many_rankings_are_cut_to_the_largest_changes(

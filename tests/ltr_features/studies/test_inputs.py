@@ -368,6 +368,45 @@ def test_the_order_of_sources_and_models_counts_where_it_is_that_of_rows_and_col
     assert changed(before, known(candidates=turned)) == set()
 
 
+def test_every_setting_counts_for_the_stages_that_depend_on_it(here):
+    (here / "set").mkdir()
+    write_beir(here / "set")
+    config = config_of({"source": "beir", "folder": "set"})
+    values = config.model_dump(mode="json", exclude_none=True)
+    trees = {"name": "trees", "ranker": "lambdamart", "params": {"n_estimators": 3}}
+    values["rankers"] = [trees]
+    values["systems"].append({"name": "Ranked", "columns": ["vsm"], "ranker": "trees"})
+    values["splits"][0] |= {"by": "group"}
+    values["groups"] = "groups.tsv"
+    groups = here / "groups.tsv"
+    groups.write_text("".join(f"q{i}\tg{i // 2}\n" for i in range(N_QUERIES)))
+    values["candidates"] = {"bm25": {"depth": 5}}
+    trained = {"models/by-query/ssi", *FOLDS, "systems/by-query/Ranked"}
+    by_model = {"models/by-query/ssi", "letor/by-query", "systems/by-query/SSI"}
+    split, model, vsm = values["splits"][0], values["models"][0], values["systems"][0]
+
+    def known(**changes: Any) -> dict[str, str]:
+        return keys(ExperimentConfig.model_validate(values | changes))
+
+    def changed(found: dict[str, str]) -> set[str]:
+        assert found.keys() == before.keys()
+        return {name for name in before if before[name] != found[name]}
+
+    before = known()
+    assert set(before) == {"collection", "index", "letor/base", *trained}
+    assert changed(known(candidates={"bm25": {"depth": 6}})) == {"letor/base", *trained}
+    assert changed(known(seed=1)) == trained
+    assert changed(known(splits=[split | {"folds": 5}])) == trained
+    assert changed(known(models=[model | {"params": {"rank": 3, "max_epochs": 1}}])) == by_model
+    assert changed(known(rankers=[trees | {"params": {"n_estimators": 4}}])) == {
+        "systems/by-query/Ranked"
+    }
+    told = [vsm | {"description": "told otherwise"}, *values["systems"][1:]]
+    assert changed(known(systems=told, title="Other")) == set()
+    groups.write_text("".join(f"q{i}\tg{i // 3}\n" for i in range(N_QUERIES)))
+    assert changed(known()) == trained
+
+
 def test_a_run_that_was_killed_while_it_mended_models_leaves_none_of_their_parts(here, monkeypatch):
     """Scores and facts of a fold are still there then, but they are not the last files made."""
     collection, _ = write_trec(here)

@@ -40,6 +40,17 @@ def test_tables_hold_the_report_s_numbers_in_three_formats(written):
     ours = per_query[(per_query["study"] == study.name) & (per_query["system"] == system.name)]
     assert ours["MAP"].tolist() == system.per_query["MAP"].tolist()
     assert ours["query"].tolist() == study.queries
+    means = pd.read_csv(folder / "tables" / "means.csv").set_index(["study", "system"])
+    for one in study.systems:
+        row = means.loc[study.name, one.name]
+        assert row["columns"] == len(one.columns)
+        assert row["MAP"] == pytest.approx(one.per_query["MAP"].mean(), abs=1e-12)
+    moves = pd.read_csv(folder / "tables" / "moves.csv").head(3).astype(object)
+    assert moves.where(moves.notna(), None).drop(columns=["query", "study"]).values.tolist() == [
+        ["d1", "A treaty", 2, 7, 1, "IDF +0.800"],
+        ["d3", "A comet", 1, 2, 9, None],
+        ["d2", "A river", None, None, 3, "BM25 body +0.400; IDF +0.100"],
+    ]
     matrix = pd.read_csv(folder / "tables" / "column_correlation.csv").set_index("column")
     ours = matrix[matrix["study"] == study.name].drop(columns="study")
     pd.testing.assert_frame_equal(ours, study.column_correlation, check_names=False)

@@ -9,6 +9,7 @@ import pytest
 
 from ltr_features.studies.statistics.precision_recall import (
     LEVELS,
+    coverage_remarks,
     interpolated_precision,
     precision_recall,
 )
@@ -70,6 +71,23 @@ def test_a_mean_over_fits_and_what_must_be_known() -> None:
     _, note = precision_recall(qrels, {}, {"one": run_of(q="uvwxyzb", p="abcdef")})
     assert "recall is too high" in note
     assert "At least 7% of the first" in note  # 1 of 13
+
+
+def test_of_several_rankings_the_least_judged_counts() -> None:
+    """ "old" is judged to the tenth document of both queries; "new" and "newer" have three and two
+    documents of 20 that nobody judged."""
+    judged = "abcdefghij"
+    qrels = qrels_of(**{q: dict.fromkeys(judged, 0) | {"a": 1, "b": 1} for q in "pq"})
+    old, new, newer = (
+        run_of(q=f"{judged}uvw", p=f"{first}uvw") for first in (judged, "abcdefgxyz", "abcdefghyz")
+    )
+    _, note = precision_recall(qrels, {}, {"old": old, "new": new})
+    assert "At least 85% of the first 10 documents" in note
+    [told] = coverage_remarks(qrels, {"old": old, "new": new})
+    assert told.startswith(
+        "of the first 10 documents, unequal shares are judged: old 100%, new 85%"
+    )
+    assert [*coverage_remarks(qrels, {"old": old, "newer": newer})] == []
 
 
 def test_no_curve_where_queries_have_one_relevant_document() -> None:

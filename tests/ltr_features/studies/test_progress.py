@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import itertools
 import re
+from threading import Event, Thread
 
 import pytest
 from rich.console import Console
 
-from ltr_features.studies.progress import Reporter, StageTimes, Work
+from ltr_features.studies.progress import Reporter, StageTimes, Work, duration_text
 
 
 class Clock:
@@ -155,6 +156,46 @@ def test_an_earlier_run_in_the_folder_tells_before_anything_ran(clock, tmp_path)
     other = [Work("models/c", "models", 9)]  # 40 s for 9 in the earlier run
     with again.running(["models/c"], other, StageTimes(path)):
         assert again.left() == 40
+    # What this run has measured goes before, and a stage that is now of another kind says nothing.
+    times = StageTimes(path)
+    times.add(Work("models/c", "models", 3), 60)
+    assert times.expected(Work("models/d", "models", 1)) == 20
+    assert times.expected(Work("models/a", "models", 3)) == 10
+    assert times.expected(Work("models/a", "trees", 3)) is None
+
+
+def test_stages_side_by_side_share_the_time(clock, tmp_path):
+    """Ten seconds of two stages are five of each."""
+    works = [Work(name, "k") for name in "abc"]
+    times, ending, begun = StageTimes(tmp_path / "times.json"), Event(), Event()
+    for work in works:
+        times.add(work, 20)
+    shown = reporter(clock)
+
+    def first() -> None:
+        with shown.stage("a"):
+            begun.set()
+            ending.wait(60)
+
+    with shown.running(list("abc"), works, StageTimes(tmp_path / "times.json")):
+        other = Thread(target=first)
+        other.start()
+        begun.wait(60)
+        with shown.stage("b"):
+            clock.now += 10
+            assert shown.left() == 15 + 15 + 20
+        ending.set()
+        other.join()
+    assert StageTimes(tmp_path / "times.json").expected(works[1]) == 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(3, "1 minute"), (200, "3 minutes"), (5400, "90 minutes"), (7200, "2 hours"),
+     (47 * 3600, "47 hours"), (50 * 3600, "2 days"), (61 * 3600, "3 days")],
+)  # fmt: skip
+def test_rough_durations_in_words(seconds, words):
+    assert duration_text(seconds) == words
 
 
 def test_reused_and_interrupted_stages_teach_nothing(clock, tmp_path):

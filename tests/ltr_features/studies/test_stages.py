@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from letor.errors import InputError
-from ltr_features.studies.stages import NOTE, Planned, StageResult, Stages
+from ltr_features.studies import stages
+from ltr_features.studies.stages import NOTE, Planned, StageResult, Stages, code_digest
 
 
 def run(
@@ -94,6 +95,39 @@ def test_a_resumable_stage_goes_on_with_the_same_inputs_only(tmp_path):
     assert (result.reused, result.reason) == (False, "interrupted")
     run(tmp_path, "models", {"x": 2}, finish, resumable=True)
     assert seen == [["first"], []]  # other inputs: nothing of the former run is left
+
+
+def test_of_a_finished_resumable_stage_only_the_files_that_changed_are_made_again(tmp_path):
+    def make(path):
+        for name in ("first", "second"):
+            if not (path / name).exists():
+                made.append(name)
+                (path / name).write_text(name)
+
+    made: list[str] = []
+    run(tmp_path, "models", {}, make, resumable=True)
+    (tmp_path / "models" / "second").write_text("spoilt")
+    again = run(tmp_path, "models", {}, make, resumable=True)
+    assert again.reason == "its files have changed"
+    assert made == ["first", "second", "second"]
+    assert (again.path / "second").read_text() == "second"
+
+
+@pytest.fixture
+def fresh_digests() -> Iterator[None]:
+    code_digest.cache_clear()
+    yield
+    code_digest.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_digests")
+def test_other_versions_of_libraries_make_stages_again(tmp_path, monkeypatch):
+    calls: list[str] = []
+    run(tmp_path, "x", {}, writer("one", calls))
+    monkeypatch.setattr(stages, "version", lambda name: "99.0" if name == "lightgbm" else "1.0")
+    code_digest.cache_clear()
+    again = run(tmp_path, "x", {}, writer("two", calls))
+    assert (again.reason, calls) == ("changed: code", ["one", "two"])
 
 
 def test_old_outputs_never_pass_for_those_of_new_inputs(tmp_path, monkeypatch):

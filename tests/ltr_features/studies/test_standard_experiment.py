@@ -130,7 +130,8 @@ def test_the_first_place_is_measured_where_ndcg_at_10_counts_whole_lists(workspa
         assert list(config.evaluation.measures) == expected
     for size, expected in ((10, short), (11, usual)):
         file = tmp_path / f"{size}.txt"
-        write_rows(rows(0, n_queries=12, size=size), file)
+        graded = rows(0, n_queries=12, size=size)
+        write_rows(replace(graded, y=np.minimum(graded.y, 1)), file)
         found = LetorStudy.read(keep(standard_experiment(file), tmp_path / f"of-{size}"), tmp_path)
         assert list(found.measures) == found.compare_measures == expected
         assert all(parse_measure(found.measures[name]).name == name for name in expected)

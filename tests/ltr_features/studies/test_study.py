@@ -27,8 +27,8 @@ class SquaresConfig(Section):
     seed: int = 3
 
 
-MET = "Expectations met: 2 of 4, 1 of them not significantly (1 more not contradicted)."
-CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("✗", "even")]
+MET = "Expectations met: 2 of 5, 1 of them not significantly (2 more not contradicted)."
+CHECKS = [("✓", "positive"), ("(✓)", "large"), ("≈", "small"), ("≈", "round"), ("✗", "even")]
 
 
 class Squares(Study):
@@ -186,3 +186,12 @@ def test_a_function_is_code_of_its_own():
     assert stages._source_of("two", source) == b"def two(x):\n    return x + 1"
     one = code_digest(("ltr_features.studies.kinds.letor:_train",))
     assert one != code_digest(("ltr_features.studies.kinds.letor:_params",))
+
+
+def test_pages_and_commands_are_no_code_of_the_package_below_them():
+    """So that a changed page or option trains nothing again."""
+    package = set(stages._source_files("ltr_features"))
+    for above in ("ltr_features.studies.page", "ltr_features.commands"):
+        files = stages._source_files(above)
+        assert files
+        assert package.isdisjoint(files)

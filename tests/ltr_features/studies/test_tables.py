@@ -21,7 +21,7 @@ from ltr_features.studies.page.study_tables import (
     systems_table,
     value_table,
 )
-from ltr_features.studies.page.tables import Cell, Column, Table, aligned, write_csv
+from ltr_features.studies.page.tables import Cell, Column, Table, aligned, escaped, write_csv
 from ltr_features.studies.page.verdicts import p_value, signed, value
 
 
@@ -176,6 +176,14 @@ def test_one_table_as_text_and_as_latex() -> None:
     ]
 
 
+def test_in_latex_no_sign_of_a_text_is_a_command() -> None:
+    assert escaped("\\a~b^c & 5% of $x_1# {y}<z>") == (
+        r"\textbackslash{}a\textasciitilde{}b\textasciicircum{}c \& 5\% of \$x\_1\# "
+        r"\{y\}\textless{}z\textgreater{}"
+    )
+    assert escaped("▲ ▼ −1 ±2 –") == r"$\blacktriangle$ $\blacktriangledown$ $-$1 $\pm$2 --"
+
+
 def test_in_latex_long_texts_are_broken_and_wide_tables_take_both_columns() -> None:
     long = Table("A name", ["Row", "Value"], [["a system of a very long name, seed 7", "0.5"]])
     assert r"\begin{tabular}{>{\raggedright\arraybackslash}p{13em}r}" in long.latex("a")
@@ -241,12 +249,15 @@ def test_properties_that_tell_no_queries_apart_are_left_out(
 
 
 def test_cells_that_spreadsheets_would_run_are_made_harmless(tmp_path: Path) -> None:
-    texts = ["=1+1", "+cmd", "-x", "@a", "-1.5", "plain", None]
-    frame = pd.DataFrame({"=name": texts, "number": [-1.0, 2, 3, 4, 5, 6, np.nan]})
+    texts = ["=1+1", "+cmd", "-x", "@a", "\t=a", "-1.5", "plain", None]
+    numbers = [-1.0, 2, 3, 4, 5, 6, 7, np.nan]
+    frame = pd.DataFrame({"=name": texts, "number": numbers})
     write_csv(frame, tmp_path / "a.csv")
     again = pd.read_csv(tmp_path / "a.csv")
     assert list(again.columns) == ["'=name", "number"]
-    assert again["'=name"].tolist()[:6] == ["'=1+1", "'+cmd", "'-x", "'@a", "-1.5", "plain"]
-    assert again["number"].tolist()[:6] == [-1, 2, 3, 4, 5, 6]
+    assert again["'=name"].tolist()[:-1] == [
+        "'=1+1", "'+cmd", "'-x", "'@a", "'\t=a", "-1.5", "plain",
+    ]  # fmt: skip
+    assert again["number"].tolist()[:-1] == numbers[:-1]
     assert again.isna().sum().tolist() == [1, 1]
     assert list(frame.columns) == ["=name", "number"]

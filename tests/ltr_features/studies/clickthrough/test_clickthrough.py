@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,9 @@ from letor.evaluation import evaluate
 from ltr_features.studies.kinds import clickthrough, clickthrough_ranking
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.studies.kinds.clickthrough_ranking import NDCG
-from ltr_features.studies.kinds.clickthrough_report import outcome_of
+from ltr_features.studies.kinds.clickthrough_report import ClickthroughResults, checks, outcome_of
 from ltr_features.studies.kinds.clickthrough_tasks import make_task
+from ltr_features.studies.kinds.task_tables import Fit, Row
 from ltr_features.studies.run import run_file
 
 
@@ -334,6 +336,33 @@ def test_ndcg_equals_that_of_the_measures():
     expected = evaluate(qrels, ranking, ["NDCG@1", "NDCG@3", "NDCG@10"])
     for name, values in expected.iterrows():
         np.testing.assert_allclose(ours[int(name)], values, atol=1e-12)
+
+
+def test_expectations_are_told_by_each_measure_and_the_last_one_decides():
+    """In NDCG@3 "high" is 0.2 above "low" for all 12 queries: p is 2 of 4,096 patterns, times the
+    three expectations that are tested."""
+    rows = {
+        ("t", label): Row(
+            [Fit(pd.DataFrame({"NDCG@1": 0.5, "NDCG@3": mean}, index=range(12)), {}, {})]
+        )
+        for label, mean in (("low", 0.4), ("same", 0.4), ("high", 0.6))
+    }
+    config = SimpleNamespace(measures=["NDCG@1", "NDCG@3"], alpha=0.05)
+    expected = [("low", "<", "high"), ("low", "~", "same"), ("high", "<=", "low")]
+    table = SimpleNamespace(
+        name="t", task="x", expectations=expected,
+        rows=[SimpleNamespace(label=label) for _, label in rows],
+    )  # fmt: skip
+    alike = "NDCG@1 0.0000, p = 1.00 (corrected 1.00)"
+    assert checks(ClickthroughResults(config, rows, {}), table) == [
+        ("✓", f"low < high: held (NDCG@3 +0.2000, p = 0.0005 (corrected 0.001); {alike})"),
+        ("≈", f"low ~ same: not contradicted (NDCG@3 0.0000, p = 1.00 (corrected 1.00); {alike})"),
+        (
+            "✗",
+            "high <= low: not held: the opposite is significant (NDCG@3 −0.2000, p = 0.0005 "
+            f"(corrected 0.001); {alike})",
+        ),
+    ]
 
 
 @pytest.mark.parametrize(

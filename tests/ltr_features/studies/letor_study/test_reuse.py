@@ -6,6 +6,7 @@ from small_studies import write_letor
 
 from letor.column_names import write_rows
 from letor.fold_files import read_folds
+from ltr_features.studies.kinds.letor import LetorStudy
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
 
@@ -76,6 +77,30 @@ def test_another_grid_or_order_of_it_makes_its_rankers_again(study, new):
     assert not differing(study)
     changed = written(rankers, "result.json").items() - before.items()
     assert {path.parent.name for path, _ in changed} == {"steps"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ('columns = ["1"]', 'columns = ["2"]', {"steps"}),
+        ("n_rounds = 1", "n_rounds = 2", {"steps"}),
+        ('ranker = "adarank"', 'ranker = "listnet"', {"all"}),
+        ('folder = "toy"', 'folder = "toy"\ntune_measure = "map"', {"steps", "all"}),
+        ('folder = "toy"', 'folder = "toy"\nnotes = ["a note"]', set()),
+    ],
+)
+def test_every_setting_counts_for_the_rankers_that_depend_on_it(study, old, new, changed):
+    def keys():
+        planned = LetorStudy(LetorStudy.read(study, study.parent), "out", study.parent).stages()
+        return {stage.name: stage.key for stage in planned}
+
+    before = keys()
+    study.write_text(STUDY.replace(old, new, 1))
+    after = keys()
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} == {
+        name for name in before if name.rpartition("/")[2] in changed
+    }
 
 
 def test_other_document_ids_are_those_of_the_runs(study):

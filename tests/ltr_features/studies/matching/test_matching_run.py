@@ -1,8 +1,10 @@
 """A whole run on small data: tables, reuse, resuming."""
 
 import json
+import math
 import re
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,9 +17,12 @@ from small_studies import MATCHING
 from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
+    OrderCheck,
+    _thousands,
     document,
     measures_of,
     order_checks,
+    task_line,
 )
 from ltr_features.studies.kinds.task_tables import Fit, Row, too_few_queries
 from ltr_features.studies.page.verdicts import signed
@@ -59,6 +64,48 @@ def order_check(fits, groups, further=(), tasks=None):
     rows = [{"label": label, "task": (tasks or {}).get(label)} for label in fits]
     table = TableConfig(name="t", title="", task="x", rows=rows, order=[("a", "b"), *further])
     return order_checks(results_of(fits, groups), table)[0]
+
+
+NOT_TESTED = ", not tested: the rows have other test queries"
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "corrected", "sign", "text"),
+    [
+        (0.1, 0.0002, 0.0006, "✓", "holds (+0.1000, p = 0.0002, corrected 0.0006)"),
+        (0.1, 0.04, 0.12, "(✓)", "holds, not significantly (+0.1000, p = 0.040, corrected 0.12)"),
+        (0.1, math.nan, math.nan, "(✓)", f"in this order (+0.1000{NOT_TESTED})"),
+        (-0.1, 0.01, 0.02, "✗", "does not hold (−0.1000, p = 0.010, corrected 0.020)"),
+        (-0.1, 0.04, 0.12, "≈", "not contradicted (−0.1000, p = 0.040, corrected 0.12)"),
+        (-0.1, math.nan, math.nan, "≈", f"in the other order (−0.1000{NOT_TESTED})"),
+    ],
+)
+def test_what_became_of_a_claim(difference, p, corrected, sign, text):
+    check = OrderCheck("a", "b", difference, p, 40, None, corrected)
+    assert (check.outcome[0], check.text) == (sign, f"a < b: {text}")
+    grouped = replace(check, n_groups=1200)
+    assert grouped.text == f"a < b: {text[:-1]} by 1,200 groups of queries)"
+
+
+def test_the_sizes_of_a_task_are_told_in_their_places():
+    names = (
+        "training_pairs", "test_pairs", "test_queries", "database", "triples", "document_words",
+        "words_per_document", "words_per_query", "without_words", "reversed_pairs",
+    )  # fmt: skip
+    facts = {name: 1000.0 + i for i, name in enumerate(names)}
+    task = TaskConfig(source="links", folder="articles")
+    config = SimpleNamespace(tasks={"x": task}, repeats=1)
+    table = TableConfig(name="t", title="", task="x", rows=[{"label": "a"}])
+    assert task_line(MatchingResults(config, {}, {"x": facts}, {}), table).startswith(
+        "1,000 training and 1,001 test pairs; 1,002 test queries over 1,003 documents; 1,004 "
+        "triples; dictionary of 1,005 words, 1,006 per document, 1,007 per query. 1,008 documents "
+        "have no word, 1,009 test pairs are training pairs the other way round. Models were fitted "
+        "once"
+    )
+
+
+def test_numbers_of_weights_are_rounded_to_thousands_and_millions():
+    assert [_thousands(n) for n in (999, 1000, 12_345, 2_540_000)] == ["999", "1k", "12k", "2.5M"]
 
 
 def test_tables_show_our_numbers_beside_the_papers(finished):
@@ -173,6 +220,8 @@ def test_too_few_test_queries_are_told():
     """Four give p = 2 / 2^4 at best, eight p = 2 / 2^8."""
     [(_, told)] = too_few_queries([4, 4])
     assert "4 test queries (or groups of them) give a p-value of 0.12 at best" in told
+    [(_, told)] = too_few_queries([4, 5])  # of which the larger number gives the smaller p
+    assert "5 test queries (or groups of them) give a p-value of 0.062 at best" in told
     assert too_few_queries([8, 8]) == too_few_queries([]) == []
 
 
