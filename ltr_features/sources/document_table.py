@@ -145,7 +145,7 @@ def _distinct(
     row_of: dict[str, int] = {}
     hashes: dict[str, list[int]] = {}  # of each document's texts, which may be on disk by now
     n_same = n_other = 0
-    emptied: Counter[str] = Counter()
+    emptied: dict[str, list[str]] = {}
     options: dict[str, Any] = {"encoding": encoding, "optional": wanted[1:]}
     all_rows = ((path, row) for path in tables for row in rows(path, wanted, **options))
     for path, (number, (document, *values)) in all_rows:
@@ -163,22 +163,20 @@ def _distinct(
         if known == hashed:
             n_same += 1
             continue
-        if known is None:
-            hashes[document], row_of[document] = hashed, len(texts)
-            texts.add(found)
-            emptied.update(f for f, text in found.items() if not text and written[f].strip())
-            continue
-        if on_other_text == "raise":
+        if known is not None and on_other_text == "raise":
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
             raise InputError(
                 f"{place(path, number)}: document {document!r} has another {field} here than "
                 "before; correct it, or say which text counts: on_other_text=first or last "
                 "(pipeline add: --on-other-text)"
             )
-        n_other += 1
-        if on_other_text == "last":
+        n_other += known is not None
+        if known is None or on_other_text == "last":
             hashes[document], row_of[document] = hashed, len(texts)
             texts.add(found)
+            emptied.pop(document, None)
+            if lost := [f for f, text in found.items() if not text and written[f].strip()]:
+                emptied[document] = lost
     if not row_of:
         raise InputError(f"{', '.join(map(str, tables))}: no documents")
     facts: dict[str, str | int] = {
@@ -186,7 +184,8 @@ def _distinct(
         f"rows of documents that were there, with other texts; the {on_other_text} taken": n_other,
     }
     if emptied:
-        where = ", ".join(f"{field} of {counted(n, 'document')}" for field, n in emptied.items())
+        of_field = Counter(chain.from_iterable(emptied.values()))
+        where = ", ".join(f"{field} of {counted(n, 'document')}" for field, n in of_field.items())
         facts["texts of tags alone, empty now"] = f"{where}; write words like <c++> without < and >"
     fields = texts.fields(list(row_of.values()))
     return list(row_of), fields, {what: fact for what, fact in facts.items() if fact}

@@ -359,6 +359,17 @@ def test_texts_that_stripping_leaves_empty_are_told_of():
     assert told == [None, "keywords of 1 document; write words like <c++> without < and >"]
 
 
+@pytest.mark.parametrize(("taken", "n"), [("first", "1 document"), ("last", "2 documents")])
+def test_texts_that_stripping_leaves_empty_are_told_of_as_they_are_taken(tmp_path, taken, n):
+    posts = pd.DataFrame(
+        {"id": ["1", "1", "2", "2", "3", "3"], "body": ["a", "<a>", "a", "<a>", "<a>", "a"]}
+    )
+    path = save_table(posts, tmp_path / "posts.csv")
+    options = {"on_other_text": taken, "markup": "strip"}
+    told = read_documents([path], {"id": "id", "body": "body"}, **options).facts
+    assert told["texts of tags alone, empty now"].startswith(f"body of {n};")
+
+
 @pytest.mark.parametrize(
     "piece", ["<", "<a ", "<!--", "<script>", '<a b="', "<a/", "&", "&#", "<!"]
 )
