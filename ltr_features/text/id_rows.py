@@ -71,10 +71,11 @@ def known_rows(
         what: "query" or "document", for the message.
 
     Raises:
-        InputError: none of the ids is in the collection.
+        InputError: none of the ids is in the collection, though it has some: a stored one has no
+            queries.
     """
     rows = rows_of(ids, wanted)
-    if len(rows) and (rows < 0).all():
+    if len(rows) and len(wanted) and (rows < 0).all():
         raise InputError(
             f"{path}: none of its {len(ids):,} {what} ids ({examples(ids)}) is one of the "
             f"{len(wanted):,} of the collection ({examples(wanted)})"

@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from given import save_vectors, write_scores
 from random_collection import random_collection
 from toys import refused, run
 
 from letor.column_names import read_names
+from letor.folds import k_fold
 from letor.parquet import write_parquet
 from letor.svmlight import read_letor
 from ltr_features.blocks import write_columns
@@ -19,6 +21,7 @@ from ltr_features.columns.context import make_workspace, open_workspace
 from ltr_features.columns.document_numbers import DocumentNumbers
 from ltr_features.columns.given_scores import GivenScores
 from ltr_features.columns.given_vectors import GivenVectors
+from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns
 from ltr_features.part_store import PartFolder
 from ltr_features.remarks import family_remarks
@@ -86,6 +89,20 @@ def test_rows_without_a_score_are_counted_over_all_blocks(halves, tmp_path, work
         written = write_columns(context, BM25, families, path, memory=1, made_by=made_by)
     assert family_remarks(written.provenance) == told
     assert path.read_bytes() == expected
+
+
+def test_a_stored_builder_has_the_values_of_queries_by_their_ids(halves, tmp_path):
+    workspace, families = halves
+    collection = open_workspace(workspace).collection
+    ids, texts = list(collection.query_ids), collection.query_texts
+    rows = [(q, text, d) for q, text in zip(ids, texts, strict=True) for d in ("d0", "d5")]
+    frame = pd.DataFrame(rows, columns=["qid", "query", "docno"])
+    folds = k_fold(ids, 5, seed=0)
+    fitted = FeatureBuilder(families).fit(collection, folds[0].train, folds=folds)
+    fitted.save(tmp_path / "saved")
+    found = FeatureBuilder.load(tmp_path / "saved").transform(frame)
+    pd.testing.assert_frame_equal(found, fitted.transform(frame))
+    assert set(found.loc[found["s"] == 1, "qid"]) == {*ids[:4], *ids[-4:]}
 
 
 def test_what_is_said_of_several_columns_is_told_once_and_names_those_it_is_about():
