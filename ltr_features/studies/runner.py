@@ -59,10 +59,10 @@ class StageRunner:
                     "you do not need"
                 )
             missing = [stage for stage in planned if not found[stage.name].reused]
-            if told := self._time_text(missing):
-                self.reporter.message(f"{counted(len(missing), 'stage')} to do.{told}")
             to_do = [Work(stage.name, stage.kind, stage.amount) for stage in missing]
             to_do += [Work(name, name) for name in later]
+            if told := self._time_text(missing):
+                self.reporter.message(f"{counted(len(to_do), 'stage')} to do.{told}")
             times = StageTimes(self.stages.folder / TIMES)
             with self.reporter.running(names, to_do, times):
                 yield
