@@ -71,6 +71,8 @@ def test_one_step_by_hand():
     model, _, _ = toy(iterations=1, prune=0)
     das = dict(model.explain()["das"])
     assert das == pytest.approx({"the": 1 / 2, "house": 11 / 48, "book": 13 / 48}, rel=1e-6)
+    assert [word for word, _ in model.explain()["das"]] == ["the", "book", "house"]
+    assert [word for word, _ in model.explain(1)["das"]] == ["the"]
 
 
 def test_the_toy_dictionary_is_found():

@@ -189,6 +189,14 @@ def test_planted_topics_are_found(model, planted):
     assert agreement / len(topics) > 0.9
 
 
+def test_topics_are_explained_by_the_likeliest_words_of_each_side(planted):
+    found = fitted(BLTM, planted, n_topics=3, iterations=5)
+    for z, topic in enumerate(found.explain(4)):
+        for side, phi in (("query", found.phi_q_), ("title", found.phi_d_)):
+            assert [p for _, p in topic[side]] == sorted(phi[:, z].tolist(), reverse=True)[:4]
+            assert all(phi[row, z] == p for row, p in topic[side])
+
+
 def test_folding_in_reproduces_the_topics_of_training():
     """PLSA trains on titles alone, so at convergence a title folds in to its own theta."""
     data = planted_pairs(n=120, seed=3)

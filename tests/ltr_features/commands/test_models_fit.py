@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from letor.svmlight import read_letor
 from ltr_features.cli import app
 from ltr_features.columns.context import make_workspace
 from ltr_features.columns.term_space import query_row
+from ltr_features.text.collection import Judgements
 from ssi_models.registry import load_model
 
 
@@ -40,6 +42,24 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
     assert "it says on whose judgements" in refused(
         "columns", "append", tmp_path / "unseen.txt", *append
     )
+
+
+def test_a_model_learns_from_no_other_judgements_than_those_of_its_queries(tmp_path):
+    whole = topics()
+    judged, few = whole.judgements, whole.judgements.query < 18
+    known = Judgements(judged.query[few], judged.document[few], judged.grade[few])
+    (tmp_path / "train.ids").write_text("".join(f"q{i}\n" for i in range(18)))
+    fit = ("models", "fit", "ssi", "--param", "rank=4", "--param", "max_epochs=1")
+    own = ("--queries", tmp_path / "train.ids")
+    made = []
+    for name, collection in (("whole", whole), ("known", replace(whole, judgements=known))):
+        make_workspace(collection, tmp_path / name)
+        for given in (own, ()):
+            out = tmp_path / f"{name}-{len(given)}.safetensors"
+            done(*fit, "--workspace", tmp_path / name, *given, "--out", out)
+            made.append(out.read_bytes())
+    assert made[0] == made[2]
+    assert made[0] != made[1]
 
 
 def test_a_model_of_queries_of_the_same_text_is_told(tmp_path):

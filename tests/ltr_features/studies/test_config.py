@@ -7,9 +7,11 @@ from importlib import resources
 import pytest
 
 from letor.errors import InputError
+from ltr_features.studies.config import refitted
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
 from ltr_features.studies.run import run_file
+from ssi_models.registry import get_model
 
 EXPERIMENTS = resources.files("ltr_features.studies") / "experiments"
 DEMO = (EXPERIMENTS / "demo.toml").read_text(encoding="utf-8")
@@ -413,3 +415,11 @@ def test_a_frequency_that_no_word_has_is_told_before_columns_are_computed(tmp_pa
     with pytest.raises(InputError, match=r"'lsa': min_document_frequency is 9, .* more than 8 doc"):
         run_file(path, data=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out" / "letor").exists()
+
+
+def test_a_further_fit_adds_its_number_to_the_seed_of_what_learns_from_judgements():
+    model, params = get_model("ssi"), {"rank": 2, "seed": 5}
+    assert refitted(model, params, 0) == params
+    assert refitted(model, params, 2) == {"rank": 2, "seed": 7}
+    assert refitted(model, {"rank": 2}, 2) == {"rank": 2, "seed": 2}
+    assert refitted(get_model("lsa"), {"rank": 2}, 2) == {"rank": 2}

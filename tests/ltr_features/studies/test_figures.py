@@ -106,6 +106,9 @@ def test_dots_stand_where_their_values_are() -> None:
     [line] = paths(chart, "muted")
     assert line[:, 0] == pytest.approx([dots["unsure"]] * 2, abs=0.05)
     assert {"Unseen", "base", "better", "0.400", "NDCG@10"} <= set(words(chart))
+    heights = {t.text: float(t.attrib["y"]) for t in parsed(chart).iter("text")}
+    beside = [heights[one.shown] - heights[one.label] for one in rows]  # each in its own row
+    assert beside == pytest.approx([0] * 3, abs=1)
     assert chart.description == "Unseen: base 0.300, better 0.400, worse 0.200."
 
 

@@ -116,7 +116,9 @@ def test_tables_show_our_numbers_beside_the_papers(finished):
         "TFIDF", "SSI", "TFIDF of links", "CL-LSI", "SSI of two languages",
     ]  # fmt: skip
     ssi, tfidf = rows.loc["SSI"], rows.loc["TFIDF"]
-    assert f"{ssi['map']:.3f} ±{ssi['map_error']:.3f}" in text
+    loss = f"{100 * ssi['rank_loss']:.2f}% ±{100 * ssi['rank_loss_error']:.2f}"
+    means = [f"{ssi[name]:.3f} ±{ssi[f'{name}_error']:.3f}" for name in ("map", "p10")]
+    assert re.search(r"SSI +" + r" +".join(map(re.escape, [loss, *means])), text)
     assert "0.329 ±0.010" in text
     assert "0.614" in text
     assert "Models were fitted once" in text
