@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError, described, naming
 from ltr_base.former import former_names
-from ltr_base.names import repeated
+from ltr_base.names import nearest, repeated
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ssi_models.parameters import plain_number
@@ -300,3 +300,22 @@ def having_members(ends: Iterable[NDArray[np.integer[Any]]], n: int) -> NDArray[
 def rows_without(what: str, n_missing: int, n: int) -> str:
     """How many of n rows have no ``what``, for a remark."""
     return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"
+
+
+def substitutes(missing: Any, columns: Sequence[str], family: str, usual: Any) -> dict[str, Any]:
+    """What stands for values that a column lacks, by its name.
+
+    Args:
+        missing: one for all columns, or a mapping from names of columns, where others have the
+            ``usual`` one.
+
+    Raises:
+        InputError: no column has such a name, or a number is not finite in float32.
+    """
+    several = isinstance(missing, Mapping)
+    for value in missing.values() if several else [missing]:
+        if isinstance(value, float | int) and not np.isfinite(np.float32(value)):
+            raise InputError(f"{family}: missing must be finite, got {value}")
+    for name in set(missing).difference(columns) if several else ():
+        raise InputError(f"{family}: missing: no column {name!r}; {nearest(name, columns)}")
+    return {name: missing.get(name, usual) if several else missing for name in columns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import GIVEN
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without, substitutes
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import known_rows, rows_of
@@ -32,10 +32,11 @@ class DocumentNumbers(ColumnFamily):
         file: a table with a row per document, see :func:`~.table_rows.read_document_numbers`.
         document: its column of document ids, if that has no usual name.
         numbers: the columns that are taken; by default all that hold numbers.
-        missing: the value of a document that has none.
+        missing: the value of a document that has none; or a mapping from names of columns to such
+            values, where other columns have 0.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or ``missing`` names no column or is not finite.
     """
 
     name: ClassVar[str] = "numbers"
@@ -48,12 +49,14 @@ class DocumentNumbers(ColumnFamily):
     file: str | os.PathLike[str] | None = None
     document: str | None = None
     numbers: Sequence[str] = ()
-    missing: float = 0.0
+    missing: float | Mapping[str, float] = 0.0
 
     def __post_init__(self) -> None:
-        if not np.isfinite(np.float32(self.missing)):
-            raise InputError(f"numbers: missing must be finite, got {self.missing}")
-        self._found  # noqa: B018, read the file before anything expensive
+        self._substitutes  # noqa: B018, read the file before anything expensive
+
+    @cached_property
+    def _substitutes(self) -> dict[str, float]:
+        return substitutes(self.missing, self.column_names, self.name, 0.0)
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:
@@ -80,7 +83,8 @@ class DocumentNumbers(ColumnFamily):
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         values = self._of_documents(context)[pairs.document]
-        return np.where(np.isnan(values), np.float32(self.missing), values)
+        substitute = np.array([*self._substitutes.values()], dtype=np.float32)
+        return np.where(np.isnan(values), substitute, values)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         missing: list[int] = np.isnan(self._of_documents(context)[pairs.document]).sum(0).tolist()
@@ -90,15 +94,16 @@ class DocumentNumbers(ColumnFamily):
         found = self._found
         assert found is not None  # check has refused it
         lacking = np.isnan(self._values(found, ids)).sum(axis=0).tolist()
+        path = os.fspath(self.file or "")
         return [
-            f"{name}: {n:,} of {len(ids):,} added documents have no number in "
-            f"{os.fspath(self.file or '')} and get {self.missing:g}; a new build reads a new table"
-            for name, n in zip(self.column_names, lacking, strict=True)
+            f"{name}: {n:,} of {len(ids):,} added documents have no number in {path} and get "
+            f"{substitute:g}; a new build reads a new table"
+            for (name, substitute), n in zip(self._substitutes.items(), lacking, strict=True)
             if n
         ]
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        return f"{rows_without('number', n_missing, n)} and get {self.missing:g}"
+        return f"{rows_without('number', n_missing, n)} and get {self._substitutes[column]:g}"
 
     @cached_property
     def _found(self) -> Numbers | None:

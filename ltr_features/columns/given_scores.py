@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from letor.dataset import GIVEN
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without
+from ltr_features.columns.base import ColumnFamily, ColumnSpec, rows_without, substitutes
 from ltr_features.columns.context import ColumnContext
 from ltr_features.text.collection import Pairs
 from ltr_features.text.id_rows import known_rows, places_of
 
 if TYPE_CHECKING:
     from ltr_features.sources.score_tables import ScoreTable
+
+_Missing = float | Literal["lowest"] | None
 
 
 class _Known(NamedTuple):
@@ -43,10 +45,12 @@ class GivenScores(ColumnFamily):
         query, document, scores: the names of the tables' columns, see ``read_scores``.
         missing: the value of a pair without a score: a number, or "lowest": the lowest score of the
             query in the file (of all queries, if it has none). By default 0, or the lowest score
-            where that is below 0: 0 would be among the best of scores like log-probabilities.
+            where that is below 0: 0 would be among the best of scores like log-probabilities. Or a
+            mapping from names of columns to such values (distances, say, of which 0 is the best);
+            other columns have the default.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or ``missing`` names no column or is not finite.
     """
 
     name = "scores"
@@ -60,13 +64,14 @@ class GivenScores(ColumnFamily):
     query: str | None = None
     document: str | None = None
     scores: Sequence[str] = ()
-    missing: float | Literal["lowest"] | None = None
+    missing: _Missing | Mapping[str, _Missing] = None
 
     def __post_init__(self) -> None:
-        named = self.missing is not None and self.missing != "lowest"
-        if named and not np.isfinite(np.float32(self.missing)):
-            raise InputError(f"scores: missing must be finite or 'lowest', got {self.missing}")
-        self._origins  # noqa: B018, check the files before anything expensive
+        self._substitutes  # noqa: B018, check the files before anything expensive
+
+    @cached_property
+    def _substitutes(self) -> dict[str, _Missing]:
+        return substitutes(self.missing, list(self._origins), self.name, None)
 
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:
@@ -114,29 +119,28 @@ class GivenScores(ColumnFamily):
     def compute(self, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
         context.check(pairs)
         result = np.empty((len(pairs), len(self._origins)), dtype=np.float32)
-        for j, (name, score) in enumerate(self._origins.values()):
+        for j, (column, (name, score)) in enumerate(self._origins.items()):
             known = self._known(context, name)[score]
             place = _places(context, known, pairs)
-            missing = place < 0
+            missing, substitute = place < 0, self._substitutes[column]
+            lowest = known.lowest[pairs.query[missing]]
             result[~missing, j] = known.values[place[~missing]]
-            result[missing, j] = self._substitute(known.lowest[pairs.query[missing]])
+            if substitute is None:
+                result[missing, j] = np.minimum(lowest, 0)
+            else:
+                result[missing, j] = lowest if substitute == "lowest" else substitute
         return result
-
-    def _substitute(self, lowest: NDArray[np.float32]) -> NDArray[np.float32] | float:
-        """The values of pairs without a score, from the lowest score of each one's query."""
-        if self.missing is None:
-            return np.minimum(lowest, 0)
-        return lowest if self.missing == "lowest" else float(self.missing)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
         known = (self._known(context, name)[score] for name, score in self._origins.values())
         return [int((_places(context, scores, pairs) < 0).sum()) for scores in known]
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        if self.missing is None:
+        substitute = self._substitutes[column]
+        if substitute is None:
             value = "0, or the query's lowest if that is below 0"
         else:
-            value = "the query's lowest" if self.missing == "lowest" else f"{self.missing:g}"
+            value = "the query's lowest" if substitute == "lowest" else f"{substitute:g}"
         return f"{rows_without('score', n_missing, n)} and get {value}"
 
     def _known(self, context: ColumnContext, name: str) -> dict[str, _Known]:

@@ -37,6 +37,9 @@ def test_numbers_of_documents_are_the_same_for_every_query(context, tmp_path, fo
     assert family.n_missing(context, PAIRS) == [3, 2]
     told = "3 of 5 rows (60.0 %) have no number and get -1"
     assert family.missing_remark("unit_price", 3, 5) == told
+    dear = DocumentNumbers(path, numbers=["Unit price", "stock"], missing={"unit_price": 900})
+    found = dear.compute(context, PAIRS).tolist()
+    assert found == [[900, 0], [2.5, 1], [900, 0], [2.5, 1], [900, 0]]
     with pytest.raises(InputError, match=r"the first value of 'name' is '.*', not a number"):
         DocumentNumbers(path, numbers=["name"])
     with pytest.raises(InputError, match="no column cost; it has 'sku'"):

@@ -59,6 +59,22 @@ def test_a_pair_without_a_score_is_above_none_that_has_one(context, tmp_path):
     assert GivenScores(files={"s": path}, missing=0).compute(context, PAIRS)[2] == 0
 
 
+def test_each_column_may_have_a_substitute_of_its_own(context, tmp_path):
+    """For a distance, 0 would be the best."""
+    path = tmp_path / "s.tsv"
+    path.write_text("qid\tdocno\tmatch\tkm\na\td0\t1.5\t3\na\td1\t-2\t8\n")
+    family = GivenScores(files={"e": path}, missing={"e_km": 99})
+    expected = [[1.5, 3], [-2, 8], [-2, 99], [-2, 99], [-2, 99]]
+    assert family.compute(context, PAIRS).tolist() == expected
+    remarks = [family.missing_remark(name, 3, 5) for name in family.column_names]
+    rows = "3 of 5 rows (60.0 %) have no score and get"
+    assert remarks == [f"{rows} 0, or the query's lowest if that is below 0", f"{rows} 99"]
+    with pytest.raises(InputError, match=r"missing: no column 'km'; did you mean 'e_km'\?"):
+        GivenScores(files={"e": path}, missing={"km": 99})
+    with pytest.raises(InputError, match="missing must be finite"):
+        GivenScores(files={"e": path}, missing={"e_km": np.nan})
+
+
 @pytest.mark.parametrize("word", ["1_0", "\u0661", "x"])
 def test_a_score_that_is_no_number_is_named_with_its_line(word, tmp_path):
     """Python takes 1_0 and other scripts' digits for numbers, Arrow does not."""
