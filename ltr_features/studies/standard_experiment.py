@@ -26,7 +26,7 @@ from letor.fold_files import is_rows_file, layout, one_file
 from letor.rankers.registry import ranker_names
 from ltr_base.names import counted
 from ltr_base.user_warning import warn_user
-from ltr_features.candidates import source_kind
+from ltr_features.candidates import candidate_sources, source_kind
 from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.feature_files import BUILT, built_of
@@ -86,8 +86,10 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
 
     Raises:
         InputError: it is no workspace, or has fewer judged queries than an experiment needs, or
-            there is no such source of candidates.
+            there is no such source of candidates, or it has no such options.
     """
+    if candidates:
+        candidate_sources(candidates)
     context = open_workspace(workspace)
     collection, usual = context.collection, asdict(Analyzer())
     judged, n_judged = np.unique(collection.judgements.query, return_counts=True)

@@ -155,6 +155,9 @@ def test_the_documents_that_queries_were_made_from_can_be_named(workspace, colle
 
 def test_sources_of_candidates_are_refused_where_there_is_no_choice(workspace, tmp_path):
     judged = ("--candidates", "judged", "--out", tmp_path / "out")
+    depth = ("--candidates", "bm25.depth=0", "--dry-run", "--out", tmp_path / "out")
+    told = refused("run", workspace, *depth)
+    assert told == "candidates.bm25: depth must be 1 or more, got 0"
     said = refused("run", workspace, "--candidates", "judge", "--out", tmp_path / "out")
     assert "there is no source 'judge'; did you mean 'judged'?" in said
     write_rows(rows(4), tmp_path / "rows.txt")
