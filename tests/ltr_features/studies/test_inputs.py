@@ -26,8 +26,9 @@ from ltr_features.studies.statistics.significance import TestSettings
 
 N_TOPICS, N_QUERIES = 3, 12
 FOLDS = ("letor/by-query", "systems/by-query/VSM", "systems/by-query/SSI")
-AFTER_COLUMNS = {"letor/base", *FOLDS}
-ALL = {"collection", "index", "models/by-query/ssi", *AFTER_COLUMNS}
+ALL = {"collection", "index", "models/by-query/ssi", "letor/base", *FOLDS}
+#: Stages that have further columns of :func:`config_of`.
+AFTER_COLUMNS = {"letor/base", "letor/by-query", "systems/by-query/All"}
 
 
 def texts() -> dict[str, dict[str, str]]:
@@ -95,6 +96,11 @@ def write_saved(folder: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> ExperimentConfig:
+    """An experiment with two systems that use no further columns, and one that uses all if there
+    are any."""
+    families = ["vsm", *(part["family"] for part in columns)]
+    with_all = [{"name": "All", "columns": families, "ranker": "linear"}] if columns else []
+    rankers = [{"name": "linear", "ranker": "coordinate-ascent"}] if columns else []
     return ExperimentConfig.model_validate(
         {
             "title": "Small",
@@ -102,7 +108,12 @@ def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> Expe
             "columns": [{"family": "vsm"}, *columns],
             "models": [{"name": "ssi", "model": "ssi", "params": {"rank": 2, "max_epochs": 1}}],
             "splits": [{"name": "by-query", "title": "Queries", "folds": 4}],
-            "systems": [{"name": "VSM", "score": "vsm"}, {"name": "SSI", "score": "ssi"}],
+            "rankers": rankers,
+            "systems": [
+                {"name": "VSM", "score": "vsm"},
+                {"name": "SSI", "score": "ssi"},
+                *with_all,
+            ],
             "evaluation": {"measures": ["NDCG@10"], "comparisons": [["SSI", "VSM"]]},
         }
     )
@@ -186,7 +197,7 @@ def test_the_order_of_the_files_of_columns_counts_for_the_columns(here):
         return keys(config_of(collection, ({"family": "scores", "options": {"files": given}},)))
 
     before, after = known(files), known(dict(reversed(files.items())))
-    assert {"letor/base", *FOLDS} == {name for name in before if before[name] != after[name]}
+    assert {name for name in before if before[name] != after[name]} == AFTER_COLUMNS
 
 
 def test_what_is_read_beside_a_file_counts_too(here):
@@ -256,7 +267,7 @@ def test_the_code_of_plug_ins_counts_for_the_stages_that_use_it(here, monkeypatc
     known, every = keys(config), {*ALL, "systems/by-query/Ranked"}
     for name, expected in (
         ("source", every),
-        ("family", {*AFTER_COLUMNS, "systems/by-query/Ranked"}),
+        ("family", every - {"collection", "index", "models/by-query/ssi", "systems/by-query/SSI"}),
         ("ranker", {"systems/by-query/Ranked"}),
     ):
         (here / f"their_{name}.py").write_text("# changed")
