@@ -1,10 +1,34 @@
-"""Tables in files of each format that tables are read from."""
+"""A product search in tables, and tables in files of each format that they are read from."""
 
 import gzip
 import json
 from pathlib import Path
 
 import pandas as pd
+
+PRODUCTS = pd.DataFrame(
+    {
+        "sku": ["007", "8", "9"],
+        "name": ["Red shoe", "Blue, big hat", None],
+        "text": ["for running", 'a "hat"', "x"],
+        "bullets": ["light\nand red", "", "y"],
+        "page": ["/shoe", "/hat", "/x"],
+    }
+)
+RATINGS = pd.DataFrame(
+    {
+        "query": ["sneaker", "sneaker", "cap"],
+        "sku": ["007", "8", "8"],
+        "label": ["Exact", "None", "Exact"],
+    }
+)
+COLUMNS = {"id": "sku", "title": "name", "body": ["text", "bullets"], "url": "page"}
+JUDGED = {"text": "query", "document": "sku", "grade": "label"}
+OPTIONS = {
+    "document_columns": COLUMNS,
+    "judgement_columns": JUDGED,
+    "grades": {"Exact": 3, "None": 0},
+}
 
 
 def save_table(table: pd.DataFrame, path: Path) -> Path:

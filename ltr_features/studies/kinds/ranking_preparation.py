@@ -207,6 +207,11 @@ class Preparation(Study):
         """Everything but code that the columns of some families depend on, in their order."""
         return [part.content(self.data, self.digests) for part in families]
 
+    @staticmethod
+    def family_packages(families: Sequence[FamilyConfig]) -> tuple[str, ...]:
+        """The packages of others whose code makes the columns of some families."""
+        return packages_of(*(family_class(part.family) for part in families))
+
     @cached_property
     def columns_stage(self) -> Planned:
         config = self.config
@@ -234,7 +239,7 @@ class Preparation(Study):
         }
         inputs = {**self.row_inputs, "columns": self.family_inputs(config.columns)}
         size = f"{len(config.columns)} families, candidates of {', '.join(settings)}"
-        code = (*_CODE, *packages_of(*(family_class(part.family) for part in config.columns)))
+        code = (*_CODE, *self.family_packages(config.columns))
         return Planned(
             "letor/base", inputs, make, size, "columns", code=code, seconds=self.usual.columns
         )

@@ -22,7 +22,6 @@ from ltr_base.source_code import packages_of
 from ltr_features.columns.fold_fits import fit_folds
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import train_parts
-from ltr_features.columns.registry import family_class
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.feature_table import FoldTable, learned_columns
 from ltr_features.studies.config import refitted, slug
@@ -135,8 +134,8 @@ class RankingStages(Preparation):
 
     def check_folds(self) -> None:
         """Raise InputError if there are no folds to train and test on, or labels to train on."""
-        every, splits = self._every_fit, self.config.splits
-        folds = [fold for split in splits for fit in every(split) for fold in self.folds(fit)]
+        fits = [fit for split in self.config.splits for fit in self._every_fit(split)]
+        folds = [fold for fit in fits for fold in self.folds(fit)]
         learned = rows_of_parts(self.base, folds, "train", "validation")
         for part in self.config.rankers:
             get_ranker(part.ranker)(**part.params).check_rows(learned)
@@ -167,7 +166,8 @@ class RankingStages(Preparation):
         with self._reading:
             name, kept = self._parts
             if name != split.name:
-                self._parts = split.name, (kept := {})
+                kept = {}
+                self._parts = split.name, kept
             if (fold, part) not in kept:
                 kept[fold, part] = self.fold_table(split, fold).part(_PARTS[part])
             return kept[fold, part]
@@ -379,7 +379,7 @@ class RankingStages(Preparation):
         what = "no ranker" if ranker is None else counted(split.n_folds, f"{ranker.ranker} ranker")
         name = f"systems/{split.name}/{slug(system.name)}"
         kind = f"systems {'' if ranker is None else ranker.name}"
-        code = (*_RANKING, *packages_of(*(family_class(part.family) for part in families)))
+        code = (*_RANKING, *self.family_packages(families))
         if ranker is not None:
             code += packages_of(get_ranker(ranker.ranker))
         return Planned(

@@ -3,146 +3,36 @@ a change in it makes exactly the stages again that depend on it."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
 from hashlib import sha256
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from dumps import topical_dump
+from small_experiment import (
+    N_QUERIES,
+    config_of,
+    judged,
+    keys,
+    spoil,
+    stale,
+    write_beir,
+    write_dump,
+    write_saved,
+    write_table,
+    write_trec,
+)
 
 from letor import plugins
-from ltr_features.studies import identity
-from ltr_features.studies.identity import Digests, files_within
-from ltr_features.studies.kinds.compare import CompareConfig, CompareStudy
 from ltr_features.studies.kinds.ranking import RankingStudy
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
-from ltr_features.studies.stages import DIGESTS, code_digest
-from ltr_features.studies.statistics.significance import TestSettings
+from ltr_features.studies.stages import code_digest
 
-N_TOPICS, N_QUERIES = 3, 12
 FOLDS = ("letor/by-query", "systems/by-query/VSM", "systems/by-query/SSI")
 ALL = {"collection", "index", "models/by-query/ssi", "letor/base", *FOLDS}
 #: Stages that have further columns of :func:`config_of`.
 AFTER_COLUMNS = {"letor/base", "letor/by-query", "systems/by-query/All"}
-
-
-def texts() -> dict[str, dict[str, str]]:
-    """Documents by id, three topics; queries by id, each about one."""
-    documents = {
-        f"d{i}": f"topic{i % N_TOPICS} kind{i % N_TOPICS} word{i} common{i % 5}" for i in range(24)
-    }
-    queries = {f"q{i}": f"topic{i % N_TOPICS} common{i % 5}" for i in range(N_QUERIES)}
-    return {"documents": documents, "queries": queries}
-
-
-def judged() -> list[tuple[str, str]]:
-    """Of each query, two documents of its topic."""
-    return [(f"q{i}", f"d{(i + N_TOPICS * j) % 24}") for i in range(N_QUERIES) for j in range(2)]
-
-
-def write_beir(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    (folder / "qrels").mkdir()
-    for name, found in (("corpus", "documents"), ("queries", "queries")):
-        lines = [json.dumps({"_id": k, "text": v}) for k, v in texts()[found].items()]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines))
-    lines = [f"{q}\t{d}\t1" for q, d in judged()]
-    (folder / "qrels" / "test.tsv").write_text("\n".join(lines))
-    (folder / "links.tsv").write_text("d0\td1\n")
-    files = ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "links.tsv"]
-    return {"source": "beir", "folder": ".", "links": "links.tsv"}, files
-
-
-def write_trec(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    for number, half in enumerate(("a.trec", "b.trec")):
-        documents = [
-            f"<DOC><DOCNO>{k}</DOCNO><TEXT>{v}</TEXT></DOC>"
-            for k, v in list(texts()["documents"].items())[number::2]
-        ]
-        (folder / half).write_text("\n".join(documents))
-    (folder / "topics").write_text("".join(f"{k}:{v}\n" for k, v in texts()["queries"].items()))
-    (folder / "qrels").write_text("".join(f"{q} 0 {d} 1\n" for q, d in judged()))
-    options = {"documents": ["a.trec", "b.trec"], "topics": "topics", "qrels": "qrels"}
-    return {"source": "trec", **options}, ["a.trec", "b.trec", "topics", "qrels"]
-
-
-def write_table(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    files = {"documents": "d.csv", "queries": "q.csv", "judgements": "j.csv"}
-    for name in ("documents", "queries"):
-        lines = [f"{k},{v}" for k, v in texts()[name].items()]
-        (folder / files[name]).write_text("\n".join(["id,text", *lines]))
-    lines = [f"{q},{d},1" for q, d in judged()]
-    (folder / "j.csv").write_text("\n".join(["query,document,grade", *lines]))
-    columns = {
-        "document_columns": {"id": "id", "body": "text"},
-        "query_columns": {"id": "id", "text": "text"},
-    }
-    return {"source": "table", **files, **columns}, list(files.values())
-
-
-def write_dump(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    (folder / "dump.xml").write_bytes(topical_dump(5, 3))
-    return {"source": "wikipedia-sections", "dump": "dump.xml"}, ["dump.xml"]
-
-
-def write_saved(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    (folder / "saved").mkdir()
-    _, files = write_beir(folder / "saved")
-    return {"source": "collection", "folder": "saved"}, [f"saved/{file}" for file in files]
-
-
-def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> ExperimentConfig:
-    """An experiment with two systems that use no further columns, and one that uses all if there
-    are any."""
-    families = ["vsm", *(part["family"] for part in columns)]
-    with_all = [{"name": "All", "columns": families, "ranker": "linear"}] if columns else []
-    rankers = [{"name": "linear", "ranker": "coordinate-ascent"}] if columns else []
-    return ExperimentConfig.model_validate(
-        {
-            "title": "Small",
-            "collection": collection,
-            "columns": [{"family": "vsm"}, *columns],
-            "models": [{"name": "ssi", "model": "ssi", "params": {"rank": 2, "max_epochs": 1}}],
-            "splits": [{"name": "by-query", "title": "Queries", "folds": 4}],
-            "rankers": rankers,
-            "systems": [
-                {"name": "VSM", "score": "vsm"},
-                {"name": "SSI", "score": "ssi"},
-                *with_all,
-            ],
-            "evaluation": {"measures": ["NDCG@10"], "comparisons": [["SSI", "VSM"]]},
-        }
-    )
-
-
-def keys(config: ExperimentConfig, data: str | Path = ".") -> dict[str, str]:
-    experiment = RankingStudy(config, "out", data)
-    return {stage.name: stage.key for stage in experiment.stages()}
-
-
-def stale(config: ExperimentConfig) -> set[str]:
-    """The stages that a run would make."""
-    experiment = RankingStudy(config, "out", ".")
-    look = experiment.runner.stages.look
-    return {stage.name for stage in experiment.stages() if not look(stage).reused}
-
-
-def spoil(path: Path) -> None:
-    """Other content of the same size, and the same time of change."""
-    before, content = path.stat(), bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(bytes(content))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("write", [write_beir, write_trec, write_table, write_dump, write_saved])
@@ -470,57 +360,3 @@ def test_the_manifest_lists_every_file_with_its_digest(here):
         "collection.documents.1", "collection.documents.2", "collection.topics",
         "collection.qrels", "w2v-word.vectors", "candidates.engine.path",
     }  # fmt: skip
-
-
-def test_a_comparison_knows_its_runs_and_judgements_by_content(here):
-    lines = [f"{q} Q0 {d} 1 {2.5 if n % 3 else 1.5} t\n" for n, (q, d) in enumerate(judged())]
-    for name in ("one.run", "two.run"):
-        (here / name).write_text("".join(lines))
-    (here / "qrels").write_text("".join(f"{q} 0 {d} 1\n" for q, d in judged()))
-    manifest = here / "out" / "report" / "manifest.json"
-
-    def compared() -> list[str]:
-        runs = Path("one.run"), Path("two.run")
-        test = TestSettings(n_permutations=50, n_resamples=50)
-        config = CompareConfig(runs=runs, qrels=Path("qrels"), test=test)
-        CompareStudy(config, Path("out")).run()
-        listed = files_within(json.loads(manifest.read_text())["inputs"]["files"])
-        return [file["sha256"] for _, file in listed]
-
-    files = [here / name for name in ("one.run", "two.run", "qrels")]
-    assert compared() == [sha256(file.read_bytes()).hexdigest() for file in files]
-    written = manifest.stat().st_mtime_ns
-    compared()
-    assert manifest.stat().st_mtime_ns == written
-    for path, changed in ((files[1], "".join(lines[:-1])), (files[2], "q0 0 d0 1\n")):
-        path.write_text(changed)
-        assert sha256(path.read_bytes()).hexdigest() in compared()
-
-
-def test_digests_of_large_files_are_kept_and_content_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr(identity, "LARGE", 4)
-    read = []
-    digest = identity.hashlib.file_digest
-    monkeypatch.setattr(
-        identity.hashlib, "file_digest", lambda f, a: (read.append(1), digest(f, a))[1]
-    )
-    path, kept = tmp_path / "x", tmp_path / DIGESTS
-    path.write_bytes(b"content")
-
-    def asked() -> str:
-        digests = Digests(kept)
-        found = digests.sha256(path)
-        digests.save()
-        return found
-
-    assert asked() == sha256(b"content").hexdigest()
-    assert not kept.exists()  # just written: what is written next may have the same times
-    monkeypatch.setattr(identity, "_REST", -1)
-    asked()
-    assert len(read) == 2
-    asked()
-    assert len(read) == 2  # by the file of digests
-    spoil(path)
-    assert asked() == sha256(path.read_bytes()).hexdigest()
-    kept.write_text("{")
-    assert asked() == sha256(path.read_bytes()).hexdigest()

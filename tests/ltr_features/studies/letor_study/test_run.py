@@ -13,7 +13,6 @@ from scipy.stats import sem, ttest_1samp
 from small_studies import LETOR, write_letor
 
 from letor.column_names import write_rows
-from letor.dataset import GIVEN
 from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.evaluation import evaluate
 from letor.fold_files import read_folds
@@ -23,14 +22,6 @@ from letor.trec import qrels_of, read_run
 from letor.tuning import tune
 from ltr_features.studies.run import run_file
 from ltr_features.studies.statistics.paired_tests import group_error
-
-
-@pytest.fixture
-def toy(tmp_path):
-    """The file of the study."""
-    path = tmp_path / "study.toml"
-    path.write_text(write_letor(tmp_path / "data"))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -90,80 +81,6 @@ def test_page_has_means_references_and_what_was_expected(folder):
     assert "✗ AdaRank, MAP, official" in page
     assert "not known: whether relevant documents or queries lack a row" in page
     assert "://" not in page
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('ranker = "adarank"', 'ranker = "ada"', "no ranker 'ada'; did you mean 'adarank'"),
-        ("n_rounds = 10", "rounds = 10", "no parameter 'rounds'"),
-        ("n_rounds = 10", "n_rounds = 0", "n_rounds=0: must be a whole number from 1"),
-        ("[2, 20]", "[20, 'few']", "n_thresholds='few': must be a whole number"),
-        ("[2, 20]", "[]", "grid.n_thresholds has no values"),
-        ("n_rounds = 10", "n_thresholds = 5", "n_thresholds is in params and in grid"),
-        ('"letor4:map"', '"letor5:map"', "measures: measure 'letor5:map' is unknown"),
-        ("[measures]", 'tune_measure = "mapp"\n[measures]', "tune_measure: measure 'mapp' is"),
-        ("k = 3", "k = 300", "^scheme 'three': .* cannot be dealt into 300 parts"),
-        ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
-        ('"NDCG@5" = ', 'fold = "map"\n"NDCG@5" = ', "measures: fold is another column of the"),
-        ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
-        ('baseline = "Boosted steps"', 'baseline = "BM25"', "baseline: no ranker 'BM25'"),
-        ('label = "AdaRank"', 'label = "Boosted>steps"', "two rankers share the name .*boosted_st"),
-        ('name = "three"', 'name = "official"', r"two schemes share the name \(as a folder\) offi"),
-        ('label = "AdaRank"', f'label = "{"a" * 201}"', "a name of 201 bytes; give 200 at most"),
-        ("k = 3", "k = 2", "schemes.1.k"),
-        ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
-        ("MAP = 0.123", "MRR = 0.123", "references.0: no measure 'MRR'"),
-        ('measure = "MAP"', 'measure = "ERR"', "expected.0: no measure 'ERR'"),
-    ],
-)
-def test_bad_files_are_refused(toy, tmp_path, old, new, message):
-    toy.write_text(toy.read_text().replace(old, new))
-    with pytest.raises(InputError, match=message):
-        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"NDCG@5" = ', 'ERR = "err"\n"NDCG@5" = ', "^measure ERR: label 31 is above 4"),
-        ('"map" }', '"err@5" }', "^measure ERR@5: label 31 is above 4"),
-        ('"adarank"\ngrid = {}', '"lambdamart"', "^label 31 is too large for the exponential gain"),
-        (
-            '"adarank"\ngrid = {}',
-            '"lambdamart"\ngrid = { gain = ["linear", "exponential"] }',
-            "^label 31 is too large for the exponential gain",
-        ),
-    ],
-)
-def test_labels_that_measures_or_rankers_refuse_are_told_before_any_is_trained(
-    toy, tmp_path, old, new, message
-):
-    for part in (tmp_path / "data" / "toy").iterdir():
-        part.write_text(re.sub("(?m)^2 ", "31 ", part.read_text()))
-    toy.write_text(toy.read_text().replace(old, new))
-    with pytest.raises(InputError, match=message):
-        run_file(toy, data=tmp_path / "data", out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("ranker", "measure", "labels"), [("rankboost", "err", (5, 2)), ("lambdamart", "map", (2, 31))]
-)
-def test_labels_are_refused_only_where_they_are_used(toy, tmp_path, ranker, measure, labels):
-    """Rankers learn from training and validation rows, and measures are of the others."""
-    data, params = tmp_path / "data", {"rankboost": "n_rounds", "lambdamart": "n_estimators"}
-    rows, folds = read_folds(data / "toy")
-    for name, part in zip(("train", "vali", "test"), folds[0].split(rows), strict=True):
-        y = np.where(part.y == 2, np.float32(labels[name == "test"]), part.y)
-        write_rows(replace(part, y=y), data / "one" / f"{name}.txt")
-    toy.write_text(
-        f'kind = "letor"\ntitle = "One fold"\nfolder = "one"\nmeasures = {{ M = "{measure}" }}\n'
-        f'[[rankers]]\nlabel = "one"\nranker = "{ranker}"\nparams = {{ {params[ranker]} = 1 }}\n'
-        "grid = {}\n"
-    )
-    assert (run_file(toy, data=data, out=tmp_path / "out") / "report.html").is_file()
 
 
 def test_another_label_makes_the_rankers_again_and_another_remark_the_report_alone(toy, tmp_path):
@@ -375,51 +292,6 @@ def test_refits_have_other_folds_and_seeds_and_their_spread_is_told(toy, tmp_pat
     assert errors.loc[("three", "ListNet"), "MAP"] == pytest.approx(expected, abs=1e-6)
 
 
-def test_columns_that_give_the_labels_away_are_told_with_the_answer(tmp_path):
-    write_letor(tmp_path)
-    for part in (tmp_path / "toy").iterdir():
-        lines = part.read_text().splitlines()
-        part.write_text("".join(f"{line} 4:{line[0]}\n" for line in lines))
-    (tmp_path / "study.toml").write_text(
-        """kind = "letor"
-title = "Leak"
-folder = "toy"
-[[rankers]]
-label = "three"
-ranker = "coordinate-ascent"
-without = ["4"]
-grid = {}
-"""
-    )
-    told = "! columns (4) order the rows of every query exactly as the labels do"
-    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
-    assert told not in (report / "verdict.txt").read_text()
-    with (tmp_path / "study.toml").open("a") as file:
-        file.write("[[rankers]]\nlabel = 'four'\nranker = 'coordinate-ascent'\ngrid = {}\n")
-    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
-    assert told in unwrapped(report / "verdict.txt")
-    assert told[2:] in unwrapped(report / "report.html")
-
-
-def test_labels_that_are_not_whole_numbers_are_told(tmp_path):
-    write_letor(tmp_path)
-    text = 'kind = "letor"\ntitle = "Labels"\nfolder = "toy"\n'
-    text += "".join(
-        f"[[rankers]]\nlabel = '{columns}'\nranker = 'coordinate-ascent'\ngrid = {{}}\n"
-        f"columns = ['{columns}']\n"
-        for columns in (1, 2)
-    )
-    (tmp_path / "study.toml").write_text(text)
-    told = "! labels that are not whole numbers: "
-    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
-    assert told not in unwrapped(report / "verdict.txt")
-    for part in (tmp_path / "toy").iterdir():
-        lines = part.read_text().splitlines()
-        part.write_text("".join(f"{int(line[0]) / 4:g}{line[1:]}\n" for line in lines))
-    report = run_file(tmp_path / "study.toml", data=tmp_path, out=tmp_path / "out")
-    assert told in unwrapped(report / "verdict.txt")
-
-
 def test_the_rows_of_a_file_are_dealt_into_folds(tmp_path):
     write_letor(tmp_path)
     rows, _ = read_folds(tmp_path / "toy")
@@ -448,65 +320,6 @@ grid = {}
     with pytest.raises(InputError, match=r"document id 'd 0' .* TREC files cannot hold it"):
         run_file(tmp_path / "one.toml", data=tmp_path, out=tmp_path / "other")
     assert not list((tmp_path / "other").rglob("ranker*"))
-
-
-def test_what_becomes_known_of_the_columns_is_told(tmp_path):
-    """It is in the file beside the rows, which themselves stay the same."""
-    write_letor(tmp_path)
-    rows, _ = read_folds(tmp_path / "toy")
-    write_rows(rows, tmp_path / "rows.txt")
-    ranker = "[[rankers]]\nlabel = 'all'\nranker = 'coordinate-ascent'\ngrid = {}\n"
-    scheme = "[[schemes]]\nname = 'new'\nk = 3\n"
-    study = tmp_path / "one.toml"
-    study.write_text(f"kind = 'letor'\ntitle = 'T'\nfolder = 'rows.txt'\n{ranker}{scheme}")
-    found = []
-    for provenance in ({}, {"trained on": GIVEN}):
-        known = dict.fromkeys(rows.column_names, provenance)
-        write_rows(replace(rows, provenance=known), tmp_path / "rows.txt")
-        report = run_file(study, data=tmp_path, out=tmp_path / "out")
-        found.append("given columns" in unwrapped(report / "tables.txt"))
-    assert found == [False, True]
-
-
-def one_fold(folder, rows, measures="", **parts):
-    """The file of a study of two rankers, r1 and r2, which see a column each, on one fold.
-
-    Args:
-        rows: label and two values, of each query. parts: letters, the queries of each part.
-    """
-    (folder / "one").mkdir()
-    for part, queries in parts.items():
-        lines = (f"{y} qid:{q} 1:{one} 2:{two}\n" for q in queries for y, one, two in rows)
-        (folder / "one" / f"{part}.txt").write_text("".join(lines))
-    ranker = "[[rankers]]\nlabel = 'r{0}'\nranker = 'coordinate-ascent'\ncolumns = ['{0}']\n"
-    text = "".join(ranker.format(column) + "grid = {}\n" for column in (1, 2))
-    file = folder / "one.toml"
-    file.write_text(f"kind = 'letor'\ntitle = 'T'\nfolder = 'one'\n{measures}{text}")
-    return file
-
-
-def test_too_few_queries_for_any_significance_are_told(tmp_path):
-    rows = ((0, 0, 1), (1, 1, 0))
-    file = one_fold(tmp_path, rows, train="abcdefgh", vali="ij", test="kl")
-    report = run_file(file, data=tmp_path, out=tmp_path / "out")
-    verdict = unwrapped(report / "verdict.txt")
-    assert "nothing differs significantly from r1, and none could, as they differ in" in verdict
-    (tmp_path / "one/test.txt").write_text("0 qid:k 1:0 2:1\n1 qid:k 1:1 2:0\n")
-    report = run_file(file, data=tmp_path, out=tmp_path / "out")
-    assert "nan" not in (report / "tables.txt").read_text()  # one query has no standard error
-
-
-def test_what_other_measures_find_is_in_the_answer(tmp_path):
-    """Column 1 puts a relevant document first, and the other one last; column 2 both first."""
-    rows = ((2, 3, 3), (1, 0, 2), (0, 2, 1), (0, 1, 0))
-    measures = "[measures]\n'NDCG@1' = 'ndcg@1'\nMAP = 'map'\n'P@2' = 'p@2'\n"
-    file = one_fold(tmp_path, rows, measures, train="abcd", vali="ef", test="ghijklmnop")
-    report = run_file(file, data=tmp_path, out=tmp_path / "out")
-    verdict = unwrapped(report / "verdict.txt")
-    assert verdict.startswith(
-        "Official folds, NDCG@1: nothing differs significantly from r1. MAP: r2 (+0.2500) "
-        "significantly better than r1. P@2: r2 (+0.5000) significantly better than r1. NDCG@1"
-    )
 
 
 def test_folds_whose_rows_differ_are_read_apart(tmp_path):
