@@ -3,17 +3,15 @@ import math
 import random
 import shutil
 import unicodedata
-from functools import partial
 
 import numpy as np
 import pytest
 from dumps import dump_xml, page_xml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from knowledge import word_knowledge
+from knowledge import in_links, phrase, word_knowledge
 
 from letor.errors import InputError
-from ltr_features.entities import build
 from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.knowledge import KnowledgeBase
 from ltr_features.entities.linker import EntityLinker
@@ -27,96 +25,6 @@ from ltr_features.sources.wikipedia import (
     read_dump,
     resolve_redirect,
 )
-
-PAGES = [
-    page_xml("Jaguar (animal)", "A big cat. See [[Cat]] and [[Panther|jaguar]].", page_id=1),
-    page_xml("Jaguar Cars", "A car maker; a jaguar. [[Car]] [[Car|motor car]]", page_id=2),
-    page_xml(
-        "Cat",
-        "The jaguar, see [[Jaguar (animal)|jaguar]] or [[Jaguar (animal)|Jaguar]]. [[Nowhere]]",
-        page_id=3,
-    ),
-    page_xml("Car", "[[Jaguar Cars|Jaguar]] and [[Cat]] and [[Auto]].", page_id=4),
-    page_xml("Panther", redirect="Jaguar (animal)", page_id=5),
-    page_xml("Auto", redirect="Car", page_id=6),
-    page_xml("Motoring", "A [[car]] and a [[Jaguar Cars|jaguar]].", page_id=7),
-    page_xml("Zoo", "A [[cat]] and a [[Jaguar (animal)|jaguar]].", page_id=8),
-]
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("kb")
-    (folder / "dump.xml").write_bytes(dump_xml(PAGES))
-    build_knowledge_base(folder / "dump.xml", folder / "kb")
-    return KnowledgeBase.open(folder / "kb")
-
-
-def phrase(base, text):
-    at = int(np.searchsorted(base.phrase_hash, hash_phrases(word_lines([text]))[0]))
-    ends = base.sense_ends[at : at + 2]
-    senses = {
-        base.titles[int(base.sense_entity[i])]: int(base.sense_links[i]) for i in range(*ends)
-    }
-    return int(base.phrase_links[at]), int(base.phrase_count[at]), senses
-
-
-def in_links(base, title):
-    (row,) = base.rows([title])
-    rows = base.link_sources[base.link_ends[row] : base.link_ends[row + 1]]
-    return [base.titles[int(i)] for i in rows]
-
-
-def test_statistics_by_hand(base):
-    assert base.titles.tolist() == [
-        "Jaguar (animal)", "Jaguar Cars", "Cat", "Car", "Motoring", "Zoo",
-    ]  # fmt: skip
-    # Links of anchor "jaguar": from Cat twice, Car, Motoring, Zoo; Panther's link from the animal's
-    # own page does not count; one more by the title "Jaguar (animal)".
-    assert phrase(base, "Jaguar") == (6, 8, {"Jaguar (animal)": 4, "Jaguar Cars": 2})
-    assert phrase(base, "motor car") == (1, 1, {"Car": 1})
-    assert phrase(base, "panther") == (1, 1, {"Jaguar (animal)": 1})
-    assert in_links(base, "Jaguar (animal)") == ["Cat", "Zoo"]
-    assert in_links(base, "Car") == ["Jaguar Cars", "Motoring"]
-    assert in_links(base, "Auto") == in_links(base, "Car")
-    assert base.rows(["Nowhere", "Jaguar_Cars"]).tolist() == [-1, 1]
-    assert base.abstracts[1] == "A car maker; a jaguar. Car motor car"
-
-
-def test_titles_of_disambiguation_pages_are_no_phrases(tmp_path):
-    pages = [
-        page_xml("Bank (Begriffsklärung)", "* [[Sitzbank]]", page_id=1),
-        page_xml("Sitzbank", "Eine Bank zum Sitzen, siehe [[Stuhl]]. Bank.", page_id=2),
-        page_xml("Stuhl", "Keine [[Sitzbank|Bank]].", page_id=3),
-    ]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    assert phrase(KnowledgeBase.open(tmp_path / "kb"), "bank") == (1, 3, {"Sitzbank": 1})
-
-
-def test_anchors_of_one_character_or_digits_alone_are_no_phrases(tmp_path):
-    anchors = ["1984", "1984 - 85", "x", "xy", "1984a"]
-    text = ", ".join(f"[[Orwell|{anchor}]]" for anchor in anchors)
-    pages = [page_xml("Novel", text, page_id=1), page_xml("Orwell", "A writer.", page_id=2)]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    known = np.isin(
-        hash_phrases(word_lines(anchors)), KnowledgeBase.open(tmp_path / "kb").phrase_hash
-    )
-    assert known.tolist() == [False, False, False, True, True]
-
-
-def test_redirects_lead_to_articles_over_other_redirects(tmp_path):
-    to = {"Auto": "Car", "Automobile": "Auto", "Motor": "Automobile", "X": "Y", "Y": "X", "Z": "No"}
-    pages = [
-        page_xml(title, redirect=goal, page_id=i) for i, (title, goal) in enumerate(to.items())
-    ]
-    pages += [page_xml("Car", "A [[bus]].", page_id=10), page_xml("Bus", "[[motor]]", page_id=11)]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    base = KnowledgeBase.open(tmp_path / "kb")
-    assert base.rows(["Car", *to]).tolist() == [0, 0, 0, 0, -1, -1, -1]
-    assert in_links(base, "Car") == ["Bus"]
 
 
 def test_relatedness_is_milne_and_wittens(base):
@@ -317,28 +225,6 @@ def held_out_figures(excerpt, folder, folds=3):
 
 def test_held_out_links_of_the_excerpt_lead_where_the_article_leads(excerpt, tmp_path):
     assert held_out_figures(excerpt, tmp_path) == (107, 54, 54, 6)
-
-
-def test_building_again_gives_the_same_bytes_and_replaces(tmp_path):
-    (tmp_path / "d.xml").write_bytes(dump_xml(PAGES))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "b", processes=2)
-    names = sorted(p.name for p in (tmp_path / "a").iterdir())
-    assert not [name for name in names if name.endswith(".raw")]
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-@pytest.mark.parametrize("part", [1, 3, 7])
-def test_sorting_in_parts_gives_the_same_bytes(part, base, tmp_path, monkeypatch):
-    (tmp_path / "dump.xml").write_bytes(dump_xml(PAGES))
-    for name in ("_senses", "_in_links"):
-        monkeypatch.setattr(build, name, partial(getattr(build, name), part=part))
-    monkeypatch.setattr(build, "_CHUNK", part + 1)
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
-    for path in base.path.iterdir():
-        assert path.read_bytes() == (tmp_path / "kb" / path.name).read_bytes(), path.name
 
 
 @settings(max_examples=100, deadline=None)
