@@ -219,6 +219,8 @@ class ExperimentConfig(Section):
         sources: the documents that queries were made from, which are not ranked for them: file of
             query id, tab, document id; or "same-id", where each has the id of its query. By
             default the collection's.
+        query_classes: further kinds of queries, for the report's tables of these, see
+            :func:`~ltr_features.sources.query_files.read_query_classes`.
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
             default the best ``candidate_depth`` documents of BM25.
         nearest_words: words whose neighbours under each model the report lists.
@@ -237,6 +239,7 @@ class ExperimentConfig(Section):
     groups: str | None = None
     times: str | None = None
     sources: str | None = None
+    query_classes: str | None = None
     candidate_depth: int = Field(100, ge=1)
     candidates: dict[str, Any] | None = None
     columns: tuple[FamilyConfig, ...] = ()
