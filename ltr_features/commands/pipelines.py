@@ -256,7 +256,8 @@ def pipeline_explain(
             else f"--document: {others[0]!r} is not among the query's {many}"
         )
     if candidates.empty:
-        typer.echo(f"no candidates: no document of the build has a word of {query!r}")
+        sources = listed([*pipeline.features.searches_] or ["bm25"], 5)
+        typer.echo(f"no candidates for {query!r}: no document is found by {sources}")
         return
     width = max(found["column"].str.len().max(), len("100 other columns"))
     for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):

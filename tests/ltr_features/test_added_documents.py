@@ -547,7 +547,7 @@ def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
     train, vali, _ = builder.folds(collection, folds)[0]
     ranker = LambdaMART(n_estimators=5, min_data_in_leaf=5).fit(train, vali)
     fitted = builder.fit(collection, folds[0].train, folds=folds)
-    with pytest.warns(LetorWarning, match="not the candidates of judged"):
+    with pytest.warns(LetorWarning, match="not those of judged"):
         pipeline = ScoringPipeline(fitted, ranker)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LetorWarning)

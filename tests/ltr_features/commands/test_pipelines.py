@@ -326,4 +326,4 @@ def test_places_in_the_ranking_are_explained(tmp_path):
     not_there = f"{min(others)!r} is not among the query's {len(ranking)} candidates"
     assert not_there in refused(*explain, "--document", min(others))
     nothing = done("pipeline", "explain", tmp_path / "p", "unheard")
-    assert nothing == "no candidates: no document of the build has a word of 'unheard'\n"
+    assert nothing == "no candidates for 'unheard': no document is found by bm25\n"
