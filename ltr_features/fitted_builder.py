@@ -24,6 +24,8 @@ from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.remarks import warn_of
+from ltr_features.sources.files import title_in
+from ltr_features.text.id_rows import rows_of
 
 
 class FittedBuilder:
@@ -172,6 +174,22 @@ class FittedBuilder:
             best = documents.best(query, depth + len(barred), model)
             found.update(dict.fromkeys([one for one in best if one not in barred][:depth]))
         return [*found]
+
+    def title(self, docno: str) -> str:
+        """A document's title, or else the beginning of its body, for people; "" if it has neither
+        or is unknown.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+        """
+        contexts = [self._fitted_context()]
+        if self.added_ is not None:
+            contexts.insert(0, self.added_.context)
+        for collection in (context.collection for context in contexts):
+            [row] = rows_of([docno], collection.document_ids)
+            if row >= 0:
+                return title_in(collection.fields, row)
+        return ""
 
     @property
     def n_documents(self) -> int:

@@ -262,7 +262,9 @@ def pipeline_explain(
     width = max(found["column"].str.len().max(), len("100 other columns"))
     for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):
         rows = list(columns_of.itertuples())
-        typer.echo(f"{rows[0].rank}. {docno}, score {rows[0].score:.4f}")
+        title = pipeline.features.title(docno)
+        named = f"{docno}, {title!r}" if title else docno
+        typer.echo(f"{rows[0].rank}. {named}, score {rows[0].score:.4f}")
         for row in rows[:columns]:
             typer.echo(f"   {row.column:{width}} {row.value:10.4g} {row.contribution:+10.4f}")
         rest = [row.contribution for row in rows[columns:]]

@@ -29,7 +29,7 @@ from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
 from ltr_features.remarks import nothing_to_rank
-from ltr_features.sources.files import shown_title
+from ltr_features.sources.files import title_in
 from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
@@ -366,10 +366,7 @@ class Preparation(Study):
 
     def title(self, document: str) -> str:
         """A document's title, or else the beginning of its text, or else its id."""
-        row = self._document_rows[document]
-        fields = self.collection.fields
-        texts = (fields[s][row] for s in ("title", "body") if s in fields)
-        return shown_title(*texts) or document
+        return title_in(self.collection.fields, self._document_rows[document]) or document
 
     @cached_property
     def _document_rows(self) -> dict[str, int]:
