@@ -122,6 +122,12 @@ def read_table(
     else:
         queries = table_of(queries, "queries")
         left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
+        if "text" in in_judgements:
+            raise InputError(
+                "judgement_columns.text: the texts are those of queries=...; leave out one of the "
+                "two, and name the judgements' column of query ids if it has no usual name "
+                "(judgement_columns.query=...)"
+            )
     wanted = dict(JUDGEMENT_COLUMNS)
     if "text" in in_judgements and "query" not in in_judgements:
         del wanted["query"]  # texts are numbered
