@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from letor.measures import parse_measure
 from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
-from ltr_features.clicks.simulation import Simulation, Users
+from ltr_features.clicks.simulation import USERS_WITH, Simulation, Users
 from ltr_features.studies.config import Section, folder_problems
 from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
@@ -75,7 +75,7 @@ class UsersSection(Section):
     @model_validator(mode="after")
     def _known(self) -> UsersSection:
         self.behaviour  # noqa: B018  # raises for invalid values
-        for name, models in (("eta", ("pbm",)), ("continuation", ("dcm", "dbn"))):
+        for name, models in USERS_WITH.items():
             if name in self.model_fields_set and self.model not in models:
                 raise ValueError(
                     f"{name}: users of the model {self.model} have none, only those of "
