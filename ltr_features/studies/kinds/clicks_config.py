@@ -100,6 +100,7 @@ class ClicksConfig(Section):
         matching: a collection and matching models, instead of ``folder``.
         sessions: sizes of the logs; each log is the beginning of the next.
         repeats: number of simulations, each of all folds with another seed; values are their means.
+        seed: of the first simulation, its rankers and models, and of random folds.
         model: the click model that debiases. min_evidence, n_grades: of judgements from clicks, see
             :class:`ltr_features.clicks.judging.ClickJudgements`.
         prior_examinations: prior of each pair: examinations at the click rate of position one.
