@@ -95,8 +95,8 @@ _ONLY_OF: Mapping[str, set[str]] = {
 }
 #: Options that decide which queries and answers a task tests.
 _ASKED = (
-    "source", "folder", "fields", "split", "train_share", "query_words", "query_language",
-    "document_language", "n_test_queries", "seed",
+    "source", "folder", "fields", "split", "train_share", "query_words", "queries_per_article",
+    "query_language", "document_language", "n_test_queries", "seed",
 )  # fmt: skip
 
 
