@@ -50,6 +50,11 @@ class MatchingSection(Section):
             if get_model(model.model).learns_from != "preferences":
                 raise ValueError(f"model {model.name!r} learns neither from judgements nor clicks")
             model.recipe.new_model()  # raises for unknown parameters and invalid values
+            if model.recipe.learns_from_lists:
+                raise ValueError(
+                    f"model {model.name!r}: list_share has no effect here: models learn from "
+                    "clicked documents alone; leave it out"
+                )
         if self.tested > self.folds:
             raise ValueError(f"tested is {self.tested}, but there are {self.folds} folds")
         return self
