@@ -345,7 +345,7 @@ def _map_problems(config: ExperimentConfig) -> Iterator[str]:
 def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
     evaluation = config.evaluation
     if evaluation.hard_baseline is None:
-        rules = evaluation.model_fields_set & {"hard_thresholds", "hard_quantiles"}
+        rules = evaluation.model_fields_set & {"hard_measure", "hard_thresholds", "hard_quantiles"}
         if evaluation.hard_systems or evaluation.hard_selectors or evaluation.hard_control or rules:
             yield "evaluation: hard queries need a hard_baseline"
         return

@@ -210,7 +210,10 @@ class ExperimentConfig(Section):
     """A whole experiment.
 
     Attributes:
-        title: the question. introduction: below it in the report. seed: of all random draws.
+        title: the question. introduction: below it in the report.
+        seed: of folds, rankers, tests and draws of the source, and of models whose ``params`` have
+            none; the fit's number is added. Families and sources of candidates that draw have a
+            ``seed`` of their own among their options.
         repeats: number of fits of each trained system.
         groups: file of query id, tab, group; queries of one group are tested together, and kept
             together by splits "by group". By default the collection's groups.
