@@ -36,8 +36,8 @@ class TaskConfig(Section):
             that a link and its reverse stay together, if links have no direction; or "documents",
             in which case links between the two parts are removed.
         train_share: share of the links, or of the articles, used for training.
-        use_share: share of the training pairs that is used; links that are left out count as not
-            relevant where test queries rank them.
+        use_share: share of the training pairs that models learn from. Test queries, and what is
+            known of them, are those of all training pairs.
         n_words: number of most frequent words in the dictionary; by default all.
         cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
         terms: what is counted, "words" or "letter-trigrams", which names, compounds and inflected

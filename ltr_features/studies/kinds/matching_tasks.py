@@ -169,10 +169,11 @@ def _link_task(config: TaskConfig, paths: list[Path]) -> Task:
     ends = document[np.stack(id_rows(paths[1], [finder(row_of)] * 2), axis=1)]
     links = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
     train, test, database, candidates = _split(links, n, config, rng)
-    if config.use_share < 1:
-        kept = rng.permutation(len(train))[: max(1, round(config.use_share * len(train)))]
-        train = train[np.sort(kept)]
     known = train
+    if config.use_share < 1:
+        # A stream of its own: whatever the share, the same queries are tested, on the same answers.
+        n_used, shares = max(1, round(config.use_share * len(train))), [config.seed, 2]
+        train = train[np.sort(np.random.default_rng(shares).permutation(len(train))[:n_used])]
     if config.query_words is None:
         Q, excluded = D, np.arange(n)
     else:

@@ -216,7 +216,19 @@ def test_a_share_of_the_training_pairs(small_data):
         some = make_task(config.model_copy(update={"use_share": 0.25}), small_data)
         assert len(some.train) == round(0.25 * len(every.train))
         assert pairs(some.train) <= pairs(every.train)
-        assert pairs(some.test) == pairs(every.test)
+
+
+@pytest.mark.parametrize("kind", ["links", "keywords", "mates"])
+def test_what_is_tested_does_not_depend_on_the_share_of_training_pairs(small_data, kind):
+    """Links that are not used are known all the same, and no wrong answers."""
+    config = {"links": LINKS, "mates": MATES}.get(kind, LINKS.model_copy(update={"query_words": 3}))
+    config = config.model_copy(update={"n_test_queries": 5})
+    every = make_task(config, small_data)
+    some = make_task(config.model_copy(update={"use_share": 0.25}), small_data)
+    assert (every.Q != some.Q).nnz == 0
+    assert pairs(some.test) == pairs(every.test)
+    for name in ("asked", "triples", "known_query", "known_document", "excluded", "database"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(every, name), err_msg=name)
 
 
 def test_the_dictionary_has_the_most_frequent_words_of_enough_documents(small_data):
