@@ -24,6 +24,7 @@ from ltr_features.studies.run import run_file
         ('"letor4:map"', '"letor5:map"', "measures: measure 'letor5:map' is unknown"),
         ("[measures]", 'tune_measure = "mapp"\n[measures]', "tune_measure: measure 'mapp' is"),
         ("k = 3", "k = 300", "^scheme 'three': .* cannot be dealt into 300 parts"),
+        ("[measures]", "measures = 3\n[old]", "measures: must be one table, .measures.\n  old: "),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
         ('"NDCG@5" = ', 'fold = "map"\n"NDCG@5" = ', "measures: fold is another column of the"),
         ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
