@@ -50,6 +50,7 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
     [
         ('"NDCG@5" = ', 'ERR = "err"\n"NDCG@5" = ', "^measure ERR: label 31 is above 4"),
         ('"map" }', '"err@5" }', "^measure ERR@5: label 31 is above 4"),
+        ("[measures]", 'tune_measure = "err@3"\n[measures]', "^measure ERR@3: label 31 is above 4"),
         ('"adarank"\ngrid = {}', '"lambdamart"', "^label 31 is too large for the exponential gain"),
         (
             '"adarank"\ngrid = {}',
