@@ -259,15 +259,24 @@ def check_families(families: Iterable[ColumnFamily], context: ColumnContext) -> 
 
 
 def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that decide values and that JSON holds: numbers, texts, and files by their
-    names, as they may be moved. Folders, threads, arrays and objects are left out."""
-    plain = {name: plain_number(value) for name, value in params.items()}
-    return {
-        name: value if isinstance(value, bool | int | float) else Path(value).name
-        for name, value in plain.items()
-        if name not in ("folder", "threads")
-        and isinstance(value, bool | int | float | str | os.PathLike)
-    }
+    """The parameters that decide values and that JSON holds: numbers, texts, tables of these, and
+    files by their names, as they may be moved. Folders, threads, tables of files, which queries may
+    have of their own, arrays and objects are left out."""
+    aside = ("folder", "threads", "files")
+    return _plain({name: value for name, value in params.items() if name not in aside})
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        value = plain_number(value)
+        if isinstance(value, Mapping):
+            found[str(name)] = _plain(value)
+        elif isinstance(value, bool | int | float):
+            found[str(name)] = value
+        elif isinstance(value, str | os.PathLike):
+            found[str(name)] = Path(value).name
+    return found
 
 
 def check_column_name(name: object) -> None:
