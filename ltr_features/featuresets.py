@@ -41,6 +41,7 @@ _LACKING = (
     "cannot evaluate a ranker that uses them: train one without, or score the engine's candidates "
     "outside, by ScoringPipeline"
 )
+_WITHOUT = "; one without it counts as 0 there: if our columns have another number, send that"
 _NOT_NEGATIVE = (
     "; the engine refuses queries for values below 0: if there are any, add a constant to all, in "
     "the table of numbers, too"
@@ -207,7 +208,8 @@ def _checked_fields(given: Mapping[str, str], columns: Sequence[str]) -> dict[st
 
 def _sent(name: str, fields: Mapping[str, str]) -> str:
     called = f"the field {fields[name]!r}" if name in fields else "a field of that name"
-    return f"a number that you send with each document, as {called}"
+    without = "" if name in (*_OF_DOCUMENTS, *_OF_TERMS) else _WITHOUT
+    return f"a number that you send with each document, as {called}{without}"
 
 
 def _plugin_feature(name: str, fields: Mapping[str, str]) -> EngineFeature:

@@ -17,11 +17,13 @@ from letor.errors import InputError, described, naming
 from ltr_base.former import former_names
 from ltr_base.names import nearest, repeated
 from ltr_features.columns.context import ColumnContext
+from ltr_features.parameters import check_values
 from ltr_features.text.collection import Pairs
 from ssi_models.parameters import plain_number
 
 #: How :attr:`ColumnFamily.trained_on` begins where nothing was learned.
 NOTHING = "nothing"
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @former_names(stream="field")
@@ -257,15 +259,24 @@ def check_families(families: Iterable[ColumnFamily], context: ColumnContext) -> 
 
 
 def plain_settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that decide values and that JSON holds: numbers, texts, and files by their
-    names, as they may be moved. Folders, threads, arrays and objects are left out."""
-    plain = {name: plain_number(value) for name, value in params.items()}
-    return {
-        name: value if isinstance(value, bool | int | float) else Path(value).name
-        for name, value in plain.items()
-        if name not in ("folder", "threads")
-        and isinstance(value, bool | int | float | str | os.PathLike)
-    }
+    """The parameters that decide values and that JSON holds: numbers, texts, tables of these, and
+    files by their names, as they may be moved. Folders, threads, tables of files, which queries may
+    have of their own, arrays and objects are left out."""
+    aside = ("folder", "threads", "files")
+    return _plain({name: value for name, value in params.items() if name not in aside})
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        value = plain_number(value)
+        if isinstance(value, Mapping):
+            found[str(name)] = _plain(value)
+        elif isinstance(value, bool | int | float):
+            found[str(name)] = value
+        elif isinstance(value, str | os.PathLike):
+            found[str(name)] = Path(value).name
+    return found
 
 
 def check_column_name(name: object) -> None:
@@ -302,20 +313,23 @@ def rows_without(what: str, n_missing: int, n: int) -> str:
     return f"{n_missing:,} of {n:,} rows ({100 * n_missing / n:.1f} %) have no {what}"
 
 
-def substitutes(missing: Any, columns: Sequence[str], family: str, usual: Any) -> dict[str, Any]:
-    """What stands for values that a column lacks, by its name.
+def substitutes(family: Any, usual: Any) -> dict[str, Any]:
+    """What stands for values that a column of the family lacks, by name of the column.
 
     Args:
-        missing: one for all columns, or a mapping from names of columns, where others have the
-            ``usual`` one.
+        family: with the parameter ``missing``: one for all columns, or a mapping from names of
+            columns, where others have the ``usual`` one.
 
     Raises:
-        InputError: no column has such a name, or a number is not finite in float32.
+        InputError: a value is of another type than the parameter takes, or a number is not finite
+            in float32, or no column has such a name.
     """
+    missing, columns = family.missing, family.column_names
+    check_values(type(family), {"missing": missing}, f"column family {family.name!r}")
     several = isinstance(missing, Mapping)
     for value in missing.values() if several else [missing]:
-        if isinstance(value, float | int) and not np.isfinite(np.float32(value)):
-            raise InputError(f"{family}: missing must be finite, got {value}")
+        if not isinstance(value, str | None) and not abs(value) <= _LARGEST:
+            raise InputError(f"{family.name}: missing must be finite in float32, got {value}")
     for name in set(missing).difference(columns) if several else ():
-        raise InputError(f"{family}: missing: no column {name!r}; {nearest(name, columns)}")
+        raise InputError(f"{family.name}: missing: no column {name!r}; {nearest(name, columns)}")
     return {name: missing.get(name, usual) if several else missing for name in columns}

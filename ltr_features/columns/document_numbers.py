@@ -56,7 +56,7 @@ class DocumentNumbers(ColumnFamily):
 
     @cached_property
     def _substitutes(self) -> dict[str, float]:
-        return substitutes(self.missing, self.column_names, self.name, 0.0)
+        return substitutes(self, 0.0)
 
     @property
     def columns(self) -> Sequence[ColumnSpec]:

@@ -71,7 +71,7 @@ class GivenScores(ColumnFamily):
 
     @cached_property
     def _substitutes(self) -> dict[str, _Missing]:
-        return substitutes(self.missing, list(self._origins), self.name, None)
+        return substitutes(self, None)
 
     @cached_property
     def _origins(self) -> dict[str, tuple[str, str]]:

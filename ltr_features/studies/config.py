@@ -62,7 +62,7 @@ Config = TypeVar("Config", bound=Section)
 def _converted(given: Any, found: Any) -> Iterator[tuple[Any, Any]]:
     """The values that became numbers or truth values though they were written as something else,
     and what they became."""
-    if isinstance(found, list | tuple):
+    if isinstance(given, list | tuple):
         for pair in zip(given, found, strict=True):
             yield from _converted(*pair)
     elif isinstance(given, Mapping):

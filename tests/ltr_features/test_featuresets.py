@@ -203,6 +203,7 @@ def test_numbers_of_documents_are_fields_if_these_are_named():
             ["price", "ssi", "dl_body"], target, fields={"price": "cost"}
         ).features
         assert "a number that you send with each document, as the field 'cost'" in price.note
+        assert "one without it counts as 0 there" in price.note
         assert '"field": "cost"' in json.dumps(price.definition)
         assert ("refuses queries for values below 0" in price.note) == (target != "solr")
         assert ssi.definition is None

@@ -214,8 +214,9 @@ class LetorStudy(Study):
 
     def _check_labels(self, folds: Sequence[Fold]) -> None:
         """Raise InputError if a measure or a ranker does not take the labels."""
-        tested = rows_of_parts(self._rows, folds, "test")
-        check_measurable(map(parse_measure, self.config.measures.values()), tested.y)
+        measures = {"test": self.config.measures.values(), "validation": [self.config.tune_measure]}
+        for part, names in measures.items():
+            check_measurable(map(parse_measure, names), rows_of_parts(self._rows, folds, part).y)
         # Where folds have columns of their own, only tested rows are here, perhaps none of these.
         if len(learned := rows_of_parts(self._rows, folds, "train", "validation")):
             for trial in (trial for ranker in self.config.rankers for trial in ranker.trials):

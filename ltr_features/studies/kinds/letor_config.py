@@ -189,9 +189,9 @@ class StudyConfig(Section):
         found = dict(given)
         with suppress(KeyError, IndexError, TypeError):  # told by the checks of the fields
             found.setdefault("baseline", found["rankers"][0]["label"])
-        measures = found.get("measures", cls.model_fields["measures"].default)
-        found.setdefault("compare_measures", list(measures))
         with suppress(IndexError, KeyError, TypeError):
+            measures = found.get("measures", cls.model_fields["measures"].default)
+            found.setdefault("compare_measures", list(measures))
             if found.get("hard_by") is not None:
                 found.setdefault("hard_measure", found["compare_measures"][0])
         return found

@@ -232,6 +232,7 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
         for name in (model.name for model in config.models if model.name in of_families):
             yield f"models, {name!r}: a family or its column is called so: rename the model"
         columns |= {model.name: [model.name] for model in config.models}
+        owner = {column: family for family, names in columns.items() for column in names}
         yield from _overlapping_groups(config, columns)
     if twice := repeated(system.label or system.name for system in config.all_systems):
         yield f"two systems are called {', '.join(twice)} in the verdict: give them other labels"
@@ -244,6 +245,9 @@ def _system_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
             known = list(dict.fromkeys([*columns, *single]))
             yield from no_such(place, "columns", system.columns, known)
             yield from no_such(place, "column", [system.score], single)
+            for name in filter(columns.get, [*system.columns, system.score or ""]):
+                if (other := owner.get(name, name)) != name:
+                    yield f"{place}: {name!r} is a family and a column of {other!r}: rename that"
         yield from no_such(place, "ranker", [*system.rankers, system.ranker or None], rankers)
         if twice := repeated(system.columns):
             yield f"{place}: columns names {', '.join(twice)} twice: leave one out"

@@ -50,7 +50,7 @@ class SplitConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _titled(cls, given: Any) -> Any:
-        named = isinstance(given, dict) and "name" in given
+        named = isinstance(given, dict) and isinstance(given.get("name"), str)
         return {"title": given["name"], **given} if named else given
 
     @property

@@ -365,12 +365,12 @@ class RankingStages(Preparation):
             mode="json", exclude={"label", "description", "ranker", "rankers", "repeats"}
         )
         families = self.families_of(seen)
+        models = [model for model in config.models if model.name in seen]
         inputs = {
             **self.row_inputs,
             "columns": self.family_inputs(families),
-            "scores": {
-                m.name: self.scores_stage(split, m).key for m in config.models if m.name in seen
-            },
+            "scores": {m.name: self.scores_stage(split, m).key for m in models},
+            "order": [m.name for m in models],  # of equally good columns, rankers take the first
             "split": self.rule(split),
             "system": described,
             "ranker": {} if ranker is None else ranker.model_dump(mode="json", exclude={"name"}),

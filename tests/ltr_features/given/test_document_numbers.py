@@ -1,6 +1,7 @@
 """Numbers of documents as columns."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,11 @@ import pytest
 from given import PAIRS
 
 from letor.dataset import RankingData
-from letor.errors import InputError, LetorWarning
+from letor.errors import InputError, LetorWarning, RankerWarning
 from letor.rankers import get_ranker
 from ltr_features.columns.document_numbers import DocumentNumbers
 from ltr_features.feature_builder import FeatureBuilder
+from ltr_features.feature_table import build_columns
 from ltr_features.scoring import ScoringPipeline
 
 
@@ -40,6 +42,9 @@ def test_numbers_of_documents_are_the_same_for_every_query(context, tmp_path, fo
     dear = DocumentNumbers(path, numbers=["Unit price", "stock"], missing={"unit_price": 900})
     found = dear.compute(context, PAIRS).tolist()
     assert found == [[900, 0], [2.5, 1], [900, 0], [2.5, 1], [900, 0]]
+    for wrong in (None, "lowest", {"stock": None}, {"stock": True}, 10**400, {"stock": np.inf}):
+        with pytest.raises(InputError, match="missing must be"):
+            DocumentNumbers(path, numbers=["stock"], missing=wrong)
     with pytest.raises(InputError, match=r"the first value of 'name' is '.*', not a number"):
         DocumentNumbers(path, numbers=["name"])
     with pytest.raises(InputError, match="no column cost; it has 'sku'"):
@@ -99,3 +104,17 @@ def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
         warnings.simplefilter("error", LetorWarning)  # told once is enough
         served = ScoringPipeline.load(tmp_path / "service")
     assert [r.docno for r in served.rank("two three", 3).itertuples()] == ["d1", "d2", "d0"]
+
+
+def test_a_ranker_is_told_of_another_substitute_than_it_was_trained_with(context, tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("id,threads\nd0,1\nd1,3\n")
+    rows, other = (
+        build_columns(context, PAIRS, [DocumentNumbers(path, missing={"threads": value})])
+        for value in (9, 8)
+    )
+    judged = replace(rows, y=np.float32([2, 1, 0, 1, 0]), missing=None)
+    ranker = get_ranker("coordinate-ascent")().fit(judged)
+    ranker.predict(rows)
+    with pytest.warns(RankerWarning, match=r"missing = \{'threads': 8\} instead of \{'threads': 9"):
+        ranker.predict(other)

@@ -71,8 +71,9 @@ def test_each_column_may_have_a_substitute_of_its_own(context, tmp_path):
     assert remarks == [f"{rows} 0, or the query's lowest if that is below 0", f"{rows} 99"]
     with pytest.raises(InputError, match=r"missing: no column 'km'; did you mean 'e_km'\?"):
         GivenScores(files={"e": path}, missing={"km": 99})
-    with pytest.raises(InputError, match="missing must be finite"):
-        GivenScores(files={"e": path}, missing={"e_km": np.nan})
+    for wrong in (np.nan, 10**400, "lowst"):
+        with pytest.raises(InputError, match="missing must be"):
+            GivenScores(files={"e": path}, missing={"e_km": wrong})
 
 
 @pytest.mark.parametrize("word", ["1_0", "\u0661", "x"])

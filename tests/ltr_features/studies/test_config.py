@@ -269,6 +269,7 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
             "rankers, 'a': n_estimators=-3: must be a whole number from 1 to .*$",
         ),
         ('["letor46", "vsm"]', '["letor46", "vsm", "vsm"]', "columns names vsm twice"),
+        ('name = "s", title = "S"', "name = 3", "splits.0.name: must be text, got 3$"),
         ('score = "bm25_whole"', 'score = "bm25_whole"\nranker = ""', "ranker: must not be empty"),
         (
             '["a", "b"]\n\n[[systems]]\nname = "more"\ncolumns = ["letor46", "vsm"]\n',
@@ -289,6 +290,19 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
 def test_a_mistake_is_told_before_anything_runs_and_told_once(tmp_path, before, after, message):
     with pytest.raises(InputError, match=rf"1 mistake:\n  .*{message}"):
         load(tmp_path, GRID.replace(before, after, 1))
+
+
+def test_a_name_of_a_system_is_not_that_of_a_family_and_of_a_column_of_another(tmp_path):
+    """A system would have both, and only what the family is made of would count for its rankers."""
+    (tmp_path / "n.csv").write_text("id,stars,vsm\nd0,1,2\n")
+    numbers = f'{{ family = "numbers", options = {{ file = "{tmp_path}/n.csv" }} }}'
+    text = GRID.replace('{ family = "vsm" }', numbers)
+    assert load(tmp_path, text).systems[1].columns == ("letor46", "vsm")
+    (tmp_path / "n.csv").write_text("id,stars,letor46\nd0,1,2\n")
+    text = text.replace('"letor46", "vsm"', '"stars", "letor46"')
+    message = "'letor46' is a family and a column of 'numbers': rename that$"
+    with pytest.raises(InputError, match=rf"system 'more': {message}"):
+        load(tmp_path, text)
 
 
 def test_names_with_commas_are_told_apart(tmp_path):

@@ -251,6 +251,11 @@ def test_the_order_of_sources_and_models_counts_where_it_is_that_of_rows_and_col
     """And nowhere else: options may be given in any order."""
     values = config_of(write_beir(here)[0]).model_dump(mode="json", exclude_none=True)
     values["models"].append({"name": "lsa", "model": "lsa", "params": {"rank": 2}})
+    values["rankers"] = [{"name": "trees", "ranker": "lambdamart"}]
+    values["systems"] += [
+        {"name": "Two", "columns": ["vsm", "lsa", "ssi"], "ranker": "trees"},
+        {"name": "One", "columns": ["vsm", "ssi"], "ranker": "trees"},
+    ]
     both = {"bm25": {"depth": 5}, "lsi": {"depth": 5, "rank": 2}}
 
     def known(**changes: Any) -> dict[str, str]:
@@ -261,10 +266,11 @@ def test_the_order_of_sources_and_models_counts_where_it_is_that_of_rows_and_col
 
     before = known(candidates=both)
     assert changed(before, known(candidates=dict(reversed(both.items())))) == {
-        "letor/base", "models/by-query/ssi", "models/by-query/lsa", *FOLDS
+        "letor/base", "models/by-query/ssi", "models/by-query/lsa", *FOLDS,
+        "systems/by-query/Two", "systems/by-query/One",
     }  # fmt: skip
     other = known(candidates=both, models=values["models"][::-1])
-    assert changed(before, other) == {"letor/by-query"}
+    assert changed(before, other) == {"letor/by-query", "systems/by-query/Two"}
     turned = {name: dict(reversed(options.items())) for name, options in both.items()}
     assert changed(before, known(candidates=turned)) == set()
 

@@ -119,6 +119,10 @@ def test_a_whole_number_may_be_written_as_a_decimal(tmp_path):
     assert read_config(file, Small) == Small(title="a", n=10_000, share=1.0, shares=(1.0,))
 
 
+def test_values_may_be_a_generator_in_python():
+    assert list(Small(title="a", values=(n for n in (1, 2))).values) == [1, 2]
+
+
 def test_mistakes_in_items_of_a_list_have_the_places_of_the_file(tmp_path):
     file = tmp_path / "x.toml"
     file.write_text("title = 'a'\nvalues = ['x', 2, 'y']\n")

@@ -24,6 +24,7 @@ from ltr_features.studies.run import run_file
         ('"letor4:map"', '"letor5:map"', "measures: measure 'letor5:map' is unknown"),
         ("[measures]", 'tune_measure = "mapp"\n[measures]', "tune_measure: measure 'mapp' is"),
         ("k = 3", "k = 300", "^scheme 'three': .* cannot be dealt into 300 parts"),
+        ("[measures]", "measures = 3\n[old]", "measures: must be one table, .measures.\n  old: "),
         ('["MAP"]', '["MAP", "MAP"]', "compare_measures: two of them are the same measure"),
         ('"NDCG@5" = ', 'fold = "map"\n"NDCG@5" = ', "measures: fold is another column of the"),
         ('["MAP"]', '["P@5"]', "no measure 'P@5'; there are"),
@@ -49,6 +50,7 @@ def test_bad_files_are_refused(toy, tmp_path, old, new, message):
     [
         ('"NDCG@5" = ', 'ERR = "err"\n"NDCG@5" = ', "^measure ERR: label 31 is above 4"),
         ('"map" }', '"err@5" }', "^measure ERR@5: label 31 is above 4"),
+        ("[measures]", 'tune_measure = "err@3"\n[measures]', "^measure ERR@3: label 31 is above 4"),
         ('"adarank"\ngrid = {}', '"lambdamart"', "^label 31 is too large for the exponential gain"),
         (
             '"adarank"\ngrid = {}',

@@ -213,7 +213,7 @@ def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
 
 
 def test_a_scatter_plot_pairs_the_values_of_one_query():
-    """Tasks that use other shares of many articles' links draw other test queries."""
+    """Tasks of another seed, say, draw other test queries."""
     queries = {"a": [1, 3, 5, 8], "b": [3, 4, 5, 8]}
     rows = {
         ("t", label): Row([Fit(pd.DataFrame({"ap": np.array(asked) / 10}, asked), {}, {})])
