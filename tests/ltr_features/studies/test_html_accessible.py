@@ -225,6 +225,17 @@ def test_narrow_windows_scroll_tables_not_the_page(
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_long_names_without_blanks_do_not_widen_the_page(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.html"
+    path.write_text(render(make_report(n_queries=8, n_systems=4, hostile="W" * 100)), "utf-8")
+    for width in (320, 1400):
+        browser.open(path, width=width)
+        browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_first_screen_has_question_verdict_and_chart(
     page: Path, browser: Browser, width: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +147,38 @@ def test_queries_of_a_kind(clicked: Clicked) -> None:
     both = [q for q in wanted if all(w in study.query_texts[q] for w in words)]
     assert clicked.queries("kind and search") == both[:10]
     assert clicked.seen["all kinds"][0].endswith(f" of {len(study.queries):,} queries")
+
+
+def test_values_are_rounded_once_as_in_the_tables(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    name, _ = study.pairs[0]
+    below = {  # just below the middle of two numbers of four decimals
+        s.name: replace(s, per_query=np.floor(s.per_query * 5000) / 1e4 + 0.000049999, fits=())
+        for s in study.systems
+        if s.name == name
+    }
+    systems = [below.get(s.name, s) for s in study.systems]
+    study = replace(study, systems=systems, hard_queries=None, query_kinds=None)
+    path = tmp_path / "report.html"
+    path.write_text(render(Report("t", "", [study])), encoding="utf-8")
+    browser.open(path)
+    _, rows = browser.evaluate(f"(() => {{ {TOOLS} {SHOWN} }})()")
+    assert len(rows) == 5
+    assert rows == [expected_row(study, row[0]) for row in rows]
+
+
+def test_a_phone_names_queries_without_texts_and_rankings(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    path = tmp_path / "report.html"
+    bare = replace(study, query_texts={}, drill_down={})
+    path.write_text(render(Report("t", "", [bare])), encoding="utf-8")
+    browser.open(path, width=400)
+    seen = "[...document.querySelectorAll('#s1-explorer tbody tr')].map(row => row.innerText)"
+    assert sorted(row.split()[0] for row in browser.evaluate(seen)) == study.queries
 
 
 def test_theme_switches(page: Path, browser: Browser) -> None:
