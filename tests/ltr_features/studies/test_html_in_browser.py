@@ -207,3 +207,28 @@ def test_texts_from_right_to_left_keep_their_order(
     })()"""
     )
     assert last < first
+
+
+def test_values_beside_a_text_from_right_to_left_keep_their_order(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    path = tmp_path / "report.html"
+    told = replace(study, query_texts=dict.fromkeys(study.queries, "\u0642\u064a\u0645\u0629"))
+    path.write_text(render(Report("t", "", [told])), encoding="utf-8")
+    browser.open(path)
+    before, after = browser.evaluate("""(() => {
+      const drawing = document.querySelector("figure.gains svg");
+      const tip = document.querySelector("#tip");
+      const {left, top, width} = drawing.getBoundingClientRect();
+      const at = {clientX: left + width / 2, clientY: top + 9};
+      drawing.dispatchEvent(new PointerEvent("pointermove", at));
+      const numbers = [...tip.textContent.matchAll(/\\d\\.\\d{4}/g)];
+      return numbers.slice(0, 2).map(number => {
+        const range = document.createRange();
+        range.setStart(tip.firstChild, number.index);
+        range.setEnd(tip.firstChild, number.index + 6);
+        return range.getBoundingClientRect().left;
+      });
+    })()""")
+    assert before < after

@@ -200,7 +200,8 @@
       const rank = Math.floor((x - left) / (right - left) * order.length);
       const i = order[rank];
       if (i === undefined) tip.hide();
-      else tip.show(event, `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
+      // Isolated, a text from right to left does not turn round the numbers behind it.
+      else tip.show(event, `\u2068${data.label(i)}\u2069: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
     });
     drawing.addEventListener("pointerleave", tip.hide);
   }
