@@ -225,6 +225,17 @@ def test_narrow_windows_scroll_tables_not_the_page(
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_captions_are_read_without_scrolling_their_tables(page: Path, browser: Browser) -> None:
+    browser.open(page, width=720)
+    wide, ends = browser.evaluate("""(() => {
+      const all = [...document.querySelectorAll(".scroll")].filter(e => e.checkVisibility());
+      return [all.filter(e => e.scrollWidth > e.clientWidth).length,
+        all.map(e => e.querySelector("caption").getBoundingClientRect().right)];
+    })()""")
+    assert wide > 0
+    assert max(ends) <= 720
+
+
 def test_long_names_without_blanks_do_not_widen_the_page(
     make_report: Callable[..., Report], browser: Browser, tmp_path: Path
 ) -> None:
