@@ -310,7 +310,8 @@ def test_links_open_what_they_lead_to(page: Path, browser: Browser) -> None:
 
 
 def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Browser) -> None:
-    browser.open(page, media="print", scheme="dark")
+    browser.open(page, media="print")
+    browser.evaluate("document.getElementById('theme').click()")  # dark
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
     found = browser.evaluate("""(() => {
       const all = selector => [...document.querySelectorAll(selector)];
@@ -330,8 +331,10 @@ def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Brows
     assert found.pop("moved") > 0
     assert found == dict.fromkeys(found, 0)
     # A4 between its margins is 688 units wide: nothing is cut off.
-    browser.open(page, width=688, media="print")
+    browser.open(page, width=688, media="print", scheme="dark")
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert browser.evaluate(background) == "rgb(255, 255, 255)"
     assert browser.evaluate("document.documentElement.scrollWidth") <= 688
 
 
