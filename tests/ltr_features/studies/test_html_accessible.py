@@ -4,13 +4,16 @@ browser."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import BROWSER, Browser
 
 from ltr_features.studies.page.html import render
 from ltr_features.studies.page.report import Report
+from ltr_features.studies.statistics.embedding_map import embedding_map
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
 
@@ -107,6 +110,22 @@ def test_words_are_found_on_the_map(page: Path, browser: Browser) -> None:
     assert near == 0
     assert browser.evaluate(f"{typed}('zzz')")[0] == "none of the words contains this text"
     assert browser.evaluate(f"{typed}('')") == ["", [], 0]
+
+
+def test_all_documents_of_a_title_are_found_on_the_map(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    report = make_report(n_queries=5, n_systems=4)
+    vectors = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    shared = embedding_map("ssi", "documents", [*"abcdefg", "News", "News"], vectors)
+    path = tmp_path / "map.html"
+    path.write_text(render(replace(report, maps=[shared])), "utf-8")
+    browser.open(path)
+    browser.evaluate("document.querySelector('#models details').open = true")
+    found = browser.evaluate("""(() => { const e = document.querySelector('#document-map input');
+      e.value = 'news'; e.dispatchEvent(new Event('input'));
+      return document.querySelector('#document-map .status').innerText; })()""")
+    assert found == "2 of 9 documents: News; News"
 
 
 @pytest.mark.parametrize("width", [400, 1400])
