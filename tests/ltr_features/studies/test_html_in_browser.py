@@ -179,6 +179,9 @@ def test_a_phone_names_queries_without_texts_and_rankings(
     browser.open(path, width=400)
     seen = "[...document.querySelectorAll('#s1-explorer tbody tr')].map(row => row.innerText)"
     assert sorted(row.split()[0] for row in browser.evaluate(seen)) == study.queries
+    heading = "document.querySelector('#s1-explorer th[data-key=text] button')"
+    browser.evaluate(f"{heading}.click(), {heading}.click()")
+    assert [row.split()[0] for row in browser.evaluate(seen)] == study.queries[::-1]
 
 
 def test_theme_switches(page: Path, browser: Browser) -> None:

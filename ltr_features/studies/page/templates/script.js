@@ -21,7 +21,7 @@
       const start = (system * data.measures.length + measure) * data.queries.length;
       return data.numbers.subarray(start, start + data.queries.length);
     };
-    data.label = i => data.texts[i] || data.queries[i];
+    data.labels = data.queries.map((query, i) => data.texts[i] || query);
     studies[element.dataset.study] = data;
   }
 
@@ -46,7 +46,7 @@
                        difference: rounded(system[i] - baseline[i]) });
         }
       }
-      const textual = { id: data.queries, text: data.texts }[state.key];
+      const textual = { id: data.queries, text: data.labels }[state.key];
       const by = textual
         ? (a, b) => collator.compare(textual[a.i], textual[b.i])
         : (a, b) => a[state.key] - b[state.key];
@@ -74,7 +74,7 @@
     function text(i) {
       const element = document.createElement("span");
       element.className = "clamped";
-      element.textContent = data.label(i);
+      element.textContent = data.labels[i];
       return element;
     }
 
@@ -201,7 +201,7 @@
       const i = order[rank];
       if (i === undefined) tip.hide();
       // Isolated, a text from right to left does not turn round the numbers behind it.
-      else tip.show(event, `\u2068${data.label(i)}\u2069: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
+      else tip.show(event, `\u2068${data.labels[i]}\u2069: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
     });
     drawing.addEventListener("pointerleave", tip.hide);
   }
