@@ -88,6 +88,14 @@ def test_every_page_is_in_the_contents():
     assert links <= pages
 
 
+def test_every_column_of_a_table_has_a_heading():
+    """A screen reader says it with each cell."""
+    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
+        heads = re.findall(r"^\|(.*)\|\n\|[-:|]+\|$", page.read_text(encoding="utf-8"), re.M)
+        for head in heads:
+            assert all(title.strip() for title in head.split("|")), f"{page.name}: {head}"
+
+
 def test_tables_come_from_the_program():
     spec: dict[str, object] = {}
     exec((DOCS / "hooks.py").read_text(encoding="utf-8"), spec)

@@ -92,7 +92,7 @@ def _tell_verdict(report: Path) -> None:
 
     from ltr_features.studies.page.ending import ENDING
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     console.print((report / ENDING).read_text(encoding="utf-8"), markup=False)
     page = report / "report.html"
     console.print("Report:", f"[link={page.resolve().as_uri()}]{escape(str(page))}[/link]")

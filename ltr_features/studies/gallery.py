@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from letor.errors import InputError
 from letor.files import atomic_path, read_json
@@ -80,8 +82,9 @@ class Exhibit:
         """The command that runs the experiment."""
         if self.name in DEMOS:
             return f"ltr-features {DEMOS[self.name]} --out {self.name}"
-        experiment = self.name if self.name in experiment_names() else f"{self.name}.toml"
-        return f"ltr-features run {experiment} --data FOLDER --out {self.name}"
+        name = shlex.quote(self.name)
+        experiment = name if name in experiment_names() else shlex.quote(f"{self.name}.toml")
+        return f"ltr-features run {experiment} --data FOLDER --out {name}"
 
     @property
     def charts(self) -> list[Path]:
@@ -153,7 +156,8 @@ def write_gallery(
     if target.exists() and not _is_gallery(target):
         raise InputError(f"{target}: exists already and is not a gallery; name another folder")
     index = target / INDEX
-    named = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
+    links = _LINK.findall(index.read_text(encoding="utf-8")) if index.is_file() else []
+    named = map(unquote, links)
     there = [name for name in named if (target / name / INDEX).is_file()]
     new = {exhibit.name: exhibit for exhibit in exhibits}
     order, entries = [*(name for name in names if name not in there), *there], []
@@ -165,7 +169,8 @@ def write_gallery(
             else:
                 shutil.copytree(target / name, partial / name)
             head, _, _ = (partial / name / INDEX).read_text(encoding="utf-8").partition("\n![")
-            chart = f"[![Main chart]({name}/overview.svg)]({name}/{INDEX})"
+            link = quote(name)  # blanks and parentheses would end it
+            chart = f"[![Main chart]({link}/overview.svg)]({link}/{INDEX})"
             entries.append(f"#{head}\n{chart}\n")
         index = partial / INDEX
         index.write_text("\n".join([_HEAD, *entries]), encoding="utf-8", newline="\n")

@@ -320,7 +320,7 @@ class Reporter:
 
     def _print(self, text: str) -> None:
         self._printed = self._clock()
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 
 def _report_seconds(run: float) -> float:

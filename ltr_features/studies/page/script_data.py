@@ -30,8 +30,9 @@ def embedded(content: Mapping[str, Any]) -> Markup:
 def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
     """Per-query values and rankings of a study, as JSON.
 
-    Values are integer millionths, as three little-endian bytes each, in base64: all queries of the
-    first measure of the first system, then its next measure, then the next system. Kinds: for each
+    Values are integer billionths, as four little-endian bytes each, in base64: all queries of the
+    first measure of the first system, then its next measure, then the next system. (Of coarser
+    ones, one in 300 would be rounded to other decimals than in the tables.) Kinds: for each
     property, the class of each query as one character, see :func:`class_letter`. Rankings: see
     :func:`packed_rankings`.
 
@@ -39,8 +40,7 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
         rankings_size: maximum number of characters of the packed rankings.
     """
     values = np.stack([[study.values(s.name, m) for m in study.measures] for s in study.systems])
-    millionths = np.rint(values * 1e6).astype("<u4").reshape(-1, 1)
-    packed = millionths.view(np.uint8)[:, :3].tobytes()
+    packed = np.rint(values * 1e9).astype("<u4").tobytes()
     return embedded(
         {
             "queries": study.queries,

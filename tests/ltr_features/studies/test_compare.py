@@ -204,6 +204,14 @@ def test_the_command_takes_names_texts_and_measures(files, tmp_path, monkeypatch
     assert "text 7" in Path("out/report/report.html").read_text()
 
 
+def test_names_with_colons_are_no_emoji(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ("--name", "depth:100:x", "--name", "bm25:b:1", "--permutations", "100")
+    assert "bm25:b:1 did significantly better than depth:100:x" in run(
+        *command(files[0], *names)
+    ).output.replace("\n", " ")
+
+
 def test_what_moved_has_the_ranks_that_the_measures_take_and_no_columns(files, tmp_path):
     folder, rows, _ = files
     titles = tmp_path / "documents.jsonl"

@@ -269,6 +269,14 @@ def test_texts_are_escaped_and_whole_formulas_stay_texts() -> None:
     assert parsed(chart).findtext("title") == evil
 
 
+def test_control_characters_of_a_title_do_not_break_the_xml(tmp_path: Path) -> None:
+    label = "a\x00b\x1b[31mc\ufffed"  # as texts of PDFs and terminals have them
+    chart = importance([(label, 1.0, 0)], [label], label)
+    assert words(chart).count("a\ufffdb\ufffd[31mc\ufffdd") == 2
+    chart.write(tmp_path / "chart")
+    assert ET.parse(tmp_path / "chart.svg").getroot()[0].text == "a\ufffdb\ufffd[31mc\ufffdd"
+
+
 def test_files_and_page_show_the_same_in_fixed_and_variable_colours(tmp_path) -> None:
     chart = gains(np.array([0.1, -0.2]), "MAP", "t")
     chart.write(tmp_path / "a")

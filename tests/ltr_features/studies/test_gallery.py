@@ -84,6 +84,17 @@ def test_names_with_signs_of_markdown_and_html_are_shown_as_they_are(outs, tmp_p
     assert "![Is \\*b\\* &lt;best&gt;?](overview.svg)" in page
 
 
+def test_folders_of_any_name_are_linked_and_stay(outs, tmp_path):
+    names = ["my study (2)", "a's [x] 100%"]
+    for name in names:
+        shutil.copytree(outs[1], tmp_path / name)
+        write_gallery([tmp_path / name], tmp_path / "reports")
+    assert write_gallery(outs[:1], tmp_path / "reports") == ["letor", *names[::-1]]
+    index = (tmp_path / "reports" / "README.md").read_text(encoding="utf-8")
+    assert "(my%20study%20%282%29/overview.svg)](my%20study%20%282%29/README.md)" in index
+    assert "run 'my study (2).toml' --data FOLDER --out 'my study (2)'`" in index
+
+
 def test_nothing_is_by_query_or_document(outs, tmp_path):
     write_gallery(outs, tmp_path / "reports")
     tables = {path.stem for path in (tmp_path / "reports").rglob("*.csv")}

@@ -4,13 +4,16 @@ browser."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import BROWSER, Browser
 
 from ltr_features.studies.page.html import render
 from ltr_features.studies.page.report import Report
+from ltr_features.studies.statistics.embedding_map import embedding_map
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
 
@@ -107,6 +110,22 @@ def test_words_are_found_on_the_map(page: Path, browser: Browser) -> None:
     assert near == 0
     assert browser.evaluate(f"{typed}('zzz')")[0] == "none of the words contains this text"
     assert browser.evaluate(f"{typed}('')") == ["", [], 0]
+
+
+def test_all_documents_of_a_title_are_found_on_the_map(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    report = make_report(n_queries=5, n_systems=4)
+    vectors = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    shared = embedding_map("ssi", "documents", [*"abcdefg", "News", "News"], vectors)
+    path = tmp_path / "map.html"
+    path.write_text(render(replace(report, maps=[shared])), "utf-8")
+    browser.open(path)
+    browser.evaluate("document.querySelector('#models details').open = true")
+    found = browser.evaluate("""(() => { const e = document.querySelector('#document-map input');
+      e.value = 'news'; e.dispatchEvent(new Event('input'));
+      return document.querySelector('#document-map .status').innerText; })()""")
+    assert found == "2 of 9 documents: News; News"
 
 
 @pytest.mark.parametrize("width", [400, 1400])
@@ -225,6 +244,28 @@ def test_narrow_windows_scroll_tables_not_the_page(
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_captions_are_read_without_scrolling_their_tables(page: Path, browser: Browser) -> None:
+    browser.open(page, width=720)
+    wide, ends = browser.evaluate("""(() => {
+      const all = [...document.querySelectorAll(".scroll")].filter(e => e.checkVisibility());
+      return [all.filter(e => e.scrollWidth > e.clientWidth).length,
+        all.map(e => e.querySelector("caption").getBoundingClientRect().right)];
+    })()""")
+    assert wide > 0
+    assert max(ends) <= 720
+
+
+def test_long_names_without_blanks_do_not_widen_the_page(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.html"
+    path.write_text(render(make_report(n_queries=8, n_systems=4, hostile="W" * 100)), "utf-8")
+    for width in (320, 1400):
+        browser.open(path, width=width)
+        browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_first_screen_has_question_verdict_and_chart(
     page: Path, browser: Browser, width: int
@@ -288,7 +329,8 @@ def test_links_open_what_they_lead_to(page: Path, browser: Browser) -> None:
 
 
 def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Browser) -> None:
-    browser.open(page, media="print", scheme="dark")
+    browser.open(page, media="print")
+    browser.evaluate("document.getElementById('theme').click()")  # dark
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
     found = browser.evaluate("""(() => {
       const all = selector => [...document.querySelectorAll(selector)];
@@ -308,8 +350,10 @@ def test_paper_shows_what_is_folded_away_and_names_it(page: Path, browser: Brows
     assert found.pop("moved") > 0
     assert found == dict.fromkeys(found, 0)
     # A4 between its margins is 688 units wide: nothing is cut off.
-    browser.open(page, width=688, media="print")
+    browser.open(page, width=688, media="print", scheme="dark")
     browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert browser.evaluate(background) == "rgb(255, 255, 255)"
     assert browser.evaluate("document.documentElement.scrollWidth") <= 688
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +149,41 @@ def test_queries_of_a_kind(clicked: Clicked) -> None:
     assert clicked.seen["all kinds"][0].endswith(f" of {len(study.queries):,} queries")
 
 
+def test_values_are_rounded_once_as_in_the_tables(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    name, _ = study.pairs[0]
+    below = {  # just below the middle of two numbers of four decimals
+        s.name: replace(s, per_query=np.floor(s.per_query * 5000) / 1e4 + 0.000049999, fits=())
+        for s in study.systems
+        if s.name == name
+    }
+    systems = [below.get(s.name, s) for s in study.systems]
+    study = replace(study, systems=systems, hard_queries=None, query_kinds=None)
+    path = tmp_path / "report.html"
+    path.write_text(render(Report("t", "", [study])), encoding="utf-8")
+    browser.open(path)
+    _, rows = browser.evaluate(f"(() => {{ {TOOLS} {SHOWN} }})()")
+    assert len(rows) == 5
+    assert rows == [expected_row(study, row[0]) for row in rows]
+
+
+def test_a_phone_names_queries_without_texts_and_rankings(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    path = tmp_path / "report.html"
+    bare = replace(study, query_texts={}, drill_down={})
+    path.write_text(render(Report("t", "", [bare])), encoding="utf-8")
+    browser.open(path, width=400)
+    seen = "[...document.querySelectorAll('#s1-explorer tbody tr')].map(row => row.innerText)"
+    assert sorted(row.split()[0] for row in browser.evaluate(seen)) == study.queries
+    heading = "document.querySelector('#s1-explorer th[data-key=text] button')"
+    browser.evaluate(f"{heading}.click(), {heading}.click()")
+    assert [row.split()[0] for row in browser.evaluate(seen)] == study.queries[::-1]
+
+
 def test_theme_switches(page: Path, browser: Browser) -> None:
     browser.open(page)
     browser.evaluate("document.getElementById('theme').click()")
@@ -175,3 +210,28 @@ def test_texts_from_right_to_left_keep_their_order(
     })()"""
     )
     assert last < first
+
+
+def test_values_beside_a_text_from_right_to_left_keep_their_order(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    path = tmp_path / "report.html"
+    told = replace(study, query_texts=dict.fromkeys(study.queries, "\u0642\u064a\u0645\u0629"))
+    path.write_text(render(Report("t", "", [told])), encoding="utf-8")
+    browser.open(path)
+    before, after = browser.evaluate("""(() => {
+      const drawing = document.querySelector("figure.gains svg");
+      const tip = document.querySelector("#tip");
+      const {left, top, width} = drawing.getBoundingClientRect();
+      const at = {clientX: left + width / 2, clientY: top + 9};
+      drawing.dispatchEvent(new PointerEvent("pointermove", at));
+      const numbers = [...tip.textContent.matchAll(/\\d\\.\\d{4}/g)];
+      return numbers.slice(0, 2).map(number => {
+        const range = document.createRange();
+        range.setStart(tip.firstChild, number.index);
+        range.setEnd(tip.firstChild, number.index + 6);
+        return range.getBoundingClientRect().left;
+      });
+    })()""")
+    assert before < after

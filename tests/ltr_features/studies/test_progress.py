@@ -253,10 +253,10 @@ def test_logs_get_a_line_for_each_stage_and_one_a_minute(clock):
 def test_logs_of_short_runs_have_messages_alone_unless_asked(clock):
     shown = reporter(clock, shown=None)
     with shown.running(["a", "b"]):
-        shown.message("the report there will be replaced")
+        shown.message("the report in a:b:c will be replaced")
         with shown.stage("a"):
             clock.now += 59
-        assert printed(shown) == ["the report there will be replaced"]
+        assert printed(shown) == ["the report in a:b:c will be replaced"]
         with shown.stage("b"):
             clock.now += 1
             shown.step("now this")

@@ -55,6 +55,8 @@ _RC = {
     "legend.frameon": False, "legend.fontsize": 9.5, "legend.borderaxespad": 0.0,
     "lines.linewidth": 1.75,
 }  # fmt: skip
+#: What XML cannot hold, not even as a reference: a title may have it, say from the text of a PDF.
+_NOT_XML = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _drawing = Lock()
 
 
@@ -97,13 +99,13 @@ class Drawing:
         body = "".join(_markup(child, key, colour) for child in self._drawn)
         return (
             f'<svg {label} viewBox="0 0 {WIDTH:g} {self.height:g}" role="img">'
-            f'<title id="{key}-t">{escape(self.title)}</title>'
-            f'<desc id="{key}-d">{escape(self.description)}</desc>{body}</svg>'
+            f'<title id="{key}-t">{escape(_shown(self.title))}</title>'
+            f'<desc id="{key}-d">{escape(_shown(self.description))}</desc>{body}</svg>'
         )
 
     @cached_property
     def _drawn(self) -> ElementTree.Element:
-        return ElementTree.fromstring(self._saved("svg"))
+        return ElementTree.fromstring(_shown(self._saved("svg").decode("utf-8")))
 
     @cached_property
     def _figure(self) -> Figure:
@@ -132,6 +134,11 @@ def _settings() -> Iterator[None]:
 
     with _drawing, matplotlib.style.context(_RC, after_reset=True):
         yield
+
+
+def _shown(text: str) -> str:
+    """The text with a replacement character for each that XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _markup(element: ElementTree.Element, key: str, colour: Callable[[str], str]) -> str:

@@ -45,8 +45,9 @@ function embeddingMap(root, tip) {
 
   function find(typed) {
     if (!typed) return "";
-    const exact = lower.indexOf(typed);
-    const found = exact >= 0 ? [exact] : [...lower.keys()].filter(i => lower[i].includes(typed));
+    const all = [...lower.keys()];
+    const exact = all.filter(i => lower[i] === typed);  // documents may share a title
+    const found = exact.length ? exact : all.filter(i => lower[i].includes(typed));
     if (found.length === 1) return show(found[0]);
     found.slice(0, MOST).forEach(i => mark(i, "found"));
     const names = found.slice(0, MOST).map(i => data.labels[i]).join("; ");

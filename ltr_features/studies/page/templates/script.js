@@ -1,20 +1,17 @@
 (() => {
   "use strict";
   const PAGE = 10;
-  const rounded = v => Math.round(v * 1e6) / 1e6;
-  const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(4);
+  const rounded = v => Math.round(v * 1e9) / 1e9;
+  // Four decimals, or two significant digits of a number that would be rounded to 0.
+  const digits = size => size && !+size.toFixed(4) ? 1 - Math.floor(Math.log10(size)) : 4;
+  const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(digits(Math.abs(v)));
   const collator = new Intl.Collator("en", { numeric: true });  // made once, not for each comparison
   const studies = {};
 
-  // Values are millionths, as three little-endian bytes each.
+  // Values are billionths, as four little-endian bytes each.
   function decoded(text) {
-    const bytes = atob(text);
-    const values = new Float64Array(bytes.length / 3);
-    for (let i = 0; i < values.length; i++) {
-      const at = 3 * i;
-      values[i] = (bytes.charCodeAt(at) | (bytes.charCodeAt(at + 1) << 8) | (bytes.charCodeAt(at + 2) << 16)) / 1e6;
-    }
-    return values;
+    const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+    return Float64Array.from(new Uint32Array(bytes.buffer), v => v / 1e9);
   }
 
   for (const element of document.querySelectorAll("script.study-data")) {
@@ -24,7 +21,7 @@
       const start = (system * data.measures.length + measure) * data.queries.length;
       return data.numbers.subarray(start, start + data.queries.length);
     };
-    data.label = i => data.texts[i] || data.queries[i];
+    data.labels = data.queries.map((query, i) => data.texts[i] || query);
     studies[element.dataset.study] = data;
   }
 
@@ -49,7 +46,7 @@
                        difference: rounded(system[i] - baseline[i]) });
         }
       }
-      const textual = { id: data.queries, text: data.texts }[state.key];
+      const textual = { id: data.queries, text: data.labels }[state.key];
       const by = textual
         ? (a, b) => collator.compare(textual[a.i], textual[b.i])
         : (a, b) => a[state.key] - b[state.key];
@@ -77,7 +74,7 @@
     function text(i) {
       const element = document.createElement("span");
       element.className = "clamped";
-      element.textContent = data.rankings ? data.label(i) : data.texts[i];
+      element.textContent = data.labels[i];
       return element;
     }
 
@@ -203,7 +200,8 @@
       const rank = Math.floor((x - left) / (right - left) * order.length);
       const i = order[rank];
       if (i === undefined) tip.hide();
-      else tip.show(event, `${data.label(i)}: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
+      // Isolated, a text from right to left does not turn round the numbers behind it.
+      else tip.show(event, `\u2068${data.labels[i]}\u2069: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
     });
     drawing.addEventListener("pointerleave", tip.hide);
   }
