@@ -109,7 +109,7 @@ def table_format(path: Path) -> str:
     Raises:
         InputError: another suffix.
     """
-    suffixes = path.suffixes
+    suffixes = _suffixes(path)
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
     if not suffixes or suffixes[-1] not in _SUFFIXES:
@@ -121,7 +121,12 @@ def table_format(path: Path) -> str:
 
 def is_table(path: Path | Frame) -> bool:
     """Whether ``path`` is a frame, or a file with the suffix of a table."""
-    return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
+    return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in _suffixes(path)[-2:])
+
+
+def _suffixes(path: Path) -> list[str]:
+    """Those of a name in any case: some programs write ``ITEMS.CSV``."""
+    return [suffix.lower() for suffix in path.suffixes]
 
 
 def table_columns(
