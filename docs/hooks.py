@@ -183,6 +183,7 @@ def _section(kind: Any, place: str) -> Iterator[str]:
     found, meanings = _fields(kind), {}
     for base in reversed(kind.__mro__):  # a section explains the keys that it adds
         attributes = inspect.cleandoc(base.__doc__ or "").partition(heading)[2]
+        attributes = attributes.partition("\n\nRaises:\n")[0]
         meanings |= _meanings(attributes, [*found])
     rows, inner = [], []
     for name, (hint, default, limits) in found.items():

@@ -24,9 +24,10 @@ from letor.digests import check_files, file_digest, write_digests
 from letor.errors import InputError, reading
 from letor.files import atomic_path, read_at_once, read_json, write_json
 from ltr_base.names import listed
-from ltr_features.candidate_kinds import bm25_retriever
+from ltr_features.candidate_kinds import bm25_retriever, top_rows
 from ltr_features.columns.base import ColumnFamily, computed
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.id_rows import rows_of
@@ -285,13 +286,23 @@ class Documents:
         self._n_built = built.collection.n_documents
 
     @cached_property
+    def _every_id(self) -> Sequence[str]:
+        """Ids by row: of the build's documents, then of the added ones."""
+        ids = self.built.collection.document_ids
+        return ids if self.added is None else [*ids, *self.added.context.collection.document_ids]
+
+    @cached_property
+    def _is_there(self) -> NDArray[np.bool_]:
+        """bool, by row: whether the document is neither replaced nor removed."""
+        there = np.zeros(len(self._every_id), dtype=np.bool_)
+        there[list(self._rows.values())] = True
+        return there
+
+    @cached_property
     def _rows(self) -> dict[str, int]:
-        ids = [*self.built.collection.document_ids]
-        removed: IdCollection[str] = ()
-        if self.added is not None:
-            ids += self.added.context.collection.document_ids
-            removed = self.added.removed
-        rows = {document: row for row, document in enumerate(ids)}  # an added document wins
+        removed: IdCollection[str] = () if self.added is None else self.added.removed
+        # An added document wins.
+        rows = {document: row for row, document in enumerate(self._every_id)}
         return {document: row for document, row in rows.items() if document not in removed}
 
     def __len__(self) -> int:
@@ -341,20 +352,28 @@ class Documents:
             values[is_added] = compute(self.added.context, pairs)
         return values
 
-    def best(self, query: str, depth: int) -> list[str]:
-        """Ids of BM25's best documents for a query, best first; replaced documents are ranked by
-        their new text."""
-        ids = self.built.collection.document_ids
-        if self.added is None:
-            return [ids[row] for row in _best(self.built, query, depth)[0].tolist()]
-        rows, scores, kept = self._best_of_built(query, depth)
-        added_rows, added_scores = _best(self.added.context, query, depth)
-        added_ids = self.added.context.collection.document_ids
-        found = [ids[row] for row in rows[kept].tolist()] + [
-            added_ids[row] for row in added_rows.tolist()
-        ]
-        order = np.argsort(-np.concatenate([scores[kept], added_scores]), kind="stable")
-        return [found[place] for place in order[:depth].tolist()]
+    def best(self, query: str, depth: int, model: FittedColumn | None = None) -> list[str]:
+        """Ids of the best documents for a query, best first, by a model or else by BM25; replaced
+        documents are ranked by their new text."""
+        if model is not None:
+            found = self._best_by(model, query, depth)
+        elif self.added is None:
+            found, _ = _best(self.built, query, depth)
+        else:
+            rows, scores, kept = self._best_of_built(query, depth)
+            added_rows, added_scores = _best(self.added.context, query, depth)
+            every = np.concatenate([rows[kept], added_rows + self._n_built])
+            order = np.argsort(-np.concatenate([scores[kept], added_scores]), kind="stable")
+            found = every[order[:depth]]
+        return [self._every_id[row] for row in found.tolist()]
+
+    def _best_by(self, model: FittedColumn, query: str, depth: int) -> NDArray[np.int64]:
+        """Rows of a model's best documents, without those whose score is 0."""
+        contexts = [self.built] if self.added is None else [self.built, self.added.context]
+        first = np.zeros(1, dtype=np.int64)
+        scores = np.hstack([model.scores(of.for_queries([query]), first) for of in contexts])
+        scores[:, ~self._is_there] = 0
+        return top_rows(scores, depth).document
 
     def _best_of_built(
         self, query: str, depth: int
@@ -366,17 +385,9 @@ class Documents:
         while True:
             asked = min(2 * asked, self._n_built)
             rows, scores = _best(self.built, query, asked)
-            kept = self._is_current[rows]
+            kept = self._is_there[rows]
             if len(rows) < asked or asked == self._n_built or kept.sum() >= depth:
                 return rows, scores, kept
-
-    @cached_property
-    def _is_current(self) -> NDArray[np.bool_]:
-        """bool [number of documents of the build]: whether no added document replaces it."""
-        current = np.ones(self._n_built, dtype=np.bool_)
-        if self.added is not None:
-            current[self.added.replaced] = False
-        return current
 
 
 def _best(

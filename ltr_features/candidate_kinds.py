@@ -21,6 +21,7 @@ from ltr_base.blas import one_blas_thread
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
+from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.columns.vector_sources import Doc2VecSource
@@ -50,6 +51,18 @@ class Found(NamedTuple):
     n_unknown: int = 0
 
 
+class Search(NamedTuple):
+    """How to find candidates of queries that were not there.
+
+    Attributes:
+        depth: maximum number of documents. model: the fitted model whose best documents they are,
+            or None for those of BM25.
+    """
+
+    depth: int
+    model: FittedColumn | None = None
+
+
 class CandidateSource(ABC):
     """Abstract base class of candidate sources."""
 
@@ -68,6 +81,11 @@ class CandidateSource(ABC):
             InputError: a file cannot be read or belongs to another collection.
         """
 
+    def search(self, context: ColumnContext) -> Search | None:
+        """How to find candidates of other queries among the same documents; None if the source
+        cannot."""
+        return None
+
 
 @dataclass(frozen=True)
 class BM25Candidates(CandidateSource):
@@ -84,6 +102,9 @@ class BM25Candidates(CandidateSource):
             context.query_counts, self.depth + extra, threads=context.threads
         )
         return Found(found)
+
+    def search(self, context: ColumnContext) -> Search:
+        return Search(self.depth)
 
 
 def bm25_retriever(context: ColumnContext) -> BM25Retriever:
@@ -201,13 +222,14 @@ class ModelCandidates(CandidateSource):
     field: str = "whole"
 
     @property
-    def _recipe(self) -> LearnedColumn:
+    def recipe(self) -> LearnedColumn:
+        """The recipe of the model's scores."""
         return LearnedColumn(
             "candidates", self.model, self.params, terms=self.terms, field=self.field
         )
 
     def check(self) -> None:
-        if self._recipe.looks_at_labels:
+        if self.recipe.looks_at_labels:
             usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
             raise InputError(
                 f"candidates: model {self.model!r} learns from judgements, so its candidates would "
@@ -215,12 +237,18 @@ class ModelCandidates(CandidateSource):
             )
 
     def find(self, context: ColumnContext, extra: int) -> Found:
-        with TemporaryDirectory() as folder:
-            trained = TrainedColumn(context, self._recipe, Path(folder))
-            column = trained.fitted(np.arange(context.collection.n_queries))
-        column.scores(context, np.zeros(0, dtype=np.int64))  # prepares the documents once
-        pairs = _searched(context, self.depth + extra, lambda rows: column.scores(context, rows))
+        model = self._fitted(context)
+        model.scores(context, np.zeros(0, dtype=np.int64))  # prepares the documents once
+        pairs = _searched(context, self.depth + extra, lambda rows: model.scores(context, rows))
         return Found(pairs)
+
+    def search(self, context: ColumnContext) -> Search:
+        return Search(self.depth, self._fitted(context))
+
+    def _fitted(self, context: ColumnContext) -> FittedColumn:
+        with TemporaryDirectory() as folder:
+            trained = TrainedColumn(context, self.recipe, Path(folder))
+            return trained.fitted(np.arange(context.collection.n_queries))
 
 
 @dataclass(frozen=True)

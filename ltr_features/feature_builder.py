@@ -66,6 +66,8 @@ class FeatureBuilder(FittedBuilder):
     Attributes:
         context_: collection, index and queries that the builder was fitted on.
         fitted_: a column per model, trained on the training queries.
+        searches_: how to find candidates of new queries, by source; sources that have candidates of
+            known queries alone (``judged``, ``run``, ...) have none.
         added_: documents that were added since, or None; see :meth:`with_documents`.
 
     Raises:
@@ -189,6 +191,9 @@ class FeatureBuilder(FittedBuilder):
             fitted = [column.fitted(rows, parts) for column in made]
         for column in fitted:
             column.fold = of_fold
+        sources = candidate_sources(self.candidates).items()
+        searches = {name: source.search(context) for name, source in sources}
+        self.searches_ = {name: found for name, found in searches.items() if found is not None}
         self.context_, self.fitted_, self.added_ = context, fitted, None
         self.__dict__.pop("_documents", None)  # those of an earlier fit
         of_families = [(family.name, family.remarks_on(context)) for family in self.families]
@@ -245,7 +250,7 @@ class FeatureBuilder(FittedBuilder):
     def __sklearn_clone__(self) -> Self:
         """An unfitted builder with the same arguments, for ``sklearn.base.clone``."""
         made = copy(self)
-        for fitted in ("context_", "fitted_", "added_"):
+        for fitted in ("context_", "fitted_", "searches_", "added_"):
             made.__dict__.pop(fitted, None)
         return made
 
@@ -271,8 +276,8 @@ class FeatureBuilder(FittedBuilder):
             InputError: the folder holds something else.
         """
         settings = {"depth": self.depth, "candidates": self.candidates}
-        context = self._fitted_context()
-        save_features(Path(folder), context, self.families, self.fitted_, settings, self.added_)
+        context, fitted = self._fitted_context(), (self.fitted_, self.searches_)
+        save_features(Path(folder), context, self.families, *fitted, settings, self.added_)
 
     @classmethod
     def load(
@@ -299,6 +304,7 @@ class FeatureBuilder(FittedBuilder):
             recipes = [column.recipe for column in saved.fitted]
             made = cls(saved.families, recipes, **saved.settings, threads=threads)
             made.context_, made.fitted_ = saved.context, saved.fitted
+            made.searches_ = saved.searches
             made._prepare()
             if saved.has_added:
                 made = made._having(AddedDocuments.load(made.context_, folder))

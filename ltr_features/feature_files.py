@@ -29,9 +29,10 @@ from ltr_base.quiet import ignored
 from ltr_base.source_code import code_of_others
 from ltr_base.user_warning import warn_user
 from ltr_features.added_documents import FEATURES, VERSION_REMOVED, AddedDocuments
+from ltr_features.candidate_kinds import Search
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
-from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.fitted import FittedColumn, restored_column
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import (
     family_class,
@@ -39,6 +40,7 @@ from ltr_features.columns.registry import (
     get_family,
     is_registered,
 )
+from ltr_features.saved_searches import SEARCHES, load_searches, save_searches
 from ltr_features.text.index_files import HEADER
 
 #: File beside folds that says of which workspace, and how, ``columns build`` or ``columns append``
@@ -102,12 +104,14 @@ class SavedFeatures(NamedTuple):
     """Contents of the folder of a saved builder.
 
     Attributes:
-        families, fitted: the columns. settings: further arguments of the builder.
+        families, fitted: the columns. searches: how to find candidates, by source.
+        settings: further arguments of the builder.
         context: the context of the collection. has_added: whether documents were added to it.
     """
 
     families: list[ColumnFamily]
     fitted: list[FittedColumn]
+    searches: dict[str, Search]
     settings: dict[str, Any]
     context: ColumnContext
     has_added: bool
@@ -157,12 +161,14 @@ def save_features(
     context: ColumnContext,
     families: Sequence[ColumnFamily],
     fitted: Sequence[FittedColumn],
+    searches: Mapping[str, Search],
     settings: Mapping[str, Any],
     added: AddedDocuments | None,
 ) -> None:
     """Write a fitted builder to a new folder.
 
     Args:
+        searches: see :class:`~ltr_features.feature_builder.FeatureBuilder`.
         settings: further arguments of the builder, JSON-compatible. added: documents that were
             added to it, or None.
 
@@ -190,6 +196,7 @@ def save_features(
             **described,
             **settings,
             "fold": fitted[0].fold if fitted else None,
+            "searches": save_searches(searches, partial / SEARCHES),
         }
         write_json(partial / FEATURES, description)
         if added is not None:
@@ -225,7 +232,7 @@ def read_features(
     if version > VERSION_REMOVED:
         raise InputError(f"{folder} was made by a newer version; update this program")
     description["families"] = _families(description)
-    for part in ("models", _LEARNED):
+    for part in ("models", SEARCHES, _LEARNED):
         check_files(folder, f"{part}/*")
     restored, recipes = columns_from_json(description, folder, families, models)
     for path, name in _changed(description["families"]):
@@ -242,9 +249,10 @@ def read_features(
     return SavedFeatures(
         restored,
         [
-            _fitted(recipe, path, description.get("fold"))
+            restored_column(recipe, path, description.get("fold"))
             for recipe, path in zip(recipes, paths, strict=True)
         ],
+        load_searches(folder / SEARCHES, sources, description.get("searches", [])),
         {
             "depth": None if "bm25" in sources else description["depth"],
             "candidates": sources or None,
@@ -319,13 +327,6 @@ def _family(notes: Mapping[str, Any], given: Sequence[ColumnFamily], where: Path
             LetorWarning,
         )
     return family
-
-
-def _fitted(recipe: LearnedColumn, path: Path, fold: str | None) -> FittedColumn:
-    try:
-        return FittedColumn(recipe, recipe.kind.load(path), fold=fold)
-    except (ValueError, FileNotFoundError) as error:  # names the file and says what to do
-        raise InputError(str(error)) from None
 
 
 def _family_notes(family: ColumnFamily) -> dict[str, Any]:

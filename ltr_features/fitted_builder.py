@@ -18,11 +18,14 @@ from letor.frames import check_whole, pandas_frame
 from letor.ids import id_texts
 from ltr_base.former import former_names
 from ltr_features.added_documents import AddedDocuments, Documents
+from ltr_features.candidate_kinds import Search
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.remarks import warn_of
+from ltr_features.sources.files import title_in
+from ltr_features.text.id_rows import rows_of
 
 
 class FittedBuilder:
@@ -34,6 +37,7 @@ class FittedBuilder:
     depth: int
     context_: ColumnContext
     fitted_: list[FittedColumn]
+    searches_: Mapping[str, Search]
     added_: AddedDocuments | None = None
 
     @property
@@ -136,7 +140,8 @@ class FittedBuilder:
         return self._having(AddedDocuments.of(context, gone, none, self.added_, removed=gone))
 
     def _having(self, added: AddedDocuments) -> Self:
-        added.check([*self.families, *self.fitted_])
+        searched = [search.model for search in self.searches_.values() if search.model is not None]
+        added.check([*self.families, *self.fitted_, *searched])
         other = copy(self)
         other.added_ = added
         other.__dict__.pop("_documents", None)
@@ -146,9 +151,14 @@ class FittedBuilder:
     def _prepare(self) -> None:
         """Prepare the documents, and fail early if columns and documents do not fit together."""
         self.compute([], np.zeros(0, np.int64), [])
+        for search in self.searches_.values():
+            if search.model is not None:
+                self._documents.best("", 1, search.model)
 
     def best_documents(self, query: str, *, excluded: Sequence[str] = ()) -> list[str]:
-        """Ids of BM25's best ``depth`` documents for a query, best first.
+        """Ids of the candidates of a query: the best documents by the first of ``searches_``, best
+        first, then those that the second one adds, and so on, as in training; BM25's best ``depth``
+        if there are none.
 
         Args:
             excluded: ids of documents that are not ranked: that which the query is, above all.
@@ -158,9 +168,28 @@ class FittedBuilder:
             InputError: ``excluded`` is not a list of texts.
         """
         check_texts("excluded", excluded)
-        barred = set(excluded)
-        found = self._documents.best(query, self.depth + len(barred))
-        return [docno for docno in found if docno not in barred][: self.depth]
+        barred, documents = set(excluded), self._documents
+        found: dict[str, None] = {}
+        for depth, model in self.searches_.values() or [Search(self.depth)]:
+            best = documents.best(query, depth + len(barred), model)
+            found.update(dict.fromkeys([one for one in best if one not in barred][:depth]))
+        return [*found]
+
+    def title(self, docno: str) -> str:
+        """A document's title, or else the beginning of its body, for people; "" if it has neither
+        or is unknown.
+
+        Raises:
+            NotFittedError: before ``fit`` or ``load``.
+        """
+        contexts = [self._fitted_context()]
+        if self.added_ is not None:
+            contexts.insert(0, self.added_.context)
+        for collection in (context.collection for context in contexts):
+            [row] = rows_of([docno], collection.document_ids)
+            if row >= 0:
+                return title_in(collection.fields, row)
+        return ""
 
     @property
     def n_documents(self) -> int:

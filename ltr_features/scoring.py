@@ -26,8 +26,6 @@ from letor.rankers.registry import load_ranker
 from ltr_base.former import former_names
 from ltr_base.names import listed
 from ltr_base.user_warning import warn_user
-from ltr_features.candidate_kinds import BM25Candidates
-from ltr_features.candidates import source_kind
 from ltr_features.columns.context import is_workspace
 from ltr_features.feature_builder import FeatureBuilder
 
@@ -47,7 +45,7 @@ class ScoringPipeline:
 
     Warns:
         LetorWarning: the ranker was trained on columns of other settings than the builder's, of
-            models of another fold, or on candidates of other sources than BM25.
+            models of another fold, or on candidates of sources that have none for new queries.
 
     Raises:
         NotFittedError: the ranker is not fitted.
@@ -58,12 +56,12 @@ class ScoringPipeline:
         self.check(features, ranker)
         if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
             warn_user(f"the pipeline: {remark}", LetorWarning)
-        kinds = {name: source_kind(name, of) for name, of in features.candidates.items()}
-        if others := [name for name, kind in kinds.items() if kind is not BM25Candidates]:
+        taken = [*features.searches_]
+        if others := [name for name in features.candidates if name not in taken]:
             warn_user(
-                f"the pipeline: rank takes BM25's best {features.depth} documents, not the "
-                f"candidates of {listed(others, 5)}, on which it was trained: name the documents "
-                "to rank (docnos), or train on candidates of bm25 alone",
+                f"the pipeline: rank takes the candidates of {listed(taken or ['bm25'], 5)}, not "
+                f"those of {listed(others, 5)}, on which it was trained: name the documents to "
+                "rank (docnos), or train on candidates of bm25 and of models that learn from texts",
                 LetorWarning,
             )
         self.features, self.ranker = copy.copy(features), copy.copy(ranker)
@@ -125,8 +123,8 @@ class ScoringPipeline:
         Args:
             query: the text of the query.
             n: number of documents.
-            docnos: the candidates, by default BM25's best ``features.depth``. One that is named
-                twice is one candidate, as in training.
+            docnos: the candidates, by default those of :meth:`FeatureBuilder.best_documents`. One
+                that is named twice is one candidate, as in training.
             excluded: ids of documents that are no candidates. If the query is a document, exclude
                 that, as training did (``query_sources``): as a candidate it changes the scores of
                 the others, too.

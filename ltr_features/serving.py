@@ -1,6 +1,6 @@
 """Serve a pipeline over HTTP with the standard library alone: JSON in, JSON out.
 
-``POST /rank`` takes ``{"query": ..., "k": 10}`` (BM25's candidates) or ``{"query": ...,
+``POST /rank`` takes ``{"query": ..., "k": 10}`` (candidates as in training) or ``{"query": ...,
 "documents": [...]}`` and answers ``{"documents": [{"id": ..., "score": ...}, ...]}``, best first;
 ``GET /health`` answers ``{"status": "ok", "documents": n}``, ``HEAD /health`` only that it is up.
 Documents of ``"exclude": [...]`` are no candidates. A bad request is answered with ``{"error":

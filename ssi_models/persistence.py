@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from ltr_base.outputs import replacement
+from ltr_base.machine import temporary_paths
+from ltr_base.outputs import remove, replacement
 from ssi_models.parameters import digest_of
 from ssi_models.stored_tensors import Tensor, check_tensors
 from ssi_models.vocabulary import Vocabulary
@@ -45,14 +46,21 @@ def save_tensors(
     with replacement(path) as partial:
         partial.touch()
         rights = partial.stat().st_mode  # of any new file; save_file lets nobody else read
+        # save_file first writes beside the file, by a name of its own, which a killed process would
+        # leave for good: in a folder that has a name of ours it is removed.
+        folder, _ = temporary_paths(partial.with_name(Path(path).name))
         try:
+            folder.mkdir()
             # One entry: safetensors writes several in random order; equal models must give equal
             # bytes.
-            save_file(arrays, partial, metadata={FORMAT: text})
+            save_file(arrays, folder / "tensors", metadata={FORMAT: text})
+            os.replace(folder / "tensors", partial)
         except SafetensorError as error:  # a full disk raises it, too
             number = re.search(r"os error (\d+)", str(error))
             code = int(number[1]) if number else errno.EIO
             raise OSError(code, os.strerror(code) if number else str(error), str(path)) from None
+        finally:
+            remove(folder)
         partial.chmod(rights)
 
 

@@ -29,7 +29,7 @@ ltr_features.fitted_builder
 ltr_features.column_workers ltr_features.rank_workers
 ltr_features.blocks ltr_features.stored_folds ltr_features.fold_columns
 ltr_features.feature_files
-ltr_features.row_columns
+ltr_features.row_columns ltr_features.saved_searches
 ltr_features.feature_table ltr_features.remarks ltr_features.added_documents
 ltr_features.candidates
 ltr_features.candidate_kinds

@@ -24,6 +24,8 @@ from ltr_features.parameters import check_choice, check_range
 #: Sessions per random stream; the first n sessions are the same, however many follow.
 _SESSIONS = 4096
 USERS = ("pbm", "cascade", "dcm", "dbn")
+#: The models of users that have a parameter, where not all have it.
+USERS_WITH = {"eta": ("pbm",), "continuation": ("dcm", "dbn")}
 
 Array = NDArray[np.float64]
 
@@ -62,6 +64,12 @@ class Users:
         check_range("eta", self.eta, 0.0)
         for name in ("noise", "continuation"):
             check_range(name, getattr(self, name), 0.0, 1.0)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters that the model has, by name."""
+        values = {"eta": self.eta, "noise": self.noise, "continuation": self.continuation}
+        return {n: x for n, x in values.items() if self.model in USERS_WITH.get(n, USERS)}
 
     def examination(self, n: int) -> Array:
         """float64 [n]: examination of each position (pbm)."""

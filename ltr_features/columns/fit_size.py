@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from ltr_base.names import counted
 from ltr_features.columns.context import ColumnContext
@@ -43,7 +42,8 @@ class FitSize:
         n_models, n_folds: number of models, and of the folds that they are for.
         n_pairs: relevant pairs that the model with most of them learns from.
         words: words that an epoch of all models reads.
-        by_document, by_query: mean number of different words of a document, and of a query.
+        by_document, by_query: mean number of different words of a relevant document, and of a
+            query.
         shorter: mean number of different words of the fields that have at most half as many as the
             one that the models read, by name, longest first.
         can_keep_fewer: whether :attr:`.LearnedColumn.heaviest` can leave half of a document's words
@@ -75,16 +75,14 @@ class FitSize:
                 model; a single part is of one model of these queries.
         """
         judged, index = context.collection.judgements, context.index
-        relevant = np.bincount(
-            judged.query[judged.grade > 0], minlength=context.collection.n_queries
-        )
-        fields = {
-            name: len(index.field(name).terms) / index.n_documents
-            for name in (*index.fields, WHOLE)
-        }
+        good = judged.grade > 0
+        relevant = np.bincount(judged.query[good], minlength=context.collection.n_queries)
+        # Negatives are drawn from these, too; other documents may be much longer or shorter.
+        read = judged.document[good]
+        fields = {name: _mean(index.field(name).distinct[read]) for name in (*index.fields, WHOLE)}
         fields.pop(recipe.field, None)
-        by_document = _mean_words(index.counts(recipe.field), recipe.heaviest)
-        by_query = _mean_words(context.query_words[1], recipe.heaviest)
+        by_document = _mean(index.field(recipe.field).distinct[read], recipe.heaviest)
+        by_query = _mean(np.diff(context.query_words[1].indptr), recipe.heaviest)
         few = all(sum((relevant[p] > 0).sum() for p in parts) < MANY_QUERIES for parts in folds)
         n_pairs = [int(sum(relevant[part].sum() for part in parts)) for parts in folds]
         # Each pair is in the model of all parts and, but for its own part, in each part's; one
@@ -132,14 +130,13 @@ class FitSize:
         folds = f" in {counted(self.n_folds, 'fold')}" if self.n_folds > 1 else ""
         return (
             f"{counted(self.n_models, 'model')} to fit{folds}, on up to "
-            f"{counted(self.n_pairs, 'relevant pair')}; documents have "
+            f"{counted(self.n_pairs, 'relevant pair')}; relevant documents have "
             f"{counted(round(self.by_document), 'different word')} on average, queries "
             f"{self.by_query:,.0f}"
         )
 
 
-def _mean_words(counts: csr_matrix, most: int | None) -> float:
-    """Mean number of different words of the texts that keep at most so many."""
-    n_words = np.diff(counts.indptr)
+def _mean(n_words: NDArray[np.int64], most: int | None = None) -> float:
+    """Mean number of different words of texts that keep at most so many."""
     kept = n_words if most is None else np.minimum(n_words, most)
     return float(kept.sum() / max(1, len(kept)))

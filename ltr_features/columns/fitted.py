@@ -143,6 +143,18 @@ class FittedColumn(ColumnFamily):
             )
 
 
+def restored_column(recipe: LearnedColumn, path: Path, fold: str | None = None) -> FittedColumn:
+    """The column of a saved model whose recipe is known.
+
+    Raises:
+        InputError: the file is missing, damaged, or holds another kind of model.
+    """
+    try:
+        return FittedColumn(recipe, recipe.kind.load(path), fold=fold)
+    except (ValueError, FileNotFoundError) as error:  # names the file and says what to do
+        raise InputError(str(error)) from None
+
+
 def notes_path(path: str | os.PathLike[str]) -> Path:
     """The path of a model's notes: ``ssi.column.json`` for ``ssi.safetensors``."""
     path = Path(path)

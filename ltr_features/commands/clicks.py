@@ -94,10 +94,6 @@ def _read(
     return found
 
 
-#: The models of users that have a parameter.
-_USERS_WITH = {"eta": ("pbm",), "continuation": ("dcm", "dbn")}
-
-
 @app.command("judge")
 def clicks_judge(
     log: Logs,
@@ -294,7 +290,7 @@ def clicks_simulate(
     Example: ltr-features clicks simulate test.txt --column bm25_whole --out log.tsv"""
     from letor.column_names import read_rows
     from letor.rankers.registry import load_ranker
-    from ltr_features.clicks.simulation import Simulation, Users
+    from ltr_features.clicks.simulation import USERS_WITH, Simulation, Users
 
     if (column is None) == (ranker is None):
         raise InputError("name what ranks the results: either --column or --ranker")
@@ -302,7 +298,7 @@ def clicks_simulate(
     given = {"eta": eta, "continuation": continuation}
     chosen = {name: value for name, value in given.items() if value is not None}
     for name in chosen:
-        if users not in (of := _USERS_WITH[name]):
+        if users not in (of := USERS_WITH[name]):
             raise InputError(f"--{name} is for --users {' or '.join(of)}; leave it out")
     behaviour = Users(users, noise=noise, **chosen)
     production = None if ranker is None else load_ranker(ranker)

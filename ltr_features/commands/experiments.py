@@ -165,6 +165,10 @@ def compare(
         Path | None,
         typer.Option(help="Queries that belong together, tested as one: query id, tab, group."),
     ] = None,
+    query_classes: Annotated[
+        Path | None,
+        typer.Option(help="Further kinds of queries: a table of qid and columns of classes."),
+    ] = None,
     name: Annotated[
         list[str] | None, typer.Option(help="Name of each run, in order; repeat the option.")
     ] = None,
@@ -204,6 +208,7 @@ def compare(
         queries=queries,
         documents=documents,
         groups=groups,
+        query_classes=query_classes,
         names=tuple(name or ()),
         baselines=tuple(baseline or ()),
         measures=tuple(measure or DEFAULT_MEASURES),

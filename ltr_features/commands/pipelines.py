@@ -272,12 +272,15 @@ def pipeline_explain(
             else f"--document: {others[0]!r} is not among the query's {many}"
         )
     if candidates.empty:
-        typer.echo(f"no candidates: no document of the build has a word of {query!r}")
+        sources = listed([*pipeline.features.searches_] or ["bm25"], 5)
+        typer.echo(f"no candidates for {query!r}: no document is found by {sources}")
         return
     width = max(found["column"].str.len().max(), len("100 other columns"))
     for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):
         rows = list(columns_of.itertuples())
-        typer.echo(f"{rows[0].rank}. {docno}, score {rows[0].score:.4f}")
+        title = pipeline.features.title(docno)
+        named = f"{docno}, {title!r}" if title else docno
+        typer.echo(f"{rows[0].rank}. {named}, score {rows[0].score:.4f}")
         for row in rows[:columns]:
             typer.echo(f"   {row.column:{width}} {row.value:10.4g} {row.contribution:+10.4f}")
         rest = [row.contribution for row in rows[columns:]]

@@ -232,6 +232,11 @@ def shown_title(*texts: str) -> str:
     return clipped(next((text for text in plain if text), ""), _SHOWN)
 
 
+def title_in(fields: Mapping[str, Sequence[str]], row: int) -> str:
+    """What :func:`shown_title` takes of a collection's document: its title, or else its body."""
+    return shown_title(*(fields[name][row] for name in ("title", "body") if name in fields))
+
+
 def is_ranking(path: Path) -> bool:
     """Whether a file names its queries and documents: a table, or a TREC run."""
     return is_pair_table(path) or is_run(path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,13 @@ from ltr_features.text.records import place
 #: Larger grades are mistakes; labels are held in single precision, which is exact up to here.
 _LARGEST = 1 << 24
 
-#: Which of two grades of a pair counts, by the option on_other_grade.
-_OF_TWO_GRADES: dict[str, Callable[[int, int], int] | None] = {
+#: Which of several grades of a pair counts, by the option on_other_grade.
+_OF_GRADES: dict[str, Callable[[list[int]], int] | None] = {
     "raise": None,
     "highest": max,
     "lowest": min,
-    "last": lambda before, now: now,
+    "median": statistics.median_low,
+    "last": itemgetter(-1),
 }
 
 
@@ -53,7 +56,7 @@ def other_grade(where: str, query: str, document: str, before: int, now: int) ->
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
         f"{now}; keep one of the lines, or when indexing a table, say which grade counts: "
-        "on_other_grade=highest, lowest or last"
+        "on_other_grade=highest, lowest, median or last"
     )
 
 
@@ -65,7 +68,8 @@ class JudgedPairs:
         documents: rows of the known documents by id.
         on_unknown: "raise" or "skip" judgements of unknown queries or documents.
         on_other_grade: for a pair that is judged again with another grade: "raise", or take the
-            "highest", "lowest" or "last" grade.
+            "highest", "lowest", "median" (of an even number the lower one of the middle) or "last"
+            grade of all its judgements.
 
     Attributes:
         n_skipped: number of skipped judgements of unknown queries or documents.
@@ -82,10 +86,11 @@ class JudgedPairs:
         on_other_grade: str = "raise",
     ) -> None:
         check_choice("on_unknown", on_unknown, ("raise", "skip"))
-        check_choice("on_other_grade", on_other_grade, _OF_TWO_GRADES)
+        check_choice("on_other_grade", on_other_grade, _OF_GRADES)
         self._queries, self._documents, self._skip = queries, documents, on_unknown == "skip"
-        self._of_two, self._rule = _OF_TWO_GRADES[on_other_grade], on_other_grade
+        self._of_grades, self._rule = _OF_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
+        self._repeated: dict[tuple[str, int], list[int]] = {}  # all grades of such a pair
         self.n_skipped = self._n_other = 0
         self._first_skipped = ""
         #: How often each unknown id was skipped, of queries and of documents.
@@ -121,14 +126,19 @@ class JudgedPairs:
             )
             raise InputError(f"{where}: there is no {what} in the collection; {advice}")
         known = self._grades.setdefault(query, {})
-        before = known.setdefault(row, value)
-        if before != value:
-            if self._of_two is None:
-                # The id may be a number that we assigned.
-                shown = f"{query!r} ({self._queries[query]!r})"
-                raise InputError(other_grade(where, shown, repr(document), before, value))
-            known[row] = self._of_two(before, value)
-            self._n_other += 1
+        if row not in known:
+            known[row] = value
+            return
+        before = known[row]
+        grades = self._repeated.setdefault((query, row), [before])
+        grades.append(value)
+        if self._of_grades is not None:
+            known[row] = self._of_grades(grades)
+            self._n_other += before != value
+        elif before != value:
+            # The id may be a number that we assigned.
+            shown = f"{query!r} ({self._queries[query]!r})"
+            raise InputError(other_grade(where, shown, repr(document), before, value))
 
     def add_rows(self, path: object, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Add the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""

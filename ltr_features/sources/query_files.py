@@ -1,4 +1,4 @@
-"""Read groups, times, sources and parts of queries from files, and add them to a collection."""
+"""Read groups, times, sources, classes and parts of queries, and add them to a collection."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import span_text, time_of
+from ltr_features.sources.arrow_tables import column_list
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
-from ltr_features.sources.table_blocks import named_rows
+from ltr_features.sources.table_blocks import (
+    is_table,
+    named_rows,
+    rows,
+    table_columns,
+    table_format,
+)
+from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.collection import Collection
 from ltr_features.text.id_rows import examples, rows_of
 from ltr_features.text.records import place
@@ -57,6 +66,8 @@ def groups_and_times_facts(collection: Collection) -> dict[str, int | str]:
     return facts
 
 
+#: Usual names of the column of query ids; ``id`` may number judgements.
+_IDS = (*QUERY_IDS, "id", "query")
 #: In place of a file of sources: each query was made from the document with its id.
 SAME_ID = "same-id"
 #: The column of the document that a query was made from; in a table, some queries may have none.
@@ -160,6 +171,62 @@ def read_query_times(path: Path, queries: Iterable[str] = ()) -> dict[str, float
     return times
 
 
+def read_query_classes(path: Path) -> pd.DataFrame:
+    """Read classes of queries (their language, say, or what users want), by which a report shows
+    where a system gains.
+
+    Args:
+        path: a table with a column ``qid`` (or ``query_id``, ``id``, ``query``); each other column
+            is a property, and its values are the classes. Or query id, tab, class; the property is
+            then called ``class``.
+
+    Returns:
+        Texts, "" where a query has none: a row per query, a column per property.
+
+    Raises:
+        InputError: the file cannot be read, has no property, a line has another format, or a query
+            has several classes of a property.
+    """
+    names = table_columns(path) if is_table(path) else []
+    ids = find_columns(names, _IDS)
+    if ids is None and (not names or table_format(path) == ".tsv"):
+        return pd.DataFrame({"class": _without_tabs(path)}, dtype=object)
+    if ids is None:
+        raise InputError(
+            f"{path}: the columns are {column_list(names)}; none has a usual name for query ids: "
+            "call it qid"
+        )
+    properties = [name for name in names if name not in ids]
+    if not properties:
+        raise InputError(f"{path}: the only column is {ids[0]}; add a column with classes")
+    classes: dict[str, list[str]] = {}
+    for number, (query, *texts) in rows(path, [*ids, *properties], optional=properties):
+        values = [text.strip() for text in texts]
+        before = classes.setdefault(query, values)
+        if not query:
+            raise InputError(f"{place(path, number)}: expected a query id")
+        if values != before:
+            of = next(i for i, value in enumerate(values) if value != before[i])
+            raise InputError(
+                f"{place(path, number)}: query {query!r} has the {properties[of]} {values[of]!r} "
+                f"here, but {before[of]!r} before"
+            )
+    return pd.DataFrame.from_dict(classes, orient="index", columns=properties, dtype=object)
+
+
+def _without_tabs(path: Path) -> dict[str, str]:
+    """The class of each query in a file of two columns."""
+    classes = {}
+    for number, query, value in _of_queries(path, "class"):
+        if "\t" in value:
+            raise InputError(
+                f"{place(path, number)}: expected query id, tab, class; where queries have "
+                "several, name these and the query ids (qid) in the first line"
+            )
+        classes[query] = value
+    return classes
+
+
 #: How files call the parts of the queries.
 _PARTS = {
     "train": ("train", "training"),
@@ -225,7 +292,7 @@ def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
     """Line number, query and value in a file of two columns or a table, once for each query that
     has a value; all have one, but for a table's column :data:`SOURCE`."""
     values: dict[str, str] = {}
-    usual = {"id": (*QUERY_IDS, "id", "query"), what: (what,)}  # id may number judgements
+    usual = {"id": _IDS, what: (what,)}
     optional = (what,) if what == SOURCE else ()
     table = named_rows(path, None, usual, "", optional=optional)
     rows = _two_columns(path) if table is None else ((n, row["id"], row[what]) for n, row in table)

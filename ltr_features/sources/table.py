@@ -53,7 +53,7 @@ def read_table(
     grade_thresholds: Sequence[float] | None = None,
     markup: Literal["keep", "strip"] = "keep",
     on_other_text: Literal["raise", "first", "last"] = "raise",
-    on_other_grade: Literal["raise", "highest", "lowest", "last"] = "raise",
+    on_other_grade: Literal["raise", "highest", "lowest", "median", "last"] = "raise",
     encoding: str = "utf-8",
     keep_unjudged: bool = False,
     on_unknown: str = "raise",
@@ -88,8 +88,8 @@ def read_table(
         on_other_text: for a document id that comes again with other texts: "raise", or take the
             texts of its "first" or "last" row (such rows are counted).
         on_other_grade: for a pair that is judged again with another grade (by a second rater, for
-            example): "raise", or take the "highest" or "lowest" grade, or that of the "last" row
-            (such rows are counted).
+            example): "raise", or take the "highest", "lowest" or "median" grade, or that of the
+            "last" row (such rows are counted).
         encoding: encoding of text files that are not UTF-8.
         keep_unjudged: keep queries without judgements (only with ``queries``).
         on_unknown: "raise" or "skip" (and count) judgements of unknown documents or queries.
@@ -122,6 +122,12 @@ def read_table(
     else:
         queries = table_of(queries, "queries")
         left_out["queries"] = _add_columns(queries, in_queries, QUERY_COLUMNS, encoding)
+        if "text" in in_judgements:
+            raise InputError(
+                "judgement_columns.text: the texts are those of queries=...; leave out one of the "
+                "two, and name the judgements' column of query ids if it has no usual name "
+                "(judgement_columns.query=...)"
+            )
     wanted = dict(JUDGEMENT_COLUMNS)
     if "text" in in_judgements and "query" not in in_judgements:
         del wanted["query"]  # texts are numbered

@@ -82,10 +82,12 @@ def table_of(given: Any, what: str = "") -> Path | Frame:
     is a frame's name in messages.
 
     Raises:
-        InputError: see :func:`letor.frames.arrow_table`.
+        InputError: a list, or see :func:`letor.frames.arrow_table`.
     """
     if isinstance(given, Frame):
         return given
+    if isinstance(given, (list, tuple)):
+        raise InputError(f"{what or 'table'}: a list; name one file, and join several before")
     return Path(given) if isinstance(given, (str, os.PathLike)) else Frame(arrow_table(given), what)
 
 

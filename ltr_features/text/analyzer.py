@@ -263,7 +263,8 @@ def stopwords_named(name: str) -> str | tuple[str, ...]:
         return name
     if not os.path.isfile(name):
         raise InputError(
-            f"stop words: {name!r} is neither a file nor one of {', '.join(STOPWORD_LISTS)}"
+            f"stop words: there is no file {name!r}; the one list that has a name is "
+            f"{', '.join(STOPWORD_LISTS)}, others are files of a word on each line"
         )
     lines = (re.split(r"[|#]", line)[0] for _, line in text_lines(name))
     words = tuple(dict.fromkeys(word for line in lines for word in line.split()))

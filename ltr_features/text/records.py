@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from letor.compression import COMPRESSED, text_lines
 from letor.errors import InputError
 from letor.mapped import GrowingArray
+from ltr_base.names import counted
 from ltr_features.text.id_rows import Finder
 
 _LINES = 2**18  # read at a time
@@ -205,7 +206,8 @@ def id_rows(
             fields.append(line.split("\t"))
             if (n := len(fields[-1])) != len(finders):
                 raise InputError(
-                    f"{path}, line {number}: {n} fields, expected {len(finders)}, separated by tabs"
+                    f"{path}, line {number}: {counted(n, 'field')}, expected {len(finders)}, "
+                    "separated by tabs"
                 )
         for column, find, values in zip(columns, finders, zip(*fields, strict=True), strict=True):
             rows = _whole_numbers(values) if find is None else find(values)

@@ -97,9 +97,11 @@ class S2Net(CosineOfProjections, TrainableModel):
     training pairs), and never ends with a higher training loss than at the start.
 
     With ``optimizer="l-bfgs"`` an epoch is one iteration over all training pairs, each with
-    ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations); with
-    "rmsprop", "adagrad" or "sgd" it is one pass, or a part of it, in mini-batches that share their
-    negatives, see :class:`TrainableModel`. RMSProp keeps an average of its latest iterates
+    ``negatives_per_pair`` random documents (the paper: L-BFGS, about 40 iterations), a share
+    ``list_share`` of them from its query's list. The other options of batches, their negatives and
+    their steps have no effect then, except ``negatives="given"``. With "rmsprop", "adagrad" or
+    "sgd" it is one pass, or a part of it, in mini-batches that share their negatives, see
+    :class:`TrainableModel`. RMSProp keeps an average of its latest iterates
     (:class:`ssi_models.s2net.mini_batch.AveragedTable`) and reaches the losses of L-BFGS in a
     fraction of the time.
 

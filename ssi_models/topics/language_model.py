@@ -311,8 +311,9 @@ class UnigramLM(LanguageModel):
 
     Args:
         smoothing: "jelinek-mercer": lambda1 P(w|C) + (1 - lambda1) n(w,d)/|d|; "dirichlet":
-            (n(w,d) + mu P(w|C)) / (|d| + mu).
+            (n(w,d) + mu P(w|C)) / (|d| + mu), without lambda1.
         mu: see smoothing; in words.
+        lambda2: has no effect: the title's own words are all of the model.
 
     Reference:
         Zhai, Lafferty: "A study of smoothing methods for language models applied to information

@@ -34,11 +34,11 @@ class TrainingOptions:
         loss, rank_weight: see :class:`ssi_models.training.losses.PairwiseLoss`.
         negatives, shuffle: see :class:`ssi_models.training.batches.PairStream`.
         learning_rate: step size, or several, the largest first: each is tried if the best epoch
-            with the one before was among the first five, and the one that ranks held-out queries
+            with the one before was among the first five and training went on until ``patience``
+            (not until ``max_epochs`` or ``max_seconds``), and the one that ranks held-out queries
             best is kept. With 2,000 or more queries (or groups) only the first is used, unless it
-            teaches the model nothing. "auto": the
-            rate of .003, .01, .03, .1, .3 with the lowest training loss after two passes over a
-            sample of the pairs (as in the papers).
+            teaches the model nothing. "auto": the rate of .003, .01, .03, .1, .3 with the lowest
+            training loss after two passes over a sample of the pairs (as in the papers).
         optimizer: ``"adagrad"`` (one accumulator per word) or ``"sgd"`` (fixed rate, the paper).
         accumulator_start: initial value of AdaGrad's accumulators; larger values damp the first
             steps, above all those of rare words.

@@ -160,6 +160,14 @@ def test_candidates_are_bm25_s_best_of_all_and_none_that_was_replaced(more, coll
         assert set(more.rank(text, 99)["docno"]) == set(best)
 
 
+def test_titles_are_those_of_the_current_documents(pipeline, more, collection):
+    titles = collection.fields["title"]
+    assert pipeline.features.title("d4") == titles[4]
+    assert [more.features.title(one) for one in ("d4", "d5")] == [titles[10], titles[5]]
+    assert more.features.title("odd") == "common1 zzz zzz yyy"  # no title, but a body
+    assert more.features.title("nobody") == ""
+
+
 def test_drift_is_counted(more, collection):
     drift = more.features.added_.drift()
     bodies = [len(b.split()) for b in news(collection)[1]["body"]]
@@ -562,7 +570,7 @@ def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
     train, vali, _ = builder.folds(collection, folds)[0]
     ranker = LambdaMART(n_estimators=5, min_data_in_leaf=5).fit(train, vali)
     fitted = builder.fit(collection, folds[0].train, folds=folds)
-    with pytest.warns(LetorWarning, match="not the candidates of judged"):
+    with pytest.warns(LetorWarning, match="not those of judged"):
         pipeline = ScoringPipeline(fitted, ranker)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LetorWarning)

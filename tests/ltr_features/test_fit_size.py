@@ -8,7 +8,9 @@ from toys import run as command
 from toys import toy
 
 from ltr_features.columns import fit_size
-from ltr_features.columns.context import make_workspace
+from ltr_features.columns.context import ColumnContext, make_workspace
+from ltr_features.columns.fit_size import FitSize
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.text.collection import Judgements
 
 N_QUERIES, N_DOCUMENTS, PER_QUERY = 40, 40, 10
@@ -73,3 +75,14 @@ def test_one_model_is_told_with_its_own_option(workspace, tmp_path):
     assert told.startswith("ssi: 1 model to fit, on up to 400 relevant pairs; ")
     assert "--heaviest 200 or" in told.splitlines()[1]
     assert "--field description (5 words), title (1)" in told.splitlines()[1]
+
+
+def test_the_documents_that_a_model_reads_are_told_not_all(tmp_path):
+    """Transcripts of 300 words among pages of two: only the former are relevant to a query."""
+    texts = [" ".join(f"word{n}" for n in range(300))] * 4 + ["short page"] * 96
+    judged = Judgements(np.arange(8), np.arange(8) % 4, np.ones(8, np.int64))
+    queries = [f"word{n}" for n in range(8)]
+    context = ColumnContext.of(toy({"body": texts}, queries, judged))
+    size = FitSize.of(context, LearnedColumn("ssi", "ssi"), [[np.arange(8)]])
+    assert str(size).endswith("relevant documents have 300 different words on average, queries 1")
+    assert size.words == 8 * 3 * (2 * 300 + 1)  # three models, each pair with two documents

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +35,28 @@ def test_a_file_that_cannot_be_written_is_named(reason, code, said, tmp_path, mo
         save_tensors(tmp_path / "x.safetensors", {}, {"a": np.zeros(1, np.float32)})
     assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "x.safetensors"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed(tmp_path):
+    """safetensors writes a file by a name of its own first. The process dies while it does."""
+    path, arrays = tmp_path / "x.safetensors", {"a": np.zeros(1, np.float32)}
+    program = f"""
+import os, signal
+from pathlib import Path
+import numpy as np
+from ssi_models import persistence
+
+def die(tensors, path, metadata):
+    Path(path).with_name(".tmpAb12Cd").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+persistence.save_file = die
+persistence.save_tensors({str(path)!r}, {{}}, {{"a": np.zeros(1, np.float32)}})
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode != 0
+    assert list(tmp_path.rglob(".tmp*"))
+    save_tensors(path, {}, arrays)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_is_written_into_a_new_folder_and_through_a_link(tmp_path):

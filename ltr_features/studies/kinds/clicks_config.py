@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from letor.measures import parse_measure
 from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
-from ltr_features.clicks.simulation import Simulation, Users
+from ltr_features.clicks.simulation import USERS_WITH, Simulation, Users
 from ltr_features.studies.config import Section, folder_problems
 from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
@@ -50,6 +50,11 @@ class MatchingSection(Section):
             if get_model(model.model).learns_from != "preferences":
                 raise ValueError(f"model {model.name!r} learns neither from judgements nor clicks")
             model.recipe.new_model()  # raises for unknown parameters and invalid values
+            if model.recipe.learns_from_lists:
+                raise ValueError(
+                    f"model {model.name!r}: list_share has no effect here: models learn from "
+                    "clicked documents alone; leave it out"
+                )
         if self.tested > self.folds:
             raise ValueError(f"tested is {self.tested}, but there are {self.folds} folds")
         return self
@@ -75,7 +80,7 @@ class UsersSection(Section):
     @model_validator(mode="after")
     def _known(self) -> UsersSection:
         self.behaviour  # noqa: B018  # raises for invalid values
-        for name, models in (("eta", ("pbm",)), ("continuation", ("dcm", "dbn"))):
+        for name, models in USERS_WITH.items():
             if name in self.model_fields_set and self.model not in models:
                 raise ValueError(
                     f"{name}: users of the model {self.model} have none, only those of "
@@ -100,6 +105,7 @@ class ClicksConfig(Section):
         matching: a collection and matching models, instead of ``folder``.
         sessions: sizes of the logs; each log is the beginning of the next.
         repeats: number of simulations, each of all folds with another seed; values are their means.
+        seed: of the first simulation, its rankers and models, and of random folds.
         model: the click model that debiases. min_evidence, n_grades: of judgements from clicks, see
             :class:`ltr_features.clicks.judging.ClickJudgements`.
         prior_examinations: prior of each pair: examinations at the click rate of position one.

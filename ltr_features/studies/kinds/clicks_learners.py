@@ -123,7 +123,8 @@ class RankerLearners(Learners):
         self.settings = {"rows": digest_of_rows(self._rows)}
         weak = config.production
         self.production = (
-            f"{weak.trees} trees trained on labels of {weak.share:.0%} of the training queries"
+            f"{counted(weak.trees, 'tree')} trained on labels of {weak.share:.0%} of the training "
+            "queries"
         )
 
     def learner(self, name: str, fold: Fold, seed: int) -> Learner:

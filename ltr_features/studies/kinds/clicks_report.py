@@ -208,14 +208,14 @@ def _answer(every: Sequence[Results]) -> str:
 def _facts(results: Results) -> str:
     config = results.config
     users, grouped = config.users, ""
+    behaviour = ", ".join(f"{n} {x:g}" for n, x in users.behaviour.parameters.items())
     if results.groups is not None:
         n = len({results.groups[query] for query in results.values.index})
         grouped = f" in {counted(n, 'group')}, each tested as one"
     return (
         f"{len(results.values):,} test queries{grouped}; simulations: {len(results.fits)}. "
         f"In production: {results.shown_by} ({value(float(results.values[PRODUCTION].mean()))}). "
-        f"Users: {users.model}, eta "
-        f"{users.eta:g}, noise {users.noise:g}, {users.depth} results per page, exploration "
+        f"Users: {users.model}, {behaviour}, {users.depth} results per page, exploration "
         f"{users.exploration:g}. Debiased by {config.model}."
     )
 

@@ -26,7 +26,7 @@ from ltr_features.sources.files import (
 )
 from ltr_features.sources.query_files import read_query_groups
 from ltr_features.studies.config import Section, no_such
-from ltr_features.studies.kinds.given_files import not_found
+from ltr_features.studies.kinds.given_files import not_found, read_classes
 from ltr_features.studies.kinds.given_rankings import (
     Given,
     check_comparable,
@@ -41,13 +41,19 @@ from ltr_features.studies.statistics.precision_recall import (
     interpolated_precision,
     precision_recall,
 )
-from ltr_features.studies.statistics.query_classes import judged_properties, query_classes
+from ltr_features.studies.statistics.query_classes import (
+    judged_properties,
+    query_classes,
+    with_given,
+)
 from ltr_features.studies.statistics.significance import CORRECTIONS, TestSettings
 from ltr_features.studies.study import Study
 
 DEFAULT_MEASURES = ("NDCG@10", "MAP", "P@10")
 RECALL_SYSTEMS = 5
 """Maximum number of systems in the precision-recall chart; those of the headline come first."""
+#: Options that name a file.
+_GIVEN = ("qrels", "data", "queries", "documents", "groups", "query_classes")
 
 
 class CompareConfig(Section):
@@ -62,6 +68,8 @@ class CompareConfig(Section):
         documents: titles of documents, see :func:`~ltr_features.sources.files.read_titles`.
         groups: of the queries (id, tab, group); queries of one group are tested together. By
             default, queries of the same text are a group.
+        query_classes: further kinds of queries, see
+            :func:`~ltr_features.sources.query_files.read_query_classes`.
         names: of the systems, in the order of the runs; by default those of the files.
         baselines: names of the systems that all others are compared with; the first by default.
         measures: names as in :func:`letor.measures.run_measure`; the first is the primary one.
@@ -79,6 +87,7 @@ class CompareConfig(Section):
     queries: Path | None = None
     documents: Path | None = None
     groups: Path | None = None
+    query_classes: Path | None = None
     names: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
     measures: tuple[str, ...] = Field(DEFAULT_MEASURES, min_length=1)
@@ -89,7 +98,7 @@ class CompareConfig(Section):
     @property
     def files(self) -> list[Path]:
         """All input files."""
-        given = (self.qrels, self.data, self.queries, self.documents, self.groups)
+        given = (getattr(self, name) for name in _GIVEN)
         return [*self.runs, *(path for path in given if path is not None)]
 
     @property
@@ -129,7 +138,7 @@ class CompareStudy(Study):
     def settings(self) -> dict[str, Any]:
         """The configuration without paths, as ``files`` identifies files by their content."""
         found = self.config.model_dump(mode="json")
-        for name in ("qrels", "data", "queries", "documents", "groups"):
+        for name in _GIVEN:
             found[name] = found[name] is not None
         return found | {"runs": self.config.systems}
 
@@ -165,7 +174,7 @@ class CompareStudy(Study):
         for path, run in zip(c.runs, rankings.values(), strict=True):
             check_same_ids(self.data / path, run, qrels)
         queries = list(qrels["qid"].unique())
-        texts, titles, groups = {}, {}, None
+        texts, titles, groups, classes = {}, {}, None, None
         if c.queries is not None:
             texts = read_queries(self.data / c.queries)
             if missing := not_found(self.data / c.queries, "--queries", texts, queries):
@@ -179,7 +188,9 @@ class CompareStudy(Study):
             notes["documents and queries without a row"] = rows.coverage
         if c.groups is not None:
             groups = read_query_groups(self.data / c.groups, queries)
-        return Given(rankings, qrels, texts, titles, groups, notes)
+        if c.query_classes is not None:
+            classes = read_classes(self.data / c.query_classes, queries, "--query-classes")
+        return Given(rankings, qrels, texts, titles, groups, classes, notes)
 
 
 def comparison_report(config: CompareConfig, given: Given) -> Report:
@@ -194,7 +205,8 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
     values = {name: evaluate(given.qrels, run, every) for name, run in given.rankings.items()}
     judged = next(iter(values.values())).index
     properties = judged_properties(given.qrels, given.texts)
-    kinds = query_classes(properties.loc[judged.intersection(properties.index)])
+    classes = query_classes(properties.loc[judged.intersection(properties.index)])
+    kinds, kinds_note = with_given(classes, given.classes)
     pair = config.pairs[0]
     system, baseline = (values[name][config.measures[0]] for name in pair)
     shown = dict.fromkeys([pair[1], pair[0], *given.rankings])
@@ -226,7 +238,7 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
         ),
         query_kinds=kinds,
         query_kinds_note="There are no classes by overlap or entities, which need the documents "
-        "and an entity linker; classes by words need the texts of all queries.",
+        f"and an entity linker; classes by words need the texts of all queries. {kinds_note}",
         hard_measure=config.hard,
         hard_baseline=config.against[0],
         test=config.test,

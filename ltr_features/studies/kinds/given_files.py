@@ -1,4 +1,4 @@
-"""Check what is given for queries and rows: equal texts, known ids, a digest."""
+"""What is given for queries and rows: equal texts, known ids, classes, a digest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+import pandas as pd
+
 from letor.column_settings import settings_of
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import written_otherwise
+from ltr_base.names import in_words, written_otherwise
+from ltr_features.sources.query_files import read_query_classes
+from ltr_features.studies.statistics.query_classes import MOST_CLASSES, PROPERTIES, texts_among
 from ltr_features.text.id_rows import examples
 from ltr_features.text.query_texts import normalised
 
@@ -38,6 +42,33 @@ def not_found(path: Path, option: str, known: Collection[str], wanted: Collectio
             f"({examples(list(wanted))}); {near}"
         )
     return missing
+
+
+def read_classes(
+    path: Path, queries: Collection[str] = (), option: str = "query_classes"
+) -> pd.DataFrame:
+    """Read classes of queries, see :func:`~ltr_features.sources.query_files.read_query_classes`.
+
+    Args:
+        queries: those that are tested, if known. option: what names the file, for messages.
+
+    Raises:
+        InputError: as that function; a column has the name of a kind of queries that every report
+            has; all columns have too many values, as texts do; or no query has classes.
+    """
+    classes = read_query_classes(path)
+    if doubled := [name for name in classes.columns if name in PROPERTIES]:
+        raise InputError(
+            f"{path}: reports have kinds of queries by {doubled[0]} of their own; give "
+            "the column another name"
+        )
+    if (texts := texts_among(classes)) == [*classes.columns]:
+        raise InputError(
+            f"{path}: {in_words(texts)}: more than {MOST_CLASSES} values; group them to "
+            "fewer classes"
+        )
+    not_found(path, option, classes.index, queries)
+    return classes
 
 
 def digest_of_rows(rows: RankingData) -> str:

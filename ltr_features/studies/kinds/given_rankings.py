@@ -28,6 +28,7 @@ class Given:
         qrels: columns ``qid``, ``docno``, ``label``.
         texts: of queries. titles: of documents.
         groups: of queries; by default, those of queries with the same text. None if there are none.
+        classes: of queries, a column per property; None if there are none.
         notes: further facts, by label.
     """
 
@@ -36,6 +37,7 @@ class Given:
     texts: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] | None = None
+    classes: pd.DataFrame | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

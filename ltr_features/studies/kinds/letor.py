@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -41,14 +40,14 @@ from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
 from ltr_features.sources.query_files import read_query_groups, read_query_sources
 from ltr_features.studies.config import refitted, slug
-from ltr_features.studies.kinds.given_files import digest_of_rows, same_text
+from ltr_features.studies.kinds.given_files import digest_of_rows, read_classes, same_text
 from ltr_features.studies.kinds.letor_config import (
     PLACE,
     RankerConfig,
     SchemeConfig,
     StudyConfig,
 )
-from ltr_features.studies.kinds.letor_findings import properties_of
+from ltr_features.studies.kinds.letor_findings import by_ties, properties_of
 from ltr_features.studies.kinds.letor_remarks import (
     drawn_queries,
     giveaways,
@@ -133,6 +132,12 @@ class LetorStudy(Study):
         return {} if queries is None else read_queries(self.data / queries)
 
     @cached_property
+    def _classes(self) -> pd.DataFrame | None:
+        """Classes of queries from a file, if the study names one."""
+        file = self.config.query_classes
+        return None if file is None else read_classes(self.data / file, self._rows.query_ids)
+
+    @cached_property
     def _sources(self) -> dict[str, str]:
         """The documents that queries were made from, as far as they are known."""
         sources = self.config.sources
@@ -173,7 +178,7 @@ class LetorStudy(Study):
     @cached_property
     def files(self) -> dict[str, Any]:
         found = dict(self._content)
-        for name in ("groups", "queries", "sources"):
+        for name in ("groups", "queries", "sources", "query_classes"):
             if (file := getattr(self.config, name)) is not None:
                 found[name] = self.identity(self.data / file)
         return found
@@ -194,7 +199,7 @@ class LetorStudy(Study):
     def _trained(self) -> list[tuple[dict[str, Any], Fold, Planned]]:
         """Place (scheme, fold, ranker, fit), fold and stage of each trained ranker."""
         rows, (_, official, homes) = self._rows, self._given
-        self._sources  # noqa: B018  # a file that cannot be read is told before training
+        self._sources, self._classes  # noqa: B018  # files that cannot be read are told now
         # Of folds whose rows differ, the rows here are only those that are tested.
         digest = self._content if homes else digest_of_rows(rows)
         found = []
@@ -278,7 +283,7 @@ class LetorStudy(Study):
             done, test = self.done(stage), bare.select_queries(fold.test)
             scores = np.load(done.path / "scores.npy", allow_pickle=False)
             found = done.json("result.json") | done.json("times.json")
-            trained.append(found | place | {"ties": _by_ties(self.config, test, scores)})
+            trained.append(found | place | {"ties": by_ties(self.config, test, scores)})
             values.append(_placed(_values(self.config, test, scores), place))
             gains = pd.read_csv(
                 done.path / "importance.csv", dtype={"column": str}, keep_default_na=False
@@ -307,7 +312,7 @@ class LetorStudy(Study):
             properties_of(rows, self._texts),
             pd.concat(importance, ignore_index=True),
             {c: str(of["family"]) for c, of in rows.provenance.items() if "family" in of},
-            groups, self._texts, remarks, rows.coverage,
+            groups, self._texts, self._classes, remarks, rows.coverage,
         )  # fmt: skip
         return Contents(document(results), results.frames, {"results.json": summary(results)})
 
@@ -323,16 +328,6 @@ def _values(config: StudyConfig, test: RankingData, scores: NDArray[np.float32])
     """Values of each test query in all measures, with its id in the column ``qid``."""
     values = evaluate(test, scores, list(config.measures.values()))
     return values.set_axis(list(config.measures), axis=1).reset_index()
-
-
-def _by_ties(
-    config: StudyConfig, test: RankingData, scores: NDArray[np.float32]
-) -> tuple[float, float]:
-    """Means in the first tested measure if equal scores are in the worst and in the best order."""
-    measure = parse_measure(config.measures[config.compare_measures[0]])
-    cases = [replace(measure, ties=ties) for ties in ("worst", "best")]
-    worst, best = evaluate(test, scores, cases).mean()
-    return float(worst), float(best)
 
 
 def _folds(

@@ -131,6 +131,8 @@ class StudyConfig(Section):
             :func:`~ltr_features.sources.files.read_queries`.
         groups: of the queries (id, tab, group); queries of one group are tested together, and are
             in one part of random folds. By default, queries of the same text are a group.
+        query_classes: further kinds of queries, see
+            :func:`~ltr_features.sources.query_files.read_query_classes`.
         sources: documents that queries were made from, see
             :func:`~ltr_features.sources.query_files.read_query_sources`; told with the verdict.
         repeats: number of fits of each ranker, with different seeds and, unless the folds are
@@ -153,6 +155,7 @@ class StudyConfig(Section):
     queries: str | None = None
     groups: str | None = None
     sources: str | None = None
+    query_classes: str | None = None
     repeats: int = Field(default=1, ge=1)
     n_columns: int | None = None
     non_finite: Literal["raise", "nan"] = "raise"

@@ -8,10 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.dataset import RankingData
+from letor.evaluation import evaluate
+from letor.measures import parse_measure
 from ltr_base.names import counted, listed
 from ltr_features.studies.config import slug
+from ltr_features.studies.kinds.letor_config import StudyConfig
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.pages import Section
 from ltr_features.studies.page.query_tables import (
@@ -103,6 +107,16 @@ def properties_of(rows: RankingData, texts: Mapping[str, str]) -> pd.DataFrame:
     queries = pd.Series(rows.query_ids, dtype=object).iloc[rows.query_index]
     judged = pd.DataFrame({"qid": queries.to_numpy(), "label": rows.y})
     return judged_properties(judged, texts)
+
+
+def by_ties(
+    config: StudyConfig, test: RankingData, scores: NDArray[np.float32]
+) -> tuple[float, float]:
+    """Means in the first tested measure if equal scores are in the worst and in the best order."""
+    measure = parse_measure(config.measures[config.compare_measures[0]])
+    cases = [replace(measure, ties=ties) for ties in ("worst", "best")]
+    worst, best = evaluate(test, scores, cases).mean()
+    return float(worst), float(best)
 
 
 def sections(studies: Sequence[Study], family: Mapping[str, str]) -> dict[str, list[Section]]:

@@ -27,7 +27,7 @@ from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import tie_remark, value
 from ltr_features.studies.statistics.hard_queries import DEFINITIONS as HARD_DEFINITIONS
 from ltr_features.studies.statistics.paired_tests import group_error, group_labels
-from ltr_features.studies.statistics.query_classes import query_classes
+from ltr_features.studies.statistics.query_classes import query_classes, with_given
 from ltr_features.studies.statistics.refits import Refits, fits_note, mean_values, spreads
 from ltr_features.studies.statistics.significance import TestSettings
 
@@ -46,6 +46,7 @@ class Results:
         importance: a row per scheme, fit, fold, ranker and column, with its ``gain``.
         family: of each column, where it is known.
         groups: group of each query, if they are known. texts: of the queries, as far as known.
+        classes: of queries, a column per property, if there are any.
         remarks: on columns. coverage: documents and queries without a row, if known.
     """
 
@@ -57,6 +58,7 @@ class Results:
     family: Mapping[str, str]
     groups: dict[str, str] | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
+    classes: pd.DataFrame | None = None
     remarks: Sequence[str] = ()
     coverage: str = ""
 
@@ -117,6 +119,7 @@ class Results:
                 )
             )
         tested = self.properties.index.intersection(systems[0].per_query.index)
+        kinds, kinds_note = with_given(query_classes(self.properties.loc[tested]), self.classes)
         study = Study(
             name=scheme,
             description="",
@@ -126,7 +129,8 @@ class Results:
             measures=config.compare_measures,
             groups=self.groups,
             query_texts=self.texts,
-            query_kinds=query_classes(self.properties.loc[tested]),
+            query_kinds=kinds,
+            query_kinds_note=kinds_note,
             hard_measure=config.hard_measure,
             hard_baseline=config.baseline,
             test=self.test,

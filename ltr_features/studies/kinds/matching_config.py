@@ -36,7 +36,8 @@ class TaskConfig(Section):
             that a link and its reverse stay together, if links have no direction; or "documents",
             in which case links between the two parts are removed.
         train_share: share of the links, or of the articles, used for training.
-        use_share: share of the training links that is used.
+        use_share: share of the training pairs that is used; links that are left out count as not
+            relevant where test queries rank them.
         n_words: number of most frequent words in the dictionary; by default all.
         cjk_bigrams: take pairs of neighbouring characters as words of Chinese and Japanese.
         terms: what is counted, "words" or "letter-trigrams", which names, compounds and inflected
@@ -94,8 +95,8 @@ _ONLY_OF: Mapping[str, set[str]] = {
 }
 #: Options that decide which queries and answers a task tests.
 _ASKED = (
-    "source", "folder", "fields", "split", "train_share", "query_words", "query_language",
-    "document_language", "n_test_queries", "seed",
+    "source", "folder", "fields", "split", "train_share", "query_words", "queries_per_article",
+    "query_language", "document_language", "n_test_queries", "seed",
 )  # fmt: skip
 
 
@@ -185,8 +186,9 @@ class MatchingConfig(TablesSection):
     """A whole experiment.
 
     Attributes:
-        settings: parameters of every trained model that accepts them.
-        choose: see :class:`RowConfig`, for every trained model.
+        settings: parameters of every model that is trained in epochs and accepts them; rows of
+            others (``lsi``, ``cl-lsa``, ...) have all theirs in ``params``.
+        choose: see :class:`RowConfig`, for every model that is trained in epochs.
     """
 
     kind: Literal["matching"]

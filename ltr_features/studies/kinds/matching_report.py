@@ -198,10 +198,12 @@ def _scatters(results: MatchingResults) -> Iterator[tuple[str, Drawing]]:
     drawn = results.config.scatter
     if drawn is None:
         return
-    model = results.rows[drawn.table, drawn.model].per_query["ap"][: drawn.n_queries]
+    model = results.rows[drawn.table, drawn.model].per_query["ap"]
     for label in drawn.against:
-        other = results.rows[drawn.table, label].per_query["ap"][: drawn.n_queries]
-        values = other.to_numpy(), model.to_numpy()
+        other = results.rows[drawn.table, label].per_query["ap"]
+        # Of many articles, tasks that use other shares of the links draw other test queries.
+        asked = other.index.intersection(model.index, sort=False)[: drawn.n_queries]
+        values = other[asked].to_numpy(), model[asked].to_numpy()
         drawing = scatter(*values, label, drawn.model, "Average precision")
         yield f"{drawing.title}. {drawing.description}", drawing
 

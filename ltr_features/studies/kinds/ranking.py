@@ -50,6 +50,7 @@ class RankingStudy(RankingStages):
         if stage.name == self.index_stage.name:
             self.check_texts()
             self.check_grades()
+            self.given_classes  # noqa: B018  # told before columns are computed
         if stage.name == self.columns_stage.name:
             self.check_folds()
         if not stage.first_result or self.done(stage).reused:

@@ -21,6 +21,7 @@ from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import DATA_ADVICE, folder_problems, no_such, read_config
+from ltr_features.studies.kinds.given_files import read_classes
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
 from ltr_features.studies.kinds.sections import (
@@ -107,8 +108,12 @@ def _collection_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
 
 
 def _query_file_problems(config: ExperimentConfig, data: Path) -> Iterator[str]:
-    """Mistakes in the files of groups, times and sources."""
-    for name, read in (("groups", read_query_groups), ("times", read_query_times)):
+    """Mistakes in the files of groups, times, classes and sources."""
+    for name, read in (
+        ("groups", read_query_groups),
+        ("times", read_query_times),
+        ("query_classes", read_classes),
+    ):
         file = getattr(config, name)
         try:
             if file is not None:
@@ -340,7 +345,7 @@ def _map_problems(config: ExperimentConfig) -> Iterator[str]:
 def _hard_problems(config: ExperimentConfig) -> Iterator[str]:
     evaluation = config.evaluation
     if evaluation.hard_baseline is None:
-        rules = evaluation.model_fields_set & {"hard_thresholds", "hard_quantiles"}
+        rules = evaluation.model_fields_set & {"hard_measure", "hard_thresholds", "hard_quantiles"}
         if evaluation.hard_systems or evaluation.hard_selectors or evaluation.hard_control or rules:
             yield "evaluation: hard queries need a hard_baseline"
         return

@@ -210,7 +210,10 @@ class ExperimentConfig(Section):
     """A whole experiment.
 
     Attributes:
-        title: the question. introduction: below it in the report. seed: of all random draws.
+        title: the question. introduction: below it in the report.
+        seed: of folds, rankers, tests and draws of the source, and of models whose ``params`` have
+            none; the fit's number is added. Families and sources of candidates that draw have a
+            ``seed`` of their own among their options.
         repeats: number of fits of each trained system.
         groups: file of query id, tab, group; queries of one group are tested together, and kept
             together by splits "by group". By default the collection's groups.
@@ -219,6 +222,8 @@ class ExperimentConfig(Section):
         sources: the documents that queries were made from, which are not ranked for them: file of
             query id, tab, document id; or "same-id", where each has the id of its query. By
             default the collection's.
+        query_classes: further kinds of queries, for the report's tables of these, see
+            :func:`~ltr_features.sources.query_files.read_query_classes`.
         candidates: settings of sources, see :func:`ltr_features.candidates.candidate_sources`; by
             default the best ``candidate_depth`` documents of BM25.
         nearest_words: words whose neighbours under each model the report lists.
@@ -237,6 +242,7 @@ class ExperimentConfig(Section):
     groups: str | None = None
     times: str | None = None
     sources: str | None = None
+    query_classes: str | None = None
     candidate_depth: int = Field(100, ge=1)
     candidates: dict[str, Any] | None = None
     columns: tuple[FamilyConfig, ...] = ()

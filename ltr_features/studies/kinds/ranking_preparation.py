@@ -29,10 +29,11 @@ from ltr_features.columns.registry import family_class
 from ltr_features.entities.of_dump import EXCERPT_NAME
 from ltr_features.feature_table import table_pairs
 from ltr_features.remarks import nothing_to_rank
-from ltr_features.sources.files import shown_title
+from ltr_features.sources.files import title_in
 from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.sources.registry import get_source, read_collection
 from ltr_features.studies.identity import bytes_of, files_within, size_text
+from ltr_features.studies.kinds.given_files import read_classes
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SplitConfig
 from ltr_features.studies.kinds.ranking_times import StageSeconds
 from ltr_features.studies.kinds.sections import FamilyConfig, with_content, with_paths
@@ -129,15 +130,22 @@ class Preparation(Study):
 
     @property
     def query_files(self) -> dict[str, Path]:
-        """The files with groups, times and sources of queries by these names, as far as the
-        experiment names them."""
-        config = self.config
-        given = {"groups": config.groups, "times": config.times, "sources": config.sources}
+        """The files with groups, times, sources and classes of queries by these names, as far as
+        the experiment names them."""
+        names = ("groups", "times", "sources", "query_classes")
+        given = {name: getattr(self.config, name) for name in names}
         return {
             name: self.data / file
             for name, file in given.items()
             if file is not None and file != SAME_ID
         }
+
+    @cached_property
+    def given_classes(self) -> pd.DataFrame | None:
+        """Classes of queries from a file, if the experiment names one, see :func:`read_classes`."""
+        if (file := self.query_files.get("query_classes")) is None:
+            return None
+        return read_classes(file, self.collection.query_ids)
 
     @property
     def groups(self) -> dict[str, str] | None:
@@ -358,10 +366,7 @@ class Preparation(Study):
 
     def title(self, document: str) -> str:
         """A document's title, or else the beginning of its text, or else its id."""
-        row = self._document_rows[document]
-        fields = self.collection.fields
-        texts = (fields[s][row] for s in ("title", "body") if s in fields)
-        return shown_title(*texts) or document
+        return title_in(self.collection.fields, self._document_rows[document]) or document
 
     @cached_property
     def _document_rows(self) -> dict[str, int]:

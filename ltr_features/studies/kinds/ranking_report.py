@@ -37,6 +37,7 @@ from ltr_features.studies.statistics.query_classes import (
     entity_source,
     query_classes,
     query_properties,
+    with_given,
 )
 from ltr_features.studies.statistics.refits import fits_note
 
@@ -311,7 +312,9 @@ def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, s
         else "There are no classes by entities, as no column family of this experiment links "
         "entities."
     )
-    return query_classes(properties.loc[properties.index.intersection(tested)]), note
+    classes = query_classes(properties.loc[properties.index.intersection(tested)])
+    kinds, further = with_given(classes, experiment.given_classes)
+    return kinds, f"{note} {further}".strip()
 
 
 def _system(

@@ -89,6 +89,7 @@ class TablesSection(Section):
     """A whole experiment.
 
     Attributes:
+        seed: of models whose ``params`` have none; tasks have one of their own.
         repeats: number of fits, with different seeds, of each model that learns from judgements;
             its values are per-query means over the fits. Tasks are the same in every fit.
     """

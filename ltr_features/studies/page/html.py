@@ -11,7 +11,12 @@ from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, Drawing
 from ltr_features.studies.page.charts.queries import BARS
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.page.script_data import RANKINGS_SIZE, map_data, study_data
+from ltr_features.studies.page.script_data import (
+    RANKINGS_SIZE,
+    class_letter,
+    map_data,
+    study_data,
+)
 from ltr_features.studies.page.study_figures import (
     GAIN,
     Importance,
@@ -157,14 +162,18 @@ def _shown_figures(
     return gains, importance
 
 
-def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, int]]]]:
-    """Number and name of each property with more than one class, its classes, and the number of
-    queries in each."""
+def _kinds(study: Study) -> list[tuple[int, str, list[tuple[str, str, int]]]]:
+    """Number and name of each property with more than one class, and of each class its letter, its
+    name and the number of its queries."""
     if study.query_kinds is None:
         return []
     found = []
     for number, (name, column) in enumerate(study.query_kinds.reindex(study.queries).items()):
         counts = column.value_counts(sort=False)
         if len(counts) > 1:
-            found.append((number, str(name), [(str(label), int(n)) for label, n in counts.items()]))
+            classes = [
+                (class_letter(code), str(label), int(n))
+                for code, (label, n) in enumerate(counts.items())
+            ]
+            found.append((number, str(name), classes))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ltr_base.names import in_words
 from ltr_features.studies.page.query_rankings import RankedDocument, moved
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.table_parts import (
@@ -20,6 +21,7 @@ from ltr_features.studies.page.table_parts import (
 from ltr_features.studies.page.tables import Cell, Column, Rows, Table
 from ltr_features.studies.page.verdicts import hundredths, minus, p_value, signed, value
 from ltr_features.studies.statistics.paired_tests import TIE
+from ltr_features.studies.statistics.query_classes import PROPERTIES
 
 EXTREME_QUERIES = 6
 MOVED_DOCUMENTS = 6
@@ -99,7 +101,7 @@ def class_table(study: Study) -> Table | None:
     table = study.query_classes
     if table is None or table.empty:
         return None
-    table = table[table.groupby("property")["class"].transform("nunique") > 1]
+    table = table[table["p_corrected"].notna()]
     if table.empty:
         return None
     found = table.to_dict("records")
@@ -108,6 +110,7 @@ def class_table(study: Study) -> Table | None:
         difference("gain", "Difference"),
         interval(study, found, "gain"),
         number("p", "p", p_value),
+        number("Corrected p", "p_corrected", p_value),
         QUERIES,
         *MEANS,
     ]
@@ -115,7 +118,11 @@ def class_table(study: Study) -> Table | None:
 
 
 def _class_caption(study: Study, table: pd.DataFrame) -> str:
-    properties = set(table["property"])
+    properties = list(dict.fromkeys(table["property"]))
+    given = [name for name in properties if name not in PROPERTIES]
+    made = "the classes of a property have about equally many queries"
+    if given:
+        made = f"the classes by {in_words(given)} are given; else {made}"
     meanings = {
         "words": "Words: distinct words of the query"
         f"{' that occur in the collection' if 'overlap' in properties else ''}.",
@@ -126,10 +133,9 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
     groups = " by group" if study.groups else ""
     return (
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
-        f"the classes of a property have about equally many queries.{explained} p: Fisher's "
-        f"randomisation test{groups}, not corrected for the number of classes."
-        f"{noise_note(study)}"
-        f" {study.query_kinds_note}"
+        f"{made}.{explained} p: Fisher's randomisation test{groups}. Corrected p: "
+        f"{study.test.correction_name} over the rows. Whether classes differ from each other is "
+        f"not tested.{noise_note(study)} {study.query_kinds_note}"
     ).strip()
 
 

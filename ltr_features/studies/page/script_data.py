@@ -32,8 +32,8 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
 
     Values are integer millionths, as three little-endian bytes each, in base64: all queries of the
     first measure of the first system, then its next measure, then the next system. Kinds: for each
-    property, the class of each query as one character ("A" for the first, "-" for none). Rankings:
-    see :func:`packed_rankings`.
+    property, the class of each query as one character, see :func:`class_letter`. Rankings: see
+    :func:`packed_rankings`.
 
     Args:
         rankings_size: maximum number of characters of the packed rankings.
@@ -51,13 +51,18 @@ def study_data(study: Study, rankings_size: int = RANKINGS_SIZE) -> Markup:
             "kinds": []
             if study.query_kinds is None
             else [
-                "".join("-" if code < 0 else chr(ord("A") + code) for code in column.cat.codes)
+                "".join(map(class_letter, column.cat.codes))
                 for _, column in study.query_kinds.reindex(study.queries).items()
             ],
             "pair": study.pairs[0],
             "rankings": packed_rankings(study, rankings_size),
         }
     )
+
+
+def class_letter(code: int) -> str:
+    """The character of a class of queries: "A" for the first, "-" for none (-1)."""
+    return "-" if code < 0 else chr(ord("A") + code)
 
 
 def map_data(found: EmbeddingMap) -> Markup:

@@ -1,4 +1,5 @@
-"""Gains by class of queries: by length, entities, relevant documents and shared words."""
+"""Gains by class of queries: by length, entities, relevant documents and shared words, and by what
+users know of their queries."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from letor.errors import InputError
+from ltr_base.names import in_words
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entity_source import EntitySource
@@ -17,6 +19,12 @@ from ltr_features.studies.statistics.paired_tests import group_labels
 from ltr_features.studies.statistics.significance import USUAL, TestSettings, gain_row
 
 ENTITIES = "entities"
+#: Properties by which the classes of queries are made; users may give others.
+PROPERTIES = ("words", "relevant documents", "overlap", ENTITIES)
+#: A property with more values is no class but, for instance, a text.
+MOST_CLASSES = 30
+#: Class of the queries that users gave none.
+NOT_GIVEN = "not given"
 #: Classes that do not depend on the queries: largest value of each but the last, and their names.
 _FIXED = {ENTITIES: ((0.0, 1.0), ("none", "one", "two or more"))}
 
@@ -77,6 +85,39 @@ def entity_source(families: Iterable[ColumnFamily]) -> EntitySource | None:
     return next((part for part in parts if isinstance(part, EntitySource)), None)
 
 
+def with_given(
+    classes: pd.DataFrame, given: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, str]:
+    """Add classes that a user gave to those by :func:`query_classes`, with a note on columns that
+    tell nothing: they have more than :data:`MOST_CLASSES` values, or one for all queries.
+
+    Args:
+        given: texts, as read by :func:`~ltr_features.studies.kinds.given_files.read_classes`. A
+            query without one is in the class :data:`NOT_GIVEN`.
+    """
+    if given is None:
+        return classes, ""
+    left_out = texts_among(given)
+    found = {}
+    for name in given.columns.difference(left_out, sort=False):
+        values = given[name].reindex(classes.index, fill_value="")
+        labels = [label for label in given[name].unique() if label and (values == label).any()]
+        labels += [NOT_GIVEN] if (values == "").any() else []
+        found[name] = pd.Categorical(values.replace("", NOT_GIVEN), labels, ordered=True)
+    alike = [name for name, column in found.items() if len(column.categories) == 1]
+    notes = (
+        (left_out, f"more than {MOST_CLASSES} values, so no classes"),
+        (alike, "the same for all queries"),
+    )
+    told = (f"{in_words(names)}: {why}." for names, why in notes if names)
+    return classes.assign(**found), " ".join(told)
+
+
+def texts_among(given: pd.DataFrame) -> list[str]:
+    """The columns with more than :data:`MOST_CLASSES` values."""
+    return [name for name in given.columns if given[name].nunique() > MOST_CLASSES]
+
+
 def query_classes(properties: pd.DataFrame) -> pd.DataFrame:
     """The class of every query by every property.
 
@@ -126,7 +167,8 @@ def query_class_table(
 
     Returns:
         One row per (property, class): ``comparison``, ``property``, ``class`` (name of the class),
-        and the columns of :func:`significance.gain_row`; p is not corrected.
+        the columns of :func:`significance.gain_row`, ``p_corrected`` (over these rows; NaN for a
+        class of all queries, which is no further test) and ``significant``.
 
     Raises:
         InputError: a system has no value for some query, or a query has no group.
@@ -141,7 +183,13 @@ def query_class_table(
             row: dict[str, object] = {"comparison": comparison, "property": name, "class": label}
             labels = group_labels(classes.index[chosen], groups)
             rows.append(row | gain_row(s[chosen], b[chosen], settings, labels))
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if rows:
+        table["p_corrected"] = np.nan
+        part = table["n_queries"] < len(classes)
+        table.loc[part, "p_corrected"] = settings.corrected(table.loc[part, "p"])
+        table["significant"] = table["p_corrected"] < settings.alpha
+    return table
 
 
 def _label(values: NDArray[np.float64], shown: Callable[[float], str]) -> str:

@@ -303,12 +303,15 @@ def test_places_in_the_ranking_are_explained(tmp_path):
     make_workspace(topics(), tmp_path / "workspace")
     run(*of_words(tmp_path), "--out", tmp_path / "p")
     explain = ("pipeline", "explain", tmp_path / "p", "topic1word1")
+    texts = dict(zip(topics().document_ids, topics().fields["body"], strict=True))
     ranking = ScoringPipeline.load(tmp_path / "p").rank("topic1word1", 100)
     lines = done(*explain, "--count", 2).splitlines()
     best = ranking.itertuples()
     for line, added in (lines[:2], lines[2:4]):
         row = next(best)
-        assert line == f"{row.rank}. {row.docno}, score {row.score:.4f}"
+        start, text, score = line.split("'")
+        assert (start, score) == (f"{row.rank}. {row.docno}, ", f", score {row.score:.4f}")
+        assert texts[row.docno].startswith(text)
         name, value, contribution = added.split()
         assert name == "vsm"
         assert float(value) > 0
@@ -326,4 +329,4 @@ def test_places_in_the_ranking_are_explained(tmp_path):
     not_there = f"{min(others)!r} is not among the query's {len(ranking)} candidates"
     assert not_there in refused(*explain, "--document", min(others))
     nothing = done("pipeline", "explain", tmp_path / "p", "unheard")
-    assert nothing == "no candidates: no document of the build has a word of 'unheard'\n"
+    assert nothing == "no candidates for 'unheard': no document is found by bm25\n"

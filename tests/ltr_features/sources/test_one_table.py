@@ -133,6 +133,7 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     with pytest.raises(InputError, match=r"line 6: query '1' \('shoe'\) and document '7' were"):
         read_table(path, **ONE_TABLE)
     expected = {"highest": [1, 2, 2, 2], "lowest": [0, 0, 2, 0], "last": [0, 2, 2, 0]}
+    expected["median"] = expected["lowest"]  # of two
     for choice, grades in expected.items():
         c = read_table(path, **ONE_TABLE, on_other_grade=choice)
         assert c.judgements.grade.tolist() == grades
@@ -143,6 +144,17 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     assert c.description["judged pairs with a grade below 0, which counts as 0"] == 2
     with pytest.raises(InputError, match="on_other_grade must be 'raise' or 'highest' or 'lo"):
         read_table(path, **ONE_TABLE, on_other_grade="mean")
+
+
+def test_the_median_is_that_of_all_raters(tmp_path, one_table):
+    rated = [[1, 2, 2, 1], [3, 3, 2, 3], [1, 3, 2, 2], [1, 3, 3, 3], [2, 2, 3, 2]]
+    raters = pd.concat([one_table.assign(relevance=grades) for grades in rated])
+    path = save_table(raters, tmp_path / "ratings.csv")
+    options = {**ONE_TABLE, "grade_thresholds": None, "on_other_grade": "median"}
+    c = read_table(path, **options)
+    assert c.judgements.grade.tolist() == [1, 3, 2, 2]
+    told = "judgements of pairs with another grade; the median taken"
+    assert c.description[told] == 10  # than the median of those before
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,13 @@ def test_queries_in_a_table_of_their_own(tmp_path):
         ({"grades": {"Exact": 1}}, r"r\.csv, line 3: grade 'None' is not among Exact"),
         ({"grades": None}, r"r\.csv, line 2: grade 'Exact' is not an integer; .* option grades"),
         ({"grades": {"Exact": 1 << 70, "None": 0}}, r"r\.csv, line 2: grade \d+ is beyond"),
-        ({"queries": RATINGS, "query_columns": {"txt": "x"}}, "query_columns: txt unknown"),
+        (
+            {"queries": RATINGS, "query_columns": {"txt": "x"}, "judgement_columns": None},
+            "query_columns: txt unknown",
+        ),
         ({"query_columns": {"id": "x"}}, "query_columns names columns of a table of queries"),
+        ({"queries": RATINGS.assign(id="a")}, "judgement_columns.text: the texts are those of qu"),
+        ({"queries": ["a.csv", "b.csv"]}, "queries: a list; name one file, and join several"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, changes, message):

@@ -63,6 +63,15 @@ def results(raw, debiased, true, groups=None, facts=(), **config):
     return Results(described, fits, facts, "a ranker", "another", groups)
 
 
+#: What is noted of the clicks on a fold.
+ON_CLICKS = {
+    "fit": 0, "sessions": 100, "logged": 0.5, "estimate": 0.6, "low": 0.55, "high": 0.65,
+    "never shown": 0.1, "most": 0.9, "thin queries": 1, "queries": 4, "remarks": {},
+    "positions": [{"position": 1, "click_rate": 0.4, "examination": 1.0}],
+    "labels": [{"label": 2, "pairs": 1200, "click_rate": 0.1, "relevance": 0.3}],
+}  # fmt: skip
+
+
 def test_the_share_of_the_gap_is_that_of_means():
     """By hand: raw .2, debiased .5, true .6 on average over two fits and eight queries."""
     raw = [np.tile([0.1, 0.3], 4)] * 2
@@ -124,13 +133,7 @@ def test_without_a_gap_no_share_of_it_is_closed():
 def test_tables_show_gaps_click_rates_and_estimates_under_their_headings():
     """Raw .2, debiased .5, true .6 in every query; two folds, of which one's actual clicks are in
     the interval, and the other's above it, where clicks on unseen results may explain them."""
-    fold = {
-        "fit": 0, "sessions": 100, "logged": 0.5, "estimate": 0.6, "low": 0.55, "high": 0.65,
-        "never shown": 0.1, "most": 0.9, "thin queries": 1, "queries": 4, "remarks": {},
-        "positions": [{"position": 1, "click_rate": 0.4, "examination": 1.0}],
-        "labels": [{"label": 2, "pairs": 1200, "click_rate": 0.1, "relevance": 0.3}],
-    }  # fmt: skip
-    facts = [fold | {"fold": 1, "asked": 0.6}, fold | {"fold": 2, "asked": 0.7}]
+    facts = [ON_CLICKS | {"fold": 1, "asked": 0.6}, ON_CLICKS | {"fold": 2, "asked": 0.7}]
     level = np.full(8, 0.2)
     found = document([results([level], [level + 0.3], [level + 0.4], facts=facts)])
     tables = {table.name: table for section in found.sections for table in section.tables}
@@ -162,6 +165,22 @@ def test_tables_show_gaps_click_rates_and_estimates_under_their_headings():
             }
         ],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("users", "told"),
+    [
+        ({"model": "pbm", "eta": 2.0}, "pbm, eta 2, noise 0.1, 10 results"),
+        ({"model": "cascade"}, "cascade, noise 0.1, 10 results"),
+        ({"model": "dcm", "continuation": 0.2}, "dcm, noise 0.1, continuation 0.2, 10 results"),
+    ],
+)
+def test_users_are_described_by_the_parameters_of_their_model(users, told):
+    level = np.full(8, 0.2)
+    facts = [ON_CLICKS | {"fold": 1, "asked": 0.6}]
+    given = results([level], [level + 0.3], [level + 0.4], facts=facts, users=users)
+    found = document([given])
+    assert f"Users: {told} per page" in found.sections[0].facts
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +249,7 @@ def test_the_report_tells_the_expectation(report):
         (MATCHING, "sessions", "n_columns = 5\nsessions", "n_columns is for rankers of folder"),
         (MATCHING, '"words and topics"', '"ssi"', r"two models share the name \(as a folder\) ssi"),
         (MATCHING, '"wtm"', '"wtm"\nparams = { ranq = 3 }', "'wtm' has no parameter 'ranq'"),
+        (MATCHING, "rank = 4", "list_share = 0.5", "model 'ssi': list_share has no effect here"),
         (CLICKS, "kind =", "measure = 'err@10'\nkind =", r"labels .* up to 20, .* n_grades = 5"),
         (CLICKS, "[users]", "[users]\ncontinuation = 0.5", "continuation: users of the model pbm"),
         (CLICKS, "[users]", "[users]\nmodel = 'dcm'\neta = 2.0", "eta: users of the model dcm"),

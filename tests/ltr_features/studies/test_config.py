@@ -283,6 +283,7 @@ def test_a_list_is_not_called_too_short_for_what_is_wrong_in_it(tmp_path):
         ('"adarank" }', '"adarank" }, { name = "c", ranker = "listnet" }', "'c': no system has it"),
         ("[evaluation]", "[evaluation]\nhard_thresholds = [0.3]", "need a hard_baseline$"),
         ("[evaluation]", "[evaluation]\nhard_quantiles = [0.5]", "need a hard_baseline$"),
+        ("[evaluation]", '[evaluation]\nhard_measure = "MAP"', "need a hard_baseline$"),
     ],
 )
 def test_a_mistake_is_told_before_anything_runs_and_told_once(tmp_path, before, after, message):

@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -179,6 +180,20 @@ def test_embedded_kinds_are_in_the_order_of_the_queries(make_report: Callable[..
     kinds = pd.Categorical(["few", "many"] * 5, ["few", "many"], ordered=True)
     told = replace(study, query_kinds=pd.DataFrame({"words": kinds}, study.queries[11:1:-1]))
     assert json.loads(study_data(told))["kinds"] == ["--" + "BA" * 5]
+
+
+def test_the_filter_knows_each_of_many_classes(make_report: Callable[..., Report]) -> None:
+    report = make_report(n_queries=31, n_systems=4)
+    study = report.studies[0]
+    names = [f"class {n}" for n in range(31)]
+    kinds = pd.DataFrame({"given": pd.Categorical(names, names)}, study.queries)
+    told = replace(study, query_kinds=kinds)
+    page = render(replace(report, studies=[told]))
+    found = re.findall(r'<option value="0(.+?)">given: (.+?) \(1\)</option>', page)
+    letters = embedded(page)[0]["kinds"][0]
+    assert "".join(unescape(letter) for letter, _ in found) == letters
+    assert [name for _, name in found] == names
+    assert len(set(letters)) == 31
 
 
 def test_hostile_texts_survive_the_embedding(hostile_page: str) -> None:

@@ -102,7 +102,7 @@ def test_only_what_a_corrected_test_finds_is_coloured(make_report: Callable[...,
     values = study.column_value.assign(low=0.001, high=0.2, value=0.1, significant=False)
     values.loc[values.index[0], "significant"] = True
     assert study.query_classes is not None
-    classes = study.query_classes.assign(low=0.001, high=0.2, gain=0.1)
+    classes = study.query_classes.assign(low=0.001, high=0.2, gain=0.1, significant=False)
     study = replace(study, column_value=values)
     vars(study)["query_classes"] = classes  # in place of those that it would compute
 

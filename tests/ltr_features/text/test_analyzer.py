@@ -74,7 +74,7 @@ def test_stop_words_are_read_from_lists_as_others_publish_them(tmp_path):
     path.write_text("| nothing\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"german.txt: no stop words"):
         stopwords_named(str(path))
-    with pytest.raises(InputError, match="'german' is neither a file nor one of english"):
+    with pytest.raises(InputError, match=r"no file 'german'; .* english, others are files"):
         stopwords_named("german")
 
 

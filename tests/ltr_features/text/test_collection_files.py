@@ -59,6 +59,7 @@ def test_round_trip(tmp_path, bare):
         ("collection.json", "{}", "name, description is missing"),
         ("queries.jsonl", "[1]\n", r"queries\.jsonl, line 1: not a JSON object"),
         ("qrels.tsv", "h\nq1\tb\n", r"qrels\.tsv, line 2: 2 fields, expected 3"),
+        ("links.tsv", "a b\n", r"links\.tsv, line 1: 1 field, expected 2, separated by tabs"),
         ("qrels.tsv", "h\nq9\tb\t1\n", r"qrels\.tsv, line 2: 'q9' is no known id"),
         ("links.tsv", "a\tb\na\tz\n", r"links\.tsv, line 2: 'z' is no known id"),
     ],

@@ -8,7 +8,7 @@ from small_studies import MATCHING
 
 from letor.errors import InputError
 from ltr_features.studies.config import read_config
-from ltr_features.studies.kinds.matching_config import MatchingConfig, RowConfig
+from ltr_features.studies.kinds.matching_config import MatchingConfig, RowConfig, TaskConfig
 
 
 def written(folder: Path, text: str) -> Path:
@@ -148,3 +148,9 @@ def test_values_that_no_row_chooses_from_are_refused(tmp_path):
     with pytest.raises(InputError, match="'sssi'") as error:
         read_config(written(tmp_path, misspelled), MatchingConfig)
     assert "every trained model has a choose" not in str(error.value)
+
+
+def test_other_draws_of_words_are_other_queries():
+    task = TaskConfig(source="links", folder="articles", query_words=3)
+    assert task.asks_as(task.model_copy(update={"n_triples": 7}))
+    assert not task.asks_as(task.model_copy(update={"queries_per_article": 2}))

@@ -14,7 +14,7 @@ from folders import unwrapped
 from scipy.stats import sem, ttest_1samp
 from small_studies import MATCHING
 
-from ltr_features.studies.kinds.matching_config import TableConfig, TaskConfig
+from ltr_features.studies.kinds.matching_config import ScatterConfig, TableConfig, TaskConfig
 from ltr_features.studies.kinds.matching_report import (
     MatchingResults,
     OrderCheck,
@@ -210,6 +210,23 @@ def test_rows_are_tested_query_by_query_only_if_their_tasks_ask_the_same():
     other = order_check(fits, np.arange(8), tasks={"b": "other articles"})
     assert np.isnan(other.p)
     assert "a < b: in this order (+0.1000, not tested: " in other.text
+
+
+def test_a_scatter_plot_pairs_the_values_of_one_query():
+    """Tasks that use other shares of many articles' links draw other test queries."""
+    queries = {"a": [1, 3, 5, 8], "b": [3, 4, 5, 8]}
+    rows = {
+        ("t", label): Row([Fit(pd.DataFrame({"ap": np.array(asked) / 10}, asked), {}, {})])
+        for label, asked in queries.items()
+    }
+    drawn = ScatterConfig(table="t", model="a", against=["b"], n_queries=2)
+    config = SimpleNamespace(
+        tables=[], scatter=drawn, curves=None, title="", introduction="", notes=[]
+    )
+    [section] = document(MatchingResults(config, rows, {}, {})).sections
+    [(told, _)] = section.figures
+    assert told.startswith("Average precision of 2 queries: a against b.")
+    assert told.endswith("a did better: 0 queries; below: 0.")  # the same values, of 3 and 5
 
 
 @pytest.mark.parametrize(("gain", "shown"), [(-0.1, "(−0.1000, p"), (0.0, "(0.0000, p")])
