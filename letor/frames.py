@@ -214,8 +214,10 @@ def arrow_table(frame: Any) -> pa.Table:
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False) if is_pandas else pa.table(frame)
     except (pa.ArrowException, TypeError) as error:
+        why = "; ".join(map(str, error.args))
         raise InputError(
-            f"the frame has columns that are neither numbers nor text: {error}"
+            f"the frame has columns that are neither numbers nor text: {why}; make one that has "
+            "both text, in pandas by .astype('string')"
         ) from None
     check_distinct(table.column_names)
     return table.select([c for c in table.column_names if not re.fullmatch(_INDEX, c)])

@@ -154,10 +154,11 @@ def check_ids(ids: Sequence[str], what: str) -> None:
     """
     if all(ids) and not _NO_ID.search("".join(ids)):
         return
-    wrong = next(word for word in ids if not word or _NO_ID.search(word))
+    wrong, *others = (word for word in ids if not word or _NO_ID.search(word))
+    more, rename = (f" and {len(others):,} more", "them, the first") if others else ("", "it,")
     raise InputError(
-        f"{what} {wrong!r}: LETOR text and TREC files need ids without blanks or '#'; rename it, "
-        f"to {_NO_ID.sub('_', wrong) or '_'!r} for example"
+        f"{what} {wrong!r}{more}: LETOR text and TREC files need ids without blanks or '#'; rename "
+        f"{rename} to {_NO_ID.sub('_', wrong) or '_'!r} for example"
     )
 
 

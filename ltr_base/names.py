@@ -75,8 +75,8 @@ def written_otherwise(name: str, known: Iterable[str]) -> str:
     sought = folded(name)
     return next(
         (
-            f"there is {k!r}: write ids alike in all files (these differ in case, leading zeros, "
-            "a final '.0' or Unicode normal form)"
+            f"there is {k!r}: write ids alike in all files (these differ in case, blanks around "
+            "them, leading zeros, a final '.0' or Unicode normal form)"
             for k in known
             if folded(k) == sought
         ),
@@ -86,4 +86,4 @@ def written_otherwise(name: str, known: Iterable[str]) -> str:
 
 def folded(name: str) -> str:
     """What an id has in common with other ways to write it, see :func:`written_otherwise`."""
-    return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold())
+    return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold().strip())

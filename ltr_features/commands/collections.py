@@ -125,7 +125,7 @@ def index(
     try:
         check_text_ids(context.collection)
     except InputError as error:
-        typer.echo(f"note: {error}, unless you build Parquet only", err=True)
+        typer.echo(f"note: {error}", err=True)
     tell_replaced(replaced)
     typer.echo(f"Workspace: {out}")
 

@@ -73,9 +73,14 @@ class SeparatedValues:
         """
         if self.suffix == ".tsv":
             return "\t"
+        return (*self._separators, ",")[0]
+
+    @cached_property
+    def _separators(self) -> list[str]:
+        """Those that the first line has outside quotes: commas before semicolons and tabs."""
         _, first = next(text_lines(self.path, self.encoding), (0, ""))
         outside = re.sub('"[^"]*"', "", first)
-        return next((mark for mark in ",;\t" if mark in outside), ",")
+        return [mark for mark in ",;\t" if mark in outside]
 
     @cached_property
     def names(self) -> list[str]:
@@ -192,6 +197,7 @@ class SeparatedValues:
         try:
             yield
         except _UnevenError:
+            self._lines_without_row()  # a quote that swallows lines leaves them uneven, too
             lines = (line.rstrip("\r") for _, line in text_lines(self.path, self.encoding))
             values = csv.reader(lines, delimiter=self.separator)
             mark = "tab" if self.separator == "\t" else repr(self.separator)
@@ -206,7 +212,13 @@ class SeparatedValues:
                         f"first line has {expected}, with a {mark} between two"
                     )
                 if 0 < found < expected:
-                    advice = "complete the line if it is cut off; remove the first if it is a title"
+                    advice = "complete the line if it is cut off"
+            advice += "; remove the first line if it is a title"
+            if self.suffix == ".csv" and (others := self._separators[1:]):
+                advice += (
+                    f"; if {others[0]!r} is to be between values, put names in the first line that "
+                    f"have a {mark} in quotes"
+                )
             raise InputError(f"{what}; {advice}") from None
 
     @contextmanager

@@ -32,6 +32,7 @@ from letor.trec import (
     run_of,
 )
 from ltr_base.names import clipped, counted, quoted, written_otherwise
+from ltr_features.sources.arrow_tables import column_list
 from ltr_features.sources.judging import other_grade, whole_grade
 from ltr_features.sources.score_tables import (
     DOCUMENT_NAMES,
@@ -258,11 +259,13 @@ def read_ranking(path: str | os.PathLike[str], data: RankingData | None = None) 
     if data is None:
         if not (fields := first_fields(path)):
             raise InputError(f"{path} is empty")
+        has = f"its first line has {counted(len(fields), 'field')} ({' '.join(fields)[:80]!r})"
+        if is_table(path):
+            has = f"its columns are {column_list(table_columns(path))}"
         raise InputError(
             f"{path} is neither a run (qid Q0 docno rank score tag, or qid docno rank) nor a table "
-            "of scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno): its "
-            f"first line has {counted(len(fields), 'field')} ({' '.join(fields)[:80]!r}); if it "
-            "holds the scores of the rows of a LETOR file, give that by --data"
+            f"of scores (.csv, .tsv, .jsonl, .parquet, with columns such as qid and docno): {has}; "
+            "if it holds the scores of the rows of a LETOR file, give that by --data"
         )
     return run_of(_with_documents(data), read_row_scores(path, data))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -12,7 +13,7 @@ import numpy as np
 
 from letor.errors import InputError
 from letor.trec import whole_number
-from ltr_base.names import written_otherwise
+from ltr_base.names import folded, written_otherwise
 from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import examples
@@ -92,6 +93,8 @@ class JudgedPairs:
         self._repeated: dict[tuple[str, int], list[int]] = {}  # all grades of such a pair
         self.n_skipped = self._n_other = 0
         self._first_skipped = ""
+        #: How often each unknown id was skipped, of queries and of documents.
+        self._unknown: tuple[Counter[str], Counter[str]] = Counter(), Counter()
 
     def __len__(self) -> int:
         return sum(len(grades) for grades in self._grades.values())
@@ -115,6 +118,7 @@ class JudgedPairs:
             what = f"{'document' if row < 0 else 'query'} {wanted!r}"
             if self._skip:
                 self.n_skipped += 1
+                self._unknown[row < 0][wanted] += 1
                 self._first_skipped = self._first_skipped or f"{where} has {what}"
                 return
             advice = written_otherwise(wanted, known_ids) or (
@@ -192,6 +196,7 @@ class JudgedPairs:
                 "queries without judgement, left out": len(self._queries) - len(query_ids),
                 "judged pairs": len(self),
                 "judgements of unknown queries or documents, left out": self.n_skipped,
+                **self._written_otherwise(),
                 **self.facts,
                 **(further or {}),
             },
@@ -209,6 +214,22 @@ class JudgedPairs:
             ),
         }
         return {what: n for what, n in found.items() if n}
+
+    def _written_otherwise(self) -> dict[str, str]:
+        """A fact for the description, if there is one: skipped judgements of known ids that are
+        written otherwise."""
+        alike: list[tuple[int, str, str]] = []
+        for known, unknown in zip((self._queries, self._documents), self._unknown, strict=True):
+            by_form = {folded(name): name for name in known} if unknown else {}
+            alike += [
+                (n, name, by_form[form])
+                for name, n in unknown.items()
+                if (form := folded(name)) in by_form
+            ]
+        if not alike:
+            return {}
+        what = "of these, with a known id but for case, blanks, leading zeros or a final '.0'"
+        return {what: f"{sum(n for n, *_ in alike):,}, such as {alike[0][1]!r} for {alike[0][2]!r}"}
 
     def judgements(self, query_ids: Sequence[str]) -> Judgements:
         """All judgements, ordered by query as given; within a query in the order of the lines."""

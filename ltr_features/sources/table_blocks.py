@@ -111,7 +111,7 @@ def table_format(path: Path) -> str:
     Raises:
         InputError: another suffix.
     """
-    suffixes = path.suffixes
+    suffixes = Path(path.name.lower()).suffixes  # some programs write ITEMS.CSV
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes = suffixes[:-1]
     if not suffixes or suffixes[-1] not in _SUFFIXES:
@@ -123,7 +123,9 @@ def table_format(path: Path) -> str:
 
 def is_table(path: Path | Frame) -> bool:
     """Whether ``path`` is a frame, or a file with the suffix of a table."""
-    return isinstance(path, Frame) or any(suffix in _SUFFIXES for suffix in path.suffixes[-2:])
+    if isinstance(path, Frame):
+        return True
+    return any(suffix in _SUFFIXES for suffix in Path(path.name.lower()).suffixes[-2:])
 
 
 def table_columns(

@@ -201,7 +201,9 @@ def read_document_numbers(
         table.add(block)
     if numbers and table.first_word:
         name, word = next(iter(table.first_word.items()))
-        raise InputError(f"{path}: the first value of {name!r} is {word[:_SHOWN]!r}, not a number")
+        raise InputError(
+            f"{path}: the first value of {name!r} is {word[:_SHOWN]!r}, not a number, such as 7.25"
+        )
     return table.of_documents()
 
 

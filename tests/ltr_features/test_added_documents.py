@@ -529,6 +529,21 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
         assert re.search(message, refused("pipeline", "add", tmp_path / "p", *arguments))
 
 
+def test_ids_that_are_only_written_otherwise_are_told(pipeline, tmp_path):
+    """Of a spreadsheet, say, whose ids have lost leading zeros."""
+    pipeline.save(tmp_path / "p")
+    table = tmp_path / "new.csv"
+    table.write_text("id,body\nD3,common1\nd4,common1\nother,common1\n d5,common2\n")
+    told = run("pipeline", "add", tmp_path / "p", table).stderr
+    assert "2 new documents beside one whose id differs in case, blanks" in told
+    assert "such as 'D3' beside 'd3': if it is to replace that" in told
+    (tmp_path / "gone.txt").write_text("D3\nD6\n")
+    told = run("pipeline", "remove", tmp_path / "p", tmp_path / "gone.txt").stderr
+    assert "has no document 'D6'; for 'D6' there is 'd6'" in told
+    table.write_text("id,body\nnewer,common1\n")
+    assert "beside" not in run("pipeline", "add", tmp_path / "p", table).stderr
+
+
 @pytest.mark.parametrize("stripped", [True, False])
 def test_html_is_stripped_from_added_documents_as_from_those_of_the_build(
     pipeline, collection, tmp_path, stripped

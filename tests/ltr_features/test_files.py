@@ -334,7 +334,7 @@ def test_bad_judgements_are_named(tmp_path, name, text, message):
         ("a.csv", "qid,docno,s\nq1,d0,1\nq1,d0,2\n", r"line 3: 's' is 2 for .* 1 before"),
         ("a.csv", "qid,docno,a,b\nq1,d0,1,2\n", r"'a', 'b' may be scores; keep one, or call it"),
         ("a.csv", "qid,docno,s\nq1,d0,nan\n", r"line 2: 's' is missing or NaN"),
-        ("a.csv", "id,s\nd0,1\n", r"is neither a run .* nor a table of scores"),
+        ("a.csv", "qid;s\nq0;1\n", r"is neither a run .* its columns are 'qid', 's'; if"),
         ("a.run", "q1 Q0 d0 1 2.5\n", r"its first line has 5 fields \('q1 Q0 d0 1 2.5'\)"),
         ("a.run", "q1 Q0 d0 1 2 t\nq1 Q0 d\xff 2 1 t\n", r"a\.run, line 2: byte 0xff .* UTF-8"),
         ("a.run", "\n", r"a\.run is empty"),

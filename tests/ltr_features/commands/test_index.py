@@ -17,10 +17,11 @@ def test_index_says_what_it_read(beir, tmp_path):
 
 
 def test_index_says_that_text_cannot_hold_ids_with_blanks(tmp_path):
-    (tmp_path / "d.csv").write_text("id,text,query,label\na 1,red shoe,shoe,1\nb,hat,hat,1\n")
+    (tmp_path / "d.csv").write_text("id,text,query,label\na 1,red shoe,shoe,1\nb 2,hat,hat,1\n")
     table = [f"documents={tmp_path / 'd.csv'}", "judgement_columns.text=query"]
     told = run("index", "table", *table, "--out", tmp_path / "w").stderr
-    assert "note: document id 'a 1': LETOR text and TREC files need ids without blanks" in told
+    assert "note: document id 'a 1' and 1 more: LETOR text and TREC files need ids without" in told
+    assert "rename them, the first to 'a_1' for example, unless you build Parquet only" in told
 
 
 def test_the_help_of_index_names_every_source():

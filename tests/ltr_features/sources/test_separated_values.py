@@ -14,7 +14,7 @@ from letor.errors import InputError
 from ltr_features.cli import app
 from ltr_features.clicks.source import read_log
 from ltr_features.sources.table import read_table
-from ltr_features.sources.table_blocks import rows, table_columns
+from ltr_features.sources.table_blocks import is_table, rows, table_columns
 
 
 def values(path, *columns):
@@ -124,6 +124,8 @@ def test_a_comma_in_the_first_line_separates(tmp_path):
     [
         ('id,text\n\n1,"a\nb"\n2,c,d\n3,e\n', r"line 5: 3 values, the first line has 2"),
         ("id;text\n1;a;b\n", r"line 2: 3 values.*with a ';' between two; put a value"),
+        ("sep=;\nid;text;url\n1;a;b\n", r"line 2: 3 values.*; remove the first line if it is a t"),
+        ("id;price, net;text\n1;2;a\n", r"line 2: 1 value.*with a ',' .*; if ';' is to be between"),
         ("id,text\n1," + "x" * 200_000 + "\n2\n", "lines have different numbers of values"),
     ],
 )
@@ -210,6 +212,14 @@ def test_click_logs_may_have_no_names(tmp_path, layout):
     assert result.exit_code == 0
 
 
+@pytest.mark.parametrize("name", ["ITEMS.CSV", "Items.Tsv"])
+def test_names_of_files_may_be_in_capitals(tmp_path, name):
+    separator = "," if name == "ITEMS.CSV" else "\t"
+    path = write(tmp_path / name, f"id{separator}text\n007{separator}a\n")
+    assert is_table(path)
+    assert values(path, "id", "text") == [("007", "a")]
+
+
 def test_only_csv_and_tsv_have_numbers(tmp_path):
     path = write(tmp_path / "x.jsonl", '{"1": "a"}\n')
     with pytest.raises(InputError, match=r"x\.jsonl: column 1: columns have numbers only in CSV"):
@@ -233,6 +243,7 @@ def test_a_field_is_the_column_of_its_own_name_before_others(tmp_path, collectio
         ('id,text\n0,"a ""b"" c"\n1,"open\n2,b\n3,"c"\n', "line 3: .*in line 5, ends no value"),
         ('id,text\r\n1,"open\r\n2,b"x\r\n', "line 2: .*in line 3, ends no value"),
         ('id,text,more\n1,"two\nlines",x\n2,y,"open ""\n3,z,c\n', "line 4: .*no other one"),
+        ('id;text;more\n1;"1/2 hose;x\n2;y;z\n', "line 2: .*no other one"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])

@@ -85,6 +85,14 @@ def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_pa
         read_table(PRODUCTS, ratings, **OPTIONS, on_unknown="skip")
 
 
+def test_skipped_judgements_of_ids_that_are_written_otherwise_are_told(tmp_path):
+    """A spreadsheet reads 007 as 7; p8 is another document."""
+    found = read_table(PRODUCTS, RATINGS.assign(sku=["7", "p8", "8"]), **OPTIONS, on_unknown="skip")
+    assert found.description["judgements of unknown queries or documents, left out"] == 2
+    (told,) = (value for key, value in found.description.items() if "but for case" in key)
+    assert told == "1, such as '7' for '007'"
+
+
 @pytest.mark.parametrize("labels", [("0.7333", "0.25"), ("3", "1.0")])
 def test_labels_of_rows_become_grades_as_those_of_tables(tmp_path, labels):
     (tmp_path / "rows.txt").write_text(

@@ -164,7 +164,7 @@ def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_pat
     values = demo_config().model_dump(mode="json")
     values["collection"] = {"source": "beir", "folder": str(tmp_path)}
     experiment = RankingStudy(ExperimentConfig.model_validate(values), tmp_path / "out")
-    with pytest.raises(InputError, match="query id 'queries 0': LETOR text and TREC files need"):
+    with pytest.raises(InputError, match="query id 'queries 0' and 8 more: LETOR text and"):
         experiment.run()
     assert not (tmp_path / "out" / "collection").exists()
 
