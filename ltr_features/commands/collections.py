@@ -12,6 +12,7 @@ from letor.errors import InputError
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
+    check_text_ids,
     on_workers,
     print_facts,
     settings,
@@ -88,7 +89,6 @@ def index(
     Example: ltr-features index beir folder=data/nfcorpus --stopwords english --out workspace"""
     from letor.files import check_is_file
     from ltr_features.columns.context import check_target, make_workspace, open_workspace
-    from ltr_features.commands.columns_files import check_text_ids
     from ltr_features.sources.query_files import (
         SAME_ID,
         groups_and_times_facts,

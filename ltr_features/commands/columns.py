@@ -19,6 +19,7 @@ from ltr_features.commands.options import (
     Workspace,
     candidate_settings,
     check_outputs,
+    check_text_ids,
     on_workers,
     settings_by_owner,
     tell_replaced,
@@ -212,7 +213,7 @@ def columns_build(
     for column in recipes:
         column.check_for_folds(context)
     if not in_blocks:
-        files.check_text_ids(context.collection)
+        check_text_ids(context.collection)
     rules: dict[str, Any] = {
         "n_folds": n_folds, "by_group": by_group, "by_time": by_time, "seed": seed
     }  # fmt: skip

@@ -124,19 +124,6 @@ def check_target(out: Path, *, folds: int, suffix: str) -> None:
         )
 
 
-def check_text_ids(collection: Collection) -> None:
-    """Raise InputError for ids that LETOR text cannot hold."""
-    from letor.writing import check_ids
-
-    try:
-        check_ids(collection.query_ids, "query id")
-        check_ids(collection.document_ids, "document id")
-    except InputError as error:
-        raise InputError(
-            f"{error}, unless you build Parquet only (--format parquet, or --out NAME.parquet)"
-        ) from None
-
-
 def split_queries(
     collection: Collection,
     n_folds: int,

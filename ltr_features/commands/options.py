@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -17,6 +17,9 @@ from typer.core import TyperCommand
 from letor.errors import InputError
 from ltr_base.names import counted, nearest, repeated
 from ltr_features.facts import flat_facts
+
+if TYPE_CHECKING:
+    from ltr_features.text.collection import Collection
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -90,6 +93,19 @@ def on_workers(work: str, result: str) -> Any:
         help=f"{work} on the workers of a Dask cluster: its address, tcp://host:8786, or local:N "
         f"for N processes. {result}"
     )
+
+
+def check_text_ids(collection: Collection) -> None:
+    """Raise InputError for ids that LETOR text cannot hold."""
+    from letor.writing import check_ids
+
+    try:
+        check_ids(collection.query_ids, "query id")
+        check_ids(collection.document_ids, "document id")
+    except InputError as error:
+        raise InputError(
+            f"{error}, unless you build Parquet only (--format parquet, or --out NAME.parquet)"
+        ) from None
 
 
 def check_outputs(
