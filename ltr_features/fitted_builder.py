@@ -140,8 +140,7 @@ class FittedBuilder:
         return self._having(AddedDocuments.of(context, gone, none, self.added_, removed=gone))
 
     def _having(self, added: AddedDocuments) -> Self:
-        searched = [search.model for search in self.searches_.values() if search.model is not None]
-        added.check([*self.families, *self.fitted_, *searched])
+        added.check([*self.families, *self.fitted_, *self._search_models])
         other = copy(self)
         other.added_ = added
         other.__dict__.pop("_documents", None)
@@ -151,9 +150,12 @@ class FittedBuilder:
     def _prepare(self) -> None:
         """Prepare the documents, and fail early if columns and documents do not fit together."""
         self.compute([], np.zeros(0, np.int64), [])
-        for search in self.searches_.values():
-            if search.model is not None:
-                self._documents.best("", 1, search.model)
+        for model in self._search_models:
+            self._documents.best("", 1, model)
+
+    @property
+    def _search_models(self) -> list[FittedColumn]:
+        return [search.model for search in self.searches_.values() if search.model is not None]
 
     def best_documents(self, query: str, *, excluded: Sequence[str] = ()) -> list[str]:
         """Ids of the candidates of a query: the best documents by the first of ``searches_``, best
