@@ -14,7 +14,7 @@ from letor.errors import InputError, LetorWarning
 from letor.frames import pandas_frame
 from letor.ids import id_texts
 from letor.missing import Missing
-from ltr_base.names import counted, folded, is_unicode
+from ltr_base.names import OTHERWISE, counted, folded, is_unicode
 from ltr_base.user_warning import warn_user
 
 #: Whole numbers below are exact in float64.
@@ -120,7 +120,7 @@ def other_spellings(qrels: Any, run: Any) -> list[str]:
     return [
         f"{counted(len(missed), 'relevant document')} under another id than in the judgements, the "
         f"first of query {first['qid']!r}: {first['docno']!a} for {first['docno_judged']!a}; write "
-        "ids alike in all files (case, leading zeros, a final '.0', Unicode normal form)"
+        f"ids alike in all files ({OTHERWISE})"
     ]
 
 

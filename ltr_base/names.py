@@ -69,21 +69,31 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {listed(known, 60)}" if known else "there are none"
 
 
+#: How the ids of one thing differ where programs read them as numbers or letters.
+OTHERWISE = "case, blanks around them, leading zeros, a final '.0' or Unicode normal form"
+
+
 def written_otherwise(name: str, known: Iterable[str]) -> str:
-    """The end of a message on an unknown id: the known one that differs only in how it is written,
-    as programs that read ids as numbers or letters write them; empty if there is none."""
-    sought = folded(name)
-    return next(
-        (
-            f"there is {k!r}: write ids alike in all files (these differ in case, blanks around "
-            "them, leading zeros, a final '.0' or Unicode normal form)"
-            for k in known
-            if folded(k) == sought
-        ),
-        "",
+    """The end of a message on an unknown id: the known one that is :func:`written_alike`; empty if
+    there is none."""
+    near = written_alike([name], known).get(name)
+    return (
+        ""
+        if near is None
+        else f"there is {near!r}: write ids alike in all files (these differ in {OTHERWISE})"
     )
 
 
+def written_alike(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+    """For each id the first known one that differs only in :data:`OTHERWISE`; without ids that have
+    none."""
+    forms = {name: folded(name) for name in names}
+    found: dict[str, str] = {}
+    for other in known if forms else ():
+        found.setdefault(folded(other), other)
+    return {name: found[form] for name, form in forms.items() if form in found}
+
+
 def folded(name: str) -> str:
-    """What an id has in common with other ways to write it, see :func:`written_otherwise`."""
+    """What an id has in common with other ways to write it, see :func:`written_alike`."""
     return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold().strip())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError
-from ltr_base.names import folded, written_otherwise
+from ltr_base.names import written_alike, written_otherwise
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import ClickJudgements, describe
 from ltr_features.clicks.log import ClickLog
@@ -236,8 +236,7 @@ def _judged_rows(
     n_unknown = int((~known).sum())
     if n_unknown and on_unknown == "raise":
         lost = [log.document_ids[row] for row in log.pair_document[pair[~known]].tolist()]
-        written = {folded(id_) for id_ in ids}
-        example = next((id_ for id_ in lost if folded(id_) in written), lost[0])
+        example = next(iter(written_alike(lost, ids)), lost[0])
         advice = written_otherwise(example, ids) or (
             "add it, or skip such pairs by the option on_unknown=skip"
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted, folded, listed
+from ltr_base.names import OTHERWISE, counted, listed, written_alike
 from ltr_features.commands.options import (
     Commands,
     Threads,
@@ -22,7 +22,6 @@ from ltr_features.commands.options import (
 
 if TYPE_CHECKING:
     from letor.rankers.base import Ranker
-    from ltr_features.scoring import ScoringPipeline
 
 app = Commands(
     help="Pipelines that rank: build and explain them, add and remove documents.",
@@ -37,8 +36,8 @@ _TRAINED_ANEW = (
 
 #: On ids of added documents that others have but for the way of writing.
 _BESIDE = (
-    "{} beside one whose id differs in case, blanks around it, leading zeros or a final '.0', such "
-    "as {!r} beside {!r}: if it is to replace that, `pipeline remove` it and add it under that id"
+    "{} beside one whose id differs in {}, such as {!r} beside {!r}: if it is to replace that, "
+    "`pipeline remove` it and add it under that id"
 )
 
 
@@ -168,13 +167,16 @@ def pipeline_add(
         on_other_text=on_other_text,
         markup=markup or ("strip" if collection.description.get(HTML) == STRIPPED else "keep"),
     )
-    alike = _written_otherwise(pipeline.features.unknown_documents(table.ids), pipeline)
+    new = pipeline.features.unknown_documents(table.ids)
+    alike = written_alike(new, pipeline.features.document_ids if new else ())
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
     typer.echo(f"{counted(len(table.ids), 'document')} of {documents}: {folder}")
     print_facts(table.facts)
     if alike:
-        typer.echo(_BESIDE.format(counted(len(alike), "new document"), *alike[0]), err=True)
+        first = next(iter(alike.items()))
+        n_new = counted(len(alike), "new document")
+        typer.echo(_BESIDE.format(n_new, OTHERWISE, *first), err=True)
     if absent := [field for field in fields if field not in table.fields]:
         typer.echo(
             f"{documents} has no column for {', '.join(absent)}, empty in its documents: name one "
@@ -183,13 +185,6 @@ def pipeline_add(
         )
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
-
-
-def _written_otherwise(new: Sequence[str], pipeline: ScoringPipeline) -> list[tuple[str, str]]:
-    """New ids with those of documents from which only their way of writing differs."""
-    by_form = {folded(one): one for one in new}
-    known = pipeline.features.document_ids if by_form else []
-    return [(by_form[form], one) for one in known if (form := folded(one)) in by_form]
 
 
 @app.command("remove")
@@ -226,9 +221,9 @@ def pipeline_remove(
     typer.echo(f"{counted(len(known), 'document')} of {ids} removed: {folder}")
     if unknown:
         which = listed([repr(one) for one in unknown], 5)
-        alike = _written_otherwise(unknown, pipeline)
-        near = f"; for {alike[0][0]!r} there is {alike[0][1]!r}" if alike else ""
-        typer.echo(f"{folder} has no document {which}{near}", err=True)
+        alike = written_alike(unknown, pipeline.features.document_ids)
+        near = [f"; for {name!r} there is {other!r}" for name, other in alike.items()]
+        typer.echo(f"{folder} has no document {which}{''.join(near[:1])}", err=True)
     if (added := pipeline.features.added_) is not None:
         typer.echo(str(added.drift()))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from letor.errors import InputError
 from letor.trec import whole_number
-from ltr_base.names import folded, written_otherwise
+from ltr_base.names import OTHERWISE, written_alike, written_otherwise
 from ltr_features.parameters import check_choice
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import examples
@@ -218,18 +218,15 @@ class JudgedPairs:
     def _written_otherwise(self) -> dict[str, str]:
         """A fact for the description, if there is one: skipped judgements of known ids that are
         written otherwise."""
-        alike: list[tuple[int, str, str]] = []
+        n, found = 0, list[tuple[str, str]]()
         for known, unknown in zip((self._queries, self._documents), self._unknown, strict=True):
-            by_form = {folded(name): name for name in known} if unknown else {}
-            alike += [
-                (n, name, by_form[form])
-                for name, n in unknown.items()
-                if (form := folded(name)) in by_form
-            ]
-        if not alike:
+            alike = written_alike(unknown, known)
+            n += sum(unknown[name] for name in alike)
+            found += alike.items()
+        if not n:
             return {}
-        what = "of these, with a known id but for case, blanks, leading zeros or a final '.0'"
-        return {what: f"{sum(n for n, *_ in alike):,}, such as {alike[0][1]!r} for {alike[0][2]!r}"}
+        what = f"of these, with ids that differ from known ones in {OTHERWISE}"
+        return {what: f"{n:,}, such as {found[0][0]!r} for {found[0][1]!r}"}
 
     def judgements(self, query_ids: Sequence[str]) -> Judgements:
         """All judgements, ordered by query as given; within a query in the order of the lines."""

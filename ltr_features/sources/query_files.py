@@ -14,16 +14,9 @@ from letor.compression import text_lines
 from letor.errors import InputError
 from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import span_text, time_of
-from ltr_features.sources.arrow_tables import column_list
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
-from ltr_features.sources.table_blocks import (
-    is_table,
-    named_rows,
-    rows,
-    table_columns,
-    table_format,
-)
+from ltr_features.sources.table_blocks import is_table, named_rows, rows, table_columns
 from ltr_features.sources.usual_names import find_columns
 from ltr_features.text.collection import Collection
 from ltr_features.text.id_rows import examples, rows_of
@@ -189,13 +182,8 @@ def read_query_classes(path: Path) -> pd.DataFrame:
     """
     names = table_columns(path) if is_table(path) else []
     ids = find_columns(names, _IDS)
-    if ids is None and (not names or table_format(path) == ".tsv"):
-        return pd.DataFrame({"class": _without_tabs(path)}, dtype=object)
     if ids is None:
-        raise InputError(
-            f"{path}: the columns are {column_list(names)}; none has a usual name for query ids: "
-            "call it qid"
-        )
+        return pd.DataFrame({"class": _without_tabs(path)}, dtype=object)
     properties = [name for name in names if name not in ids]
     if not properties:
         raise InputError(f"{path}: the only column is {ids[0]}; add a column with classes")

@@ -11,7 +11,7 @@ from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import other_spellings, score_remarks, unjudged_queries
 from letor.measures import run_measure
-from ltr_base.names import counted, folded, listed, written_otherwise
+from ltr_base.names import counted, listed, written_alike, written_otherwise
 from ltr_features.studies.kinds.given_files import same_text
 from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.statistics.precision_recall import coverage_remarks
@@ -126,12 +126,12 @@ def _lacking_queries(given: Given, judged: pd.Index) -> Iterator[str]:
         if not len(lost):
             continue
         told = f"{name} lacks {len(lost):,} of {len(judged):,} judged queries, which count 0"
-        by_form = {folded(query): query for query in lost}
-        unjudged = unjudged_queries(given.qrels, given.rankings[name])
-        if other := [query for query in unjudged if folded(query) in by_form]:
+        alike = written_alike(unjudged_queries(given.qrels, given.rankings[name]), lost)
+        if alike:
+            other, query = next(iter(alike.items()))
             told += (
-                f"; it has {len(other):,} of them under another id, {other[0]!r} for "
-                f"{by_form[folded(other[0])]!r}: write ids alike in all files"
+                f"; it has {len(alike):,} of them under another id, {other!r} for {query!r}: "
+                "write ids alike in all files"
             )
         elif 2 * len(lost) >= len(judged):
             told += (

@@ -64,7 +64,7 @@ def test_classes_are_read_from_tables_and_from_two_columns(tmp_path):
         ),
         ("a.csv", "qid,language\n,de\n", "line 2: expected a query id"),
         ("a.csv", "qid\nq0\n", "the only column is qid; add a column with classes"),
-        ("a.csv", "topic,language\nq0,de\n", "usual name for query ids: call it qid"),
+        ("a.csv", "topic,language\nq0,de\n", "none has a usual name for id or class: call"),
         ("a.tsv", "topic\tlanguage\twanted\n", "line 1: expected query id, tab, class; where"),
         ("a.txt", "q0 de\n", "line 1: expected query id, tab, class"),
         ("a.csv", "qid,words\nq0,few\n", "kinds of queries by words of their own"),
