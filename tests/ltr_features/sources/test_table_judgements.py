@@ -89,7 +89,7 @@ def test_skipped_judgements_of_ids_that_are_written_otherwise_are_told(tmp_path)
     """A spreadsheet reads 007 as 7; p8 is another document."""
     found = read_table(PRODUCTS, RATINGS.assign(sku=["7", "p8", "8"]), **OPTIONS, on_unknown="skip")
     assert found.description["judgements of unknown queries or documents, left out"] == 2
-    (told,) = (value for key, value in found.description.items() if "that differ from known ones" in key)
+    (told,) = (v for key, v in found.description.items() if "that differ from known ones" in key)
     assert told == "1, such as '7' for '007'"
 
 
