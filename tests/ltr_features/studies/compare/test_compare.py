@@ -3,95 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from comparisons import TEST, command, compare_files, compared, summary, told
 from folders import different, unwrapped
 from toys import refused, run
 
 from letor.column_names import write_rows
-from letor.dataset import RankingData
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import unjudged_queries
 from letor.lock import locked
 from letor.missing import Missing
 from letor.trec import qrels_of, run_of, write_qrels, write_run
-from letor.writing import write_letor
 from ltr_features.sources.files import (
     judged_ranking,
     read_judgements,
     read_ranking,
     read_row_scores,
 )
-from ltr_features.studies.kinds.compare import (
-    CompareConfig,
-    CompareStudy,
-)
-from ltr_features.studies.kinds.given_rankings import Given, run_remarks
 from ltr_features.studies.run import run_file
 from ltr_features.studies.stages import NOTE
-from ltr_features.studies.statistics.significance import TestSettings
-
-TEST = TestSettings(n_permutations=200, n_resamples=200)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """20 queries of 5 rows: a good system, a bad one, in all formats."""
-    folder: Path = tmp_path_factory.mktemp("runs")
-    rng = np.random.default_rng(0)
-    y = np.tile([2, 1, 0, 0, 0], 20).astype(np.float32)
-    order = np.concatenate([5 * i + rng.permutation(5) for i in range(20)])
-    y = y[order]
-    rows = RankingData(
-        X=np.stack([y, rng.random(100)], axis=1).astype(np.float32),
-        y=y,
-        query_ids=[f"q{i}" for i in range(20)],
-        query_index=np.repeat(np.arange(20), 5),
-        column_names=["a", "b"],
-        document_ids=np.array([f"d{i:03d}" for i in range(100)], dtype=object),
-    )
-    scores = {"good": y + 0.5 * rng.random(100), "bad": rng.random(100)}
-    write_letor(rows, folder / "rows.txt")
-    write_qrels(qrels_of(rows), folder / "qrels.txt")
-    for name, values in scores.items():
-        write_run(run_of(rows, values), folder / f"{name}.run")
-        (folder / f"{name}.scores").write_text("".join(f"{v!r}\n" for v in values.tolist()))
-        lines = [
-            f"q{i // 5}\t{i % 5}\t{v!r}\n" for i, v in enumerate(values.tolist())
-        ]  # RankLib -score
-        (folder / f"{name}.ranklib").write_text("".join(lines))
-    return folder, rows, scores
-
-
-def compare_files(runs: Sequence[Path], out: Path, **options) -> Path:
-    return CompareStudy(CompareConfig(runs=tuple(runs), **options), out).run()
-
-
-def compared(folder: Path, out: Path, *more: Path, **options) -> Path:
-    """The report on a bad run, a good one, and others."""
-    options = {"qrels": folder / "qrels.txt", "test": TEST} | options
-    return compare_files([folder / "bad.run", folder / "good.run", *more], out, **options)
-
-
-def command(folder: Path, *options: str) -> tuple[object, ...]:
-    """The command on both runs, in the working folder."""
-    runs = folder / "bad.run", folder / "good.run"
-    return "compare", *runs, "--qrels", folder / "qrels.txt", "--out", "out", *options
-
-
-def summary(report: Path) -> pd.DataFrame:
-    return pd.read_csv(report / "comparisons.csv")
-
-
-def told(report: Path) -> str:
-    """The report as text, without line ends."""
-    return unwrapped(report / "summary.txt")
 
 
 def test_what_is_missing_of_the_rows_counts_whenever_it_changes(files, tmp_path):
@@ -275,55 +211,6 @@ def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
     }
 
 
-def run_file_of(path: Path, rankings: dict[str, str], scores: str = "54321") -> Path:
-    """A run that ranks the letters of each query's text, with these scores."""
-    lines = (
-        f"{query} Q0 {letter} 1 {score} t\n"
-        for query, letters in rankings.items()
-        for letter, score in zip(letters, scores, strict=False)
-    )
-    path.write_text("".join(lines))
-    return path
-
-
-def test_equal_scores_that_leave_the_value_open_are_told(tmp_path):
-    """The ids of the relevant documents come first, so that the rule for ties favours the run."""
-    (tmp_path / "qrels").write_text(
-        "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
-    )
-    rankings = {f"q{i}": "cba" for i in "123"}
-    runs = [
-        run_file_of(tmp_path / "strict.run", rankings),
-        run_file_of(tmp_path / "coarse.run", rankings, scores="222"),
-        run_file_of(tmp_path / "harmless.run", dict.fromkeys(rankings, "abc"), scores="211"),
-    ]
-    report = told(compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST))
-    assert (
-        "! coarse: gives equal scores to documents of different grades; its NDCG@10 is between "
-        "0.5000 and 1.0000, depending on their order; here the smaller document id goes first."
-    ) in report
-    assert "harmless: gives" not in report
-    assert "strict: gives" not in report
-
-
-def test_unequally_judged_rankings_are_told(tmp_path):
-    """Judgements that one of two systems supplied find the other one worse."""
-    pool = "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
-    runs = [
-        run_file_of(tmp_path / "pooled.run", {f"q{i}": "abc" for i in "123"}),
-        run_file_of(tmp_path / "other.run", {f"q{i}": "xya" for i in "123"}),
-    ]
-    remark = "of the first 10 documents, unequal shares are judged: pooled 100%, other 33%;"
-
-    def of(qrels: str) -> str:
-        (tmp_path / "qrels").write_text(qrels)
-        return told(compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST))
-
-    assert remark in of(pool)
-    positive = "".join(line for line in pool.splitlines(keepends=True) if line[-2] == "1")
-    assert "are judged" not in of(positive)  # the others may have been judged, too
-
-
 def test_judgements_without_a_relevant_document_are_refused(files, tmp_path):
     (tmp_path / "qrels").write_text("q1 0 d005 0\nq2 0 d010 -1\n")
     with pytest.raises(InputError, match="none of the 2 judgements has a grade of 1 or more"):
@@ -435,110 +322,6 @@ def test_queries_of_the_same_text_are_tested_as_one_unless_there_are_groups(file
     apart = compared(files[0], tmp_path / "apart", queries=texts)
     assert (summary(apart)["n_groups"] == 20).all()
     assert "same text" not in told(apart)
-
-
-def test_runs_on_different_queries_are_refused_or_the_verdict_says_so(files, tmp_path):
-    folder = files[0]
-    lines = (folder / "good.run").read_text().splitlines(keepends=True)
-    of_query = [int(line.split()[0][1:]) for line in lines]
-
-    def run(name: str, queries: range) -> Path:
-        kept = [line for q, line in zip(of_query, lines, strict=True) if q in queries]
-        (tmp_path / name).write_text("".join(kept))
-        return tmp_path / name
-
-    options = {"qrels": folder / "qrels.txt", "test": TEST}
-    runs = run("one.run", range(12)), run("two.run", range(12, 20))
-    expected = r"two and one have no judged query in common \('q12', .*; 'q0', .*same queries"
-    with pytest.raises(InputError, match=expected):
-        compare_files(runs, tmp_path / "out", **options)
-    report = compare_files([folder / "bad.run", *runs], tmp_path / "three", **options)
-    verdict = unwrapped(report / "verdict.txt")
-    first = "! two lacks 12 of 20 judged queries, which count 0: the verdict says more about these"
-    assert f"{first} than about rankings; to compare rankings, leave" in verdict
-    assert "one lacks 8 of 20 judged queries, which count 0 " in verdict + " "
-
-
-def test_queries_under_ids_that_are_written_otherwise_are_told():
-    """Two of three queries have leading zeros in the runs alone: nothing is to be left out."""
-    qrels = pd.DataFrame({"qid": ["1", "2", "3"], "docno": "d", "label": 1.0})
-    run = pd.DataFrame({"qid": ["001", "002", "3"], "docno": "d", "score": 1.0})
-    given = Given({"one": run, "two": run}, qrels, {}, {}, None, {})
-    remark = next(iter(run_remarks(given, pd.Index(["1", "2", "3"]), ["NDCG@10"])))
-    assert remark == (
-        "one lacks 2 of 3 judged queries, which count 0; it has 2 of them under another id, '001' "
-        "for '1': write ids alike in all files"
-    )
-
-
-def test_runs_of_different_depth_are_told_if_a_measure_looks_deeper(files, tmp_path):
-    folder = files[0]
-    lines = (folder / "good.run").read_text().splitlines(keepends=True)
-    (tmp_path / "cut.run").write_text("".join(li for li in lines if int(li.split()[3]) <= 2))
-    runs, options = [folder / "bad.run", tmp_path / "cut.run"], {"qrels": folder / "qrels.txt"}
-
-    def of(*measures: str) -> str:
-        out = tmp_path / measures[0]
-        return told(compare_files(runs, out, test=TEST, measures=measures, **options))
-
-    assert (
-        "! runs of different depth are compared: cut 2 documents per query (median), bad 5. In "
-        "MAP, P@3, what a run does not rank counts as not found, which favours deeper runs; "
-        "compare runs of one depth, or up to rank 2."
-    ) in of("MAP", "P@2", "P@3")
-    assert "different depth" not in of("NDCG@2", "P@1")
-    assert "different depth" not in told(compared(folder, tmp_path / "alike"))
-
-
-@pytest.mark.parametrize(("depth", "told"), [(3, True), (4, False)])
-def test_runs_of_half_the_depth_are_not_told(depth, told):
-    def run(n: int) -> pd.DataFrame:
-        documents = [f"d{i}" for i in range(n)]
-        return pd.DataFrame({"qid": "1", "docno": documents, "score": np.arange(n, 0.0, -1)})
-
-    qrels = run(8)[["qid", "docno"]].assign(label=1.0)
-    remarks = run_remarks(Given({"a": run(depth), "b": run(8)}, qrels), pd.Index(["1"]), ["MAP"])
-    assert any(f"a {depth} documents per query (median), b 8." in r for r in remarks) == told
-
-
-def test_scores_that_contradict_the_ranks_are_told(files, tmp_path):
-    folder = files[0]
-    lines = [line.split() for line in (folder / "good.run").read_text().splitlines()]
-    text = "".join(f"{q} Q0 {d} {rank} {rank} t\n" for q, _, d, rank, *_ in lines)
-    (tmp_path / "turned.run").write_text(text)
-    runs = [folder / "bad.run", tmp_path / "turned.run"]
-    found = told(compare_files(runs, tmp_path / "out", qrels=folder / "qrels.txt", test=TEST))
-    assert "! turned: scores order 20 of 20 queries (100%) the other way than the rank" in found
-    assert "! bad: " not in found
-
-
-def test_relevant_documents_under_another_id_are_told(files, tmp_path):
-    """Not ids that are near a judged one while that was found, too, for this query or another."""
-    folder = files[0]
-    good = (folder / "good.run").read_text()
-    relevant = [line.split()[2] for line in (folder / "qrels.txt").open() if line[-2] == "2"]
-    capital = good.replace(f" {relevant[3]} ", f" D{relevant[3][1:]} ")
-    first, last = good.splitlines()[0].split(), good.splitlines()[-1].split()
-    texts = {
-        "capital": capital,
-        "both": f"{good}{first[0]} Q0 {first[2].upper()} 9 -9 t\n",
-        "elsewhere": f"{capital}{last[0]} Q0 {relevant[3]} 9 -9 t\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / f"{name}.run").write_text(text)
-    report = told(compared(folder, tmp_path / "out", *(tmp_path / f"{n}.run" for n in texts)))
-    said = f"'D{relevant[3][1:]}' for '{relevant[3]}'"
-    assert "! capital: 1 relevant document under another id than in the judgements" in report
-    assert said in report
-    assert "! both: 1 relevant" not in report
-    assert "! elsewhere: 1 relevant" not in report
-
-
-def test_runs_that_rank_alike_are_told(files, tmp_path):
-    folder, rows, scores = files
-    write_run(run_of(rows, 2 * scores["good"]), tmp_path / "twice.run")
-    report = compared(folder, tmp_path / "out", tmp_path / "twice.run")
-    assert "! good, twice have the same values for every query" in told(report)
 
 
 def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):

@@ -5,68 +5,28 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from toys import done, refused, run, topics
+from additions import N, news
+from toys import refused, run, topics
 
-from letor.digests import changed_files, written_digests
+from letor.digests import changed_files
 from letor.errors import InputError, LetorWarning
 from letor.folds import k_fold
-from letor.lock import locked
 from letor.rankers import LambdaMART
-from ltr_base.machine import temporary_paths
-from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline, added_documents
+from ltr_features import FeatureBuilder, LearnedColumn, ScoringPipeline
 from ltr_features.columns import Letor46
 from ltr_features.columns.document_numbers import DocumentNumbers
 from ltr_features.remarks import ColumnWarning
 from ssi_models.registry import MODELS
 
-N = 60
 QUICK = {
     "rank": 4, "max_epochs": 1, "n_topics": 3, "iterations": 2, "n_buckets": 50, "n_weights": 200,
     "threads": 1,
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def collection():
-    return topics()
-
-
-@pytest.fixture(scope="module")
-def pipeline(collection):
-    models = [
-        LearnedColumn("lsa", "lsi", {"rank": 4}, terms="both"),
-        LearnedColumn("unigram", "unigram"),
-        LearnedColumn(
-            "ssi", "ssi", {"rank": 4, "max_epochs": 1}, min_document_frequency=2, heaviest=6
-        ),
-    ]
-    builder = FeatureBuilder(["letor46", "vsm"], models, depth=12, threads=1)
-    folds = k_fold(collection.query_ids, 4, seed=0)
-    train, vali, _ = builder.folds(collection, folds)[0]
-    ranker = LambdaMART(n_estimators=10, min_data_in_leaf=5, normalise="none").fit(train, vali)
-    return ScoringPipeline(builder.fit(collection, folds[0].train, folds=folds), ranker)
-
-
-#: A copy of d3 under another id; one that replaces d4; one of unknown words.
-def news(collection):
-    body, title, url = (collection.fields[s] for s in ("body", "title", "url"))
-    return ["copy", "d4", "odd"], {
-        "body": [body[3], f"{body[10]} common1", "common1 zzz zzz yyy"],
-        "title": [title[3], title[10], ""],
-        "url": [url[3], url[4], ""],
-    }
-
-
-@pytest.fixture(scope="module")
-def more(pipeline, collection):
-    return pipeline.with_documents(*news(collection))
 
 
 def columns(pipeline, queries, docnos):
@@ -207,28 +167,6 @@ def test_what_is_added_later_joins_what_was_added_before(more, collection):
     assert columns(again, ["common1 zzz"], ["odd"])[0, 0, tf] == 0
 
 
-def test_saved_pipelines_have_their_added_documents(pipeline, more, collection, tmp_path):
-    everything = [*collection.document_ids, "copy", "odd"]
-    text = collection.query_texts[3]
-    pipeline.save(tmp_path / "p")
-    index = tmp_path / "p" / "features" / "workspace" / "index" / "whole.counts.npy"
-    written = index.stat().st_mtime_ns
-    more.save_added(tmp_path / "p")
-    assert index.stat().st_mtime_ns == written
-    more.save(tmp_path / "whole")
-    for folder in ("p", "whole"):
-        assert changed_files(tmp_path / folder) == []
-        assert changed_files(tmp_path / folder / "features") == []
-        again = ScoringPipeline.load(tmp_path / folder)
-        np.testing.assert_array_equal(again.score(text, everything), more.score(text, everything))
-        assert again.features.added_.drift() == more.features.added_.drift()
-    path = tmp_path / "p" / "features" / "features.json"
-    assert json.loads(path.read_text())["version"] == 3  # earlier programs refuse it
-    (tmp_path / "p" / "features" / "added" / "corpus.jsonl").unlink()
-    with pytest.raises(InputError, match=r"corpus\.jsonl"):
-        ScoringPipeline.load(tmp_path / "p")
-
-
 def test_removed_documents_are_unknown_and_change_no_score(pipeline, more, collection, tmp_path):
     text = collection.query_texts[3]
     gone = [*pipeline.features.best_documents(text)[:2], "copy"]
@@ -288,122 +226,6 @@ def test_candidates_are_found_below_many_that_were_removed(collection):
     for n in (1, 7, 19, len(order) - 1, len(order)):
         found = few.without_documents(order[:n]).best_documents(collection.query_texts[3])
         assert found == order[n : n + 3]
-
-
-def test_no_program_loses_what_another_one_added(pipeline, more, tmp_path):
-    pipeline.save(tmp_path / "p")
-    first, second = (ScoringPipeline.load(tmp_path / "p") for _ in range(2))
-    first = first.with_documents(["one"], {"body": ["common1"]})
-    first.save_added(tmp_path / "p")
-    second = second.with_documents(["two"], {"body": ["common2"]})
-    lost = r"p/features: documents were added there since .*; load it again and add to that"
-    for other in (second, more):
-        with pytest.raises(InputError, match=lost):
-            other.save_added(tmp_path / "p")
-    further = first.with_documents(["three"], {"body": ["common2"]})
-    further.save_added(tmp_path / "p")
-    with pytest.raises(InputError, match=lost):
-        first.save_added(tmp_path / "p")
-    again = ScoringPipeline.load(tmp_path / "p").with_documents(["two"], {"body": ["common2"]})
-    again.save(tmp_path / "elsewhere")
-    again.save_added(tmp_path / "p")
-    assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 3
-    assert ScoringPipeline.load(tmp_path / "elsewhere").features.n_documents == N + 3
-
-
-def test_a_pipeline_is_loaded_while_documents_are_added(pipeline, more, tmp_path, monkeypatch):
-    pipeline.save(tmp_path / "p")
-
-    def read_then_added(folder):
-        found = written_digests(folder)
-        monkeypatch.undo()
-        more.save_added(tmp_path / "p")
-        return found
-
-    monkeypatch.setattr("ltr_features.feature_files.written_digests", read_then_added)
-    assert ScoringPipeline.load(tmp_path / "p").features.n_documents == N + 2
-
-
-def test_a_held_pipeline_is_not_written(pipeline, more, tmp_path):
-    pipeline.save(tmp_path / "p")
-    (tmp_path / "more.csv").write_text("id,body\nodd,common1\n")
-    before = {path: path.read_bytes() for path in (tmp_path / "p").rglob("*.json")}
-    with locked(tmp_path / "p"):
-        assert changed_files(tmp_path / "p") == []
-        for write in (more.save_added, pipeline.save):
-            with pytest.raises(InputError, match=r"p: a run is going on there \(process \d+ on"):
-                write(tmp_path / "p")
-        add = ("pipeline", "add", tmp_path / "p", tmp_path / "more.csv")
-        assert "a run is going on there" in refused(*add)
-    assert {path: path.read_bytes() for path in (tmp_path / "p").rglob("*.json")} == before
-    assert changed_files(tmp_path / "p") == []
-    more.save_added(tmp_path / "p")
-    more.save(tmp_path / "p")
-    assert changed_files(tmp_path / "p") == []
-
-
-def test_an_interrupt_leaves_what_was_there_before(
-    pipeline, more, collection, tmp_path, monkeypatch
-):
-    pipeline.save(tmp_path / "p")
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("ltr_features.added_documents.read_json", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            more.save_added(tmp_path / "p")
-    text = collection.query_texts[3]
-    again = ScoringPipeline.load(tmp_path / "p")
-    np.testing.assert_array_equal(again.score(text, ["d4"]), pipeline.score(text, ["d4"]))
-    more.save_added(tmp_path / "p")
-    again = ScoringPipeline.load(tmp_path / "p")
-    np.testing.assert_array_equal(again.score(text, ["d4"]), more.score(text, ["d4"]))
-
-
-@pytest.mark.parametrize("name", ["corpus.jsonl", "removed.json"])
-def test_damaged_added_documents_are_refused(more, tmp_path, name):
-    """With a file cut after a line, or lost, documents would be missing, or come back."""
-    more.without_documents(["d0"]).save(tmp_path / "p")
-    path = tmp_path / "p" / "features" / "added" / name
-    if name == "removed.json":
-        path.unlink()
-    else:
-        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(InputError, match=rf"{name}.* restore it"):
-        ScoringPipeline.load(tmp_path / "p")
-
-
-def test_documents_added_during_loading_are_read_as_a_whole(pipeline, more, tmp_path, monkeypatch):
-    """Texts of one version with the removed ids of another would make a document empty."""
-    gone = more.without_documents(["d0"])
-    gone.save(tmp_path / "p")
-    text = next(iter(pipeline.features.context_.collection.fields.values()))[0]
-    before, again = ScoringPipeline.load(tmp_path / "p"), added_documents.load_collection
-
-    def loaded(folder):
-        found = again(folder)
-        if before.features.unknown_documents(["d0"]):
-            monkeypatch.setattr(added_documents, "load_collection", again)
-            before.with_documents(["d0"], {"body": [text]}).save_added(tmp_path / "p")
-        return found
-
-    monkeypatch.setattr(added_documents, "load_collection", loaded)
-    found = ScoringPipeline.load(tmp_path / "p")
-    expected = before.with_documents(["d0"], {"body": [text]})
-    np.testing.assert_array_equal(found.score(text, ["d0"]), expected.score(text, ["d0"]))
-
-
-def test_what_a_killed_process_left_is_no_part_of_the_pipeline(pipeline, more, tmp_path):
-    pipeline.save(tmp_path / "p")
-    for target in (tmp_path / "p" / "digests.json", tmp_path / "p" / "features" / "added"):
-        left, _ = temporary_paths(target)
-        left.mkdir()
-        (left / "corpus.jsonl").touch()
-    more.save_added(tmp_path / "p")
-    assert changed_files(tmp_path / "p") == []
-    assert [path for path in (tmp_path / "p").rglob(".*") if path.name != ".locked"] == []
 
 
 def test_what_cannot_be_added_is_named(pipeline, collection, tmp_path):
@@ -485,83 +307,6 @@ def test_every_model_scores_copies_as_the_documents_or_is_refused(collection, na
     again = more.compute(texts, query[: 2 * len(texts)], ["d7", "d3"] * len(texts))
     np.testing.assert_array_equal(there, again)
     assert np.ptp(found) > 0
-
-
-def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp_path):
-    pipeline.save(tmp_path / "p")
-    ids, fields = news(collection)
-    lines = [
-        {"_id": name, "text": body, "title": title, "url": url}
-        for name, body, title, url in zip(ids, *fields.values(), strict=True)
-    ]
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    said = done("pipeline", "add", tmp_path / "p", corpus)
-    assert "3 documents of " in said
-    assert "by their usual names: id '_id', body 'text', title 'title', url 'url'\n" in said
-    assert "no column for" not in said
-    assert "60 documents of the build, 1 of them replaced, 2 new" in said
-    assert done("validate", tmp_path / "p")
-    table = tmp_path / "more.csv"
-    table.write_text("sku,words\nodd,common1\nlast,common2\n")
-    said = run(
-        "pipeline", "add", tmp_path / "p", table, "--column", "id=sku", "--column", "body=words"
-    ).stderr
-    assert "more.csv has no column for title, url, empty in its documents: name one by" in said
-    again = ScoringPipeline.load(tmp_path / "p")
-    assert again.features.n_documents == N + 3
-    wanted = pipeline.with_documents(ids, fields).with_documents(
-        ["odd", "last"], {"body": ["common1", "common2"]}
-    )
-    text, docnos = collection.query_texts[3], ["d3", "d4", "copy", "odd", "last"]
-    np.testing.assert_array_equal(again.score(text, docnos), wanted.score(text, docnos))
-    table.write_text("sku,text,hue\nnew,common1,x\nnew,common2,y\n")
-    assert "pipeline add: --on-other-text)" in refused("pipeline", "add", tmp_path / "p", table)
-    said = done("pipeline", "add", tmp_path / "p", table, "--on-other-text", "first")
-    assert "rows of documents that were there, with other texts; the first taken: 1" in said
-    assert """left out: 'hue'; to read 'hue' too, name all columns: --column body='["te""" in said
-    table.write_text("sku,words\nodd,common1\n")
-    for arguments, message in (
-        ((table,), r"more.csv: the columns are 'sku', 'words'; say which is the id"),
-        ((table, "--column", "id=sku", "--column", "body=wrods"), "wrods"),
-        ((table, "--column", "id=sku", "--column", "anchor=words"), "have no field anchor"),
-    ):
-        assert re.search(message, refused("pipeline", "add", tmp_path / "p", *arguments))
-
-
-def test_ids_that_are_only_written_otherwise_are_told(pipeline, tmp_path):
-    """Of a spreadsheet, say, whose ids have lost leading zeros."""
-    pipeline.save(tmp_path / "p")
-    table = tmp_path / "new.csv"
-    table.write_text("id,body\nD3,common1\nd4,common1\nother,common1\n d5,common2\n")
-    told = run("pipeline", "add", tmp_path / "p", table).stderr
-    assert "2 new documents beside one whose id differs in case, blanks" in told
-    assert "such as 'D3' beside 'd3': if it is to replace that" in told
-    (tmp_path / "gone.txt").write_text("D3\nD6\n")
-    told = run("pipeline", "remove", tmp_path / "p", tmp_path / "gone.txt").stderr
-    assert "has no document 'D6'; for 'D6' there is 'd6'" in told
-    table.write_text("id,body\nnewer,common1\n")
-    assert "beside" not in run("pipeline", "add", tmp_path / "p", table).stderr
-
-
-@pytest.mark.parametrize("stripped", [True, False])
-def test_html_is_stripped_from_added_documents_as_from_those_of_the_build(
-    pipeline, collection, tmp_path, stripped
-):
-    if stripped:
-        collection = replace(collection, description={"HTML in documents": "stripped"})
-        builder = FeatureBuilder(["vsm"], depth=12).fit(collection)
-        rows = builder.folds(collection, k_fold(collection.query_ids, 4, seed=0))[0][0]
-        ranker = LambdaMART(n_estimators=2, min_data_in_leaf=5).fit(rows)
-        pipeline = ScoringPipeline(builder, ranker)
-    pipeline.save(tmp_path / "p")
-    table = tmp_path / "more.csv"
-    table.write_text("id,body,title,url\na,<b>common1</b>,t,u\n")
-    added = ScoringPipeline.load(tmp_path / "p")
-    for options, kept in ((), not stripped), (("--markup", "keep"), True):
-        done("pipeline", "add", tmp_path / "p", table, *options)
-        added = ScoringPipeline.load(tmp_path / "p").features.added_.context.collection
-        assert added.fields["body"][0] == ("<b>common1</b>" if kept else "common1")
 
 
 def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
