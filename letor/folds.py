@@ -322,11 +322,11 @@ def rows_of_parts(data: RankingData, folds: Iterable[Fold], *parts: str) -> Rank
     return data.select_columns([]).select_queries([q for q in data.all_query_ids if q in wanted])
 
 
-def has_relevant(data: RankingData, relevant_from: float = 1) -> NDArray[np.bool_]:
-    """bool [m + r]: whether each query of ``data.all_query_ids`` has a row with a label of
-    ``relevant_from`` or more; as ``strata``, it spreads queries without such rows evenly."""
+def has_relevant(data: RankingData) -> NDArray[np.bool_]:
+    """bool [m + r]: whether each query of ``data.all_query_ids`` has a row with a label of 1 or
+    more; as ``strata``, it spreads queries without such rows evenly."""
     result = np.zeros(len(data.all_query_ids), dtype=bool)
-    result[data.query_index[data.y >= relevant_from]] = True
+    result[data.query_index[data.y >= 1]] = True
     return result
 
 

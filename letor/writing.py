@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
@@ -17,7 +17,6 @@ from letor.errors import InputError
 from letor.files import atomic_path
 from letor.kernels import layout
 from letor.kernels import svmlight_writing as kernels
-from letor.mapped import empty_array
 from letor.parser import Rows, parse, settle_doubtful_rows
 from letor.string_array import StringArray
 from ltr_base.parallel import map_blocks
@@ -25,6 +24,8 @@ from ltr_base.slices import slices
 
 _BLOCK_BYTES = 1 << 22
 _READ_BYTES = 1 << 24
+#: Larger ids of a file that columns are appended to are mistakes.
+_MAX_COLUMNS = 1_000_000
 _NO_ID = re.compile(r"[\s\x00-\x20#]")
 _NOTHING = np.frombuffer(b"", dtype=np.uint8)
 
@@ -92,11 +93,9 @@ def write_letor(
 def append_columns(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    values: NDArray[np.floating] | Iterable[NDArray[np.floating]],
+    values: NDArray[np.floating],
     *,
     first_id: int | None = None,
-    digits: int | None = None,
-    max_columns: int = 1_000_000,
     threads: int | None = None,
 ) -> list[int]:
     """Copy a LETOR file, appending columns to its rows; everything else is kept byte for byte.
@@ -108,12 +107,8 @@ def append_columns(
     Args:
         source: the file, plain or compressed.
         target: the new file, plain or compressed; may be the same path.
-        values: float32 [n, k], row i for the i-th row of the file (it may be memory-mapped), or
-            an iterable of such blocks, one after the other, for values larger than memory (they
-            are kept in a temporary file, see :mod:`letor.mapped`).
+        values: float32 [n, k], row i for the i-th row of the file; it may be memory-mapped.
         first_id: id of the first new column; default: the largest id of the file + 1.
-        digits: as in ``write_letor``.
-        max_columns: largest id accepted in the file.
         threads: number of threads; default: all cores.
 
     Returns:
@@ -121,24 +116,21 @@ def append_columns(
 
     Raises:
         InputError: a bad line; ids not below ``first_id``; a number of rows that differs from
-            that of ``values``; an infinite value, or one too large for fixed decimals.
+            that of ``values``; or an infinite value.
     """
-    _check_digits(digits)
-    n, largest = _survey(source, max_columns, threads)
+    n, largest = _survey(source, threads)
     first_id = largest + 1 if first_id is None else first_id
     if first_id <= largest:
         raise InputError(f"first_id={first_id}: {source} has a column {largest} already")
-    if not isinstance(values, np.ndarray):
-        values = _collected(values, n, source)
     if values.ndim != 2 or len(values) != n:
         raise InputError(f"values have shape {values.shape}, but {source} has {n} rows")
     row = 0
     with atomic_path(target) as temporary, open_output(temporary, Path(target).suffix) as stream:
         for buffer in _line_buffers(source):
-            rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
+            rows = parse(buffer, width=0, max_columns=_MAX_COLUMNS, threads=threads)
             list(settle_doubtful_rows(rows))
             added = values[row : row + len(rows.y)]
-            _write_appended(stream, rows, added, first_id, digits, row, threads)
+            _write_appended(stream, rows, added, first_id, row, threads)
             row += len(rows.y)
     return list(range(first_id, first_id + values.shape[1]))
 
@@ -260,11 +252,11 @@ def _line_buffers(path: str | os.PathLike[str]) -> Iterator[NDArray[np.uint8]]:
             yield np.frombuffer(piece + stream.readline(), dtype=np.uint8)
 
 
-def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None) -> tuple[int, int]:
+def _survey(path: str | os.PathLike[str], threads: int | None) -> tuple[int, int]:
     """Check all lines of a file: (number of rows, largest id)."""
     n = largest = lines = 0
     for buffer in _line_buffers(path):
-        rows = parse(buffer, width=0, max_columns=max_columns, threads=threads)
+        rows = parse(buffer, width=0, max_columns=_MAX_COLUMNS, threads=threads)
         for bad in settle_doubtful_rows(rows, line=lines + 1):
             raise InputError(f"{path}, {bad}")
         n += len(rows.y)
@@ -273,31 +265,11 @@ def _survey(path: str | os.PathLike[str], max_columns: int, threads: int | None)
     return n, largest
 
 
-def _collected(
-    blocks: Iterable[NDArray[np.floating]], n: int, source: str | os.PathLike[str]
-) -> NDArray[np.float32]:
-    """The n rows of all blocks; memory-mapped from a temporary file if they are large."""
-    values, row = np.empty((0, 0), np.float32), 0
-    for number, block in enumerate(blocks):
-        if block.ndim != 2 or (number and block.shape[1] != values.shape[1]):
-            raise InputError(f"a block of values has shape {block.shape}: need [n, k], same k")
-        if number == 0:
-            values = empty_array((n, block.shape[1]))
-        if row + len(block) > n:
-            raise InputError(f"values have more rows than {source}, which has {n}")
-        values[row : row + len(block)] = block
-        row += len(block)
-    if row < n:
-        raise InputError(f"values have too few rows: {source} has {n} rows")
-    return values
-
-
 def _write_appended(
     stream: IO[bytes],
     rows: Rows,
     values: NDArray[np.floating],
     first_id: int,
-    digits: int | None,
     row: int,
     threads: int | None,
 ) -> None:
@@ -316,7 +288,7 @@ def _write_appended(
             values[part],
             names,
             first_id=first_id,
-            digits=digits,
+            digits=None,
             line_end=_NOTHING,
             row=row + part.start,
         )

@@ -125,7 +125,6 @@ def test_split_keeps_all_rows_of_a_query():
 
 def test_has_relevant():
     assert has_relevant(rows()).tolist() == [False, True, True, False]
-    assert has_relevant(rows(), 2).tolist() == [False, False, True, False]
 
 
 def test_errors_name_the_query():
