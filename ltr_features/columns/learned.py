@@ -185,7 +185,7 @@ class LearnedColumn:
                 f"{', '.join(index.fields)}, and {WHOLE!r}"
             )
         least = self.min_document_frequency
-        most = int(index.document_frequency(self.field).max(initial=0))
+        most = int(index.field(self.field).document_frequency.max(initial=0))
         if self.terms == "words" and least > most:
             raise InputError(
                 f"column {self.name!r}: min_document_frequency is {least:,}, but no word occurs in "

@@ -160,7 +160,7 @@ class KnownWords(_Source, ColumnFamily):
         """The share of the occurrences in documents that the source does not know, and the words,
         the most frequent first."""
         index = context.learned_from.index
-        occurrences = index.collection_frequency(WHOLE)
+        occurrences = index.field(WHOLE).collection_frequency
         lost = np.where(self.known_words(context), 0, occurrences)
         frequent = np.argsort(-lost, kind="stable")[: np.count_nonzero(lost)]
         words = list(index.vocabulary)
@@ -179,7 +179,7 @@ class KnownWords(_Source, ColumnFamily):
     def _documents_of(self, context: ColumnContext) -> NDArray[np.bool_]:
         index = context.index
         known = index.counts(WHOLE) @ self.known_words(context) > 0
-        return np.asarray(known | (index.lengths(WHOLE) == 0))
+        return np.asarray(known | (index.field(WHOLE).lengths == 0))
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         without = rows_without("known word in the query, or none in the document", n_missing, n)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
 from letor.errors import InputError, reading
-from letor.files import atomic_path, save_array
+from letor.files import atomic_path, check_replaced, save_array
 from letor.mapped import GrowingArray
 from ltr_base.slices import slices
 from ltr_features.text.analyzer import Analyzer
@@ -135,8 +134,8 @@ class TermIndex:
             counts[field] = replace(
                 FieldCounts.from_matrix(known),
                 lengths=FieldCounts.from_matrix(matrix).lengths,
-                document_frequency=self.document_frequency(field),
-                collection_frequency=self.collection_frequency(field),
+                document_frequency=self.field(field).document_frequency,
+                collection_frequency=self.field(field).collection_frequency,
                 unknown=np.diff(matrix.indptr).astype(np.int64) - np.diff(known.indptr),
                 statistics=self.field(field),
             )
@@ -172,18 +171,6 @@ class TermIndex:
             self._matrices[field] = matrix
         return self._matrices[field]
 
-    def lengths(self, field: str) -> NDArray[np.int64]:
-        """int64 [n_documents]: number of tokens of each document in the field."""
-        return self.field(field).lengths
-
-    def document_frequency(self, field: str) -> NDArray[np.int64]:
-        """int64 [V]: number of documents whose field has the word."""
-        return self.field(field).document_frequency
-
-    def collection_frequency(self, field: str) -> NDArray[np.int64]:
-        """int64 [V]: occurrences of the word in the field."""
-        return self.field(field).collection_frequency
-
     def query_counts(self, texts: Sequence[str]) -> csr_matrix:
         """int32 [len(texts), V], columns sorted: word counts of texts, analysed by this index's
         recipe; words that occur in no document are left out."""
@@ -208,8 +195,7 @@ class TermIndex:
             raise InputError(
                 "an index of added documents cannot be stored; make it from their texts"
             )
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / HEADER).exists():
-            raise InputError(f"{folder} is not empty and not an index; name another folder")
+        check_replaced(folder, HEADER, "index")
         with atomic_path(folder, kind="folder") as partial:
             partial.mkdir()
             encoded = [word.encode("utf-8") for word in self.vocabulary.words]

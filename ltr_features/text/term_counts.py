@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from letor.errors import InputError
 from letor.mapped import GrowingArray
 from ltr_base.machine import available_cores
+from ltr_base.names import quoted
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.text.analyzer import Analyzer
@@ -37,7 +38,17 @@ def count_terms(
 
     Returns:
         The distinct tokens in code point order, and int32 counts [len(texts), n words].
+
+    Raises:
+        InputError: a text is not a string, or one stands in place of them.
     """
+    if isinstance(texts, str):
+        raise InputError(f"expected a sequence of texts, got the text {quoted(texts)}")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"text {number} is {type(text).__name__}, not a string; use '' for a missing text"
+            )
     blocks = ({"text": texts[rows]} for rows in slices(len(texts), _TEXTS))
     words, (counts,) = count_fields(blocks, ("text",), analyzer)
     return words, counts
@@ -63,15 +74,12 @@ def count_fields(
     Memory is bounded by the vocabulary and a block; long arrays of counts are held on disk.
 
     Args:
-        blocks: for each block of documents, the texts of every field, one per document.
+        blocks: for each block of documents, the texts of every field, one string per document.
         fields: the fields to count; each block has all of them.
         analyzer: the recipe; None for the default one.
 
     Returns:
         The distinct tokens in code point order, and for each field int32 counts [n, n words].
-
-    Raises:
-        InputError: a block lacks a field, has fields of unequal length, or a text is not a string.
     """
     analyzer = analyzer or Analyzer()
     return merge_counted(counted_blocks(blocks, fields, analyzer), fields, analyzer)
@@ -102,7 +110,7 @@ def counted_blocks(
         return [_counted(list(map(analyzer.folded, block[field]))) for field in fields]
 
     threads = min(available_cores(), _THREADS)
-    for of_fields in map_blocks(counted, _checked(blocks, fields), threads):
+    for of_fields in map_blocks(counted, blocks, threads):
         yield from zip(fields, of_fields, strict=True)
 
 
@@ -118,30 +126,6 @@ def _counted(folded: Sequence[str]) -> CountedBlock:
     matrix.sum_duplicates()
     sizes = np.diff(matrix.indptr).astype(np.int64)
     return CountedBlock(runs.dictionary.to_pylist(), sizes, matrix.indices, matrix.data)
-
-
-def _checked(
-    blocks: Iterable[Mapping[str, Sequence[str]]], fields: Sequence[str]
-) -> Iterator[Mapping[str, Sequence[str]]]:
-    """The blocks; raises InputError at one without a text of every field for each document."""
-    row = 0
-    for place, block in enumerate(blocks):
-        if missing := [field for field in fields if field not in block]:
-            raise InputError(f"block {place} of documents lacks the fields {', '.join(missing)}")
-        sizes = {field: len(block[field]) for field in fields}
-        if len(set(sizes.values())) > 1:
-            raise InputError(f"block {place} of documents has fields of unequal length: {sizes}")
-        for field in fields:
-            if isinstance(block[field], str):
-                raise InputError(f"field {field!r}: expected a sequence of texts, got a string")
-            for number, text in enumerate(block[field], start=row):
-                if not isinstance(text, str):
-                    raise InputError(
-                        f"row {number} of field {field!r} is {type(text).__name__}, not a string; "
-                        "use '' for a missing text"
-                    )
-        yield block
-        row += max(sizes.values(), default=0)
 
 
 def merge_counted(

@@ -274,7 +274,7 @@ def test_errors_of_a_family_name_it(hook, monkeypatch):
         lambda context, pairs: context.query_words[1].data.fill(1),
         lambda context, pairs: context.query_counts.data.fill(1),
         lambda context, pairs: context.index.counts("body").data.fill(1),
-        lambda context, pairs: context.index.lengths("body").fill(1),
+        lambda context, pairs: context.index.field("body").lengths.fill(1),
     ],
 )
 def test_families_cannot_change_what_all_read(change, monkeypatch):

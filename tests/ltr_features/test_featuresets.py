@@ -51,12 +51,12 @@ class Engine:
         index = self.context.index
         tokens = index.analyzer.tokens(self.context.collection.query_texts[query])
         column = {word: i for i, word in enumerate(index.vocabulary)}
-        df = index.document_frequency(field)
+        df = index.field(field).document_frequency
         return [column[t] for t in dict.fromkeys(tokens) if t in column and df[column[t]]]
 
     def idf(self, field, word):  # Lucene's ClassicSimilarity
-        with_field = int((self.context.index.lengths(field) > 0).sum())
-        df = int(self.context.index.document_frequency(field)[word])
+        with_field = int((self.context.index.field(field).lengths > 0).sum())
+        df = int(self.context.index.field(field).document_frequency[word])
         return math.log((with_field + 1) / (df + 1)) + 1
 
     def tf(self, field, document, word):
@@ -65,7 +65,7 @@ class Engine:
     def number(self, field, document):
         name, _, part = field.partition(".")
         if part == "length":
-            return self.context.index.lengths(name)[document]
+            return self.context.index.field(name).lengths[document]
         return self.numbers[field][document]
 
     def plugin(self, template, query, document):
@@ -93,7 +93,7 @@ class Engine:
         if kind == "FieldValueFeature":
             return self.number(params["field"], document)
         assert kind == "FieldLengthFeature"
-        return byte4(int(self.context.index.lengths(params["field"])[document]))
+        return byte4(int(self.context.index.field(params["field"]).lengths[document]))
 
 
 def byte4(length):

@@ -120,7 +120,7 @@ def map_of_words(experiment: RankingStages) -> EmbeddingMap | None:
     if name is None:
         return None
     every = context.index.vocabulary
-    order = np.argsort(-context.index.document_frequency(WHOLE), kind="stable")[:MAP_WORDS]
+    order = np.argsort(-context.index.field(WHOLE).document_frequency, kind="stable")[:MAP_WORDS]
     words = list(dict.fromkeys([*asked_words(experiment)[0], *(every[int(i)] for i in order)]))
     model = _model(experiment, name)
     if model is None:

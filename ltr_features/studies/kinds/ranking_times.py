@@ -58,7 +58,7 @@ class StageSeconds:
 
     @cached_property
     def _n_tokens(self) -> int:
-        return 0 if self.context is None else int(self.context.index.lengths(WHOLE).sum())
+        return 0 if self.context is None else int(self.context.index.field(WHOLE).lengths.sum())
 
     @cached_property
     def _n_words(self) -> int:

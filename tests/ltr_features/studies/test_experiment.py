@@ -234,7 +234,7 @@ def test_a_map_of_the_words_of_a_model_or_of_vectors(run, config, name):
     assert found.labels[0] == "commonaa"  # a word of nearest_words; the other one does not occur
     assert "absent" not in found.labels
     index = run.context.index
-    counts = index.document_frequency("whole")[index.vocabulary.rows(list(found.labels[1:]))]
+    counts = index.field("whole").document_frequency[index.vocabulary.rows(list(found.labels[1:]))]
     assert (np.diff(counts) <= 0).all()
 
 

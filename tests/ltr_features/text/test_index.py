@@ -34,10 +34,10 @@ def test_counts_and_statistics(index):
     assert index.counts("title").toarray().tolist() == [[0, 1, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]
     assert index.counts("whole").toarray().tolist() == [[0, 2, 0, 3], [2, 0, 1, 0], [0, 0, 1, 0]]
     assert index.counts("body").dtype == np.int32
-    assert index.lengths("whole").tolist() == [5, 3, 1]
-    assert index.document_frequency("whole").tolist() == [1, 1, 2, 1]
-    assert index.document_frequency("title").tolist() == [0, 1, 1, 1]
-    assert index.collection_frequency("whole").tolist() == [2, 2, 2, 3]
+    assert index.field("whole").lengths.tolist() == [5, 3, 1]
+    assert index.field("whole").document_frequency.tolist() == [1, 1, 2, 1]
+    assert index.field("title").document_frequency.tolist() == [0, 1, 1, 1]
+    assert index.field("whole").collection_frequency.tolist() == [2, 2, 2, 3]
     assert index.field("body").mean_length == 2.0
 
 
@@ -157,7 +157,7 @@ def test_incomplete_and_foreign_folders_are_refused(index, tmp_path):
 
 def test_a_folder_with_other_things_is_not_overwritten(index, tmp_path):
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(InputError, match="is not empty and not an index"):
+    with pytest.raises(InputError, match="is not empty and holds no index"):
         index.save(tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "important"
 

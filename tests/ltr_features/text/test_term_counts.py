@@ -131,14 +131,10 @@ def test_fields_share_one_vocabulary():
 
 
 def test_bad_texts_are_named():
-    with pytest.raises(InputError, match="row 3000 of field 'text' is NoneType"):
+    with pytest.raises(InputError, match="text 3000 is NoneType, not a string"):
         count_terms(["a"] * 3000 + [None])
-    with pytest.raises(InputError, match="expected a sequence of texts, got a string"):
+    with pytest.raises(InputError, match="expected a sequence of texts, got the text 'one text'"):
         count_terms("one text")
-    with pytest.raises(InputError, match="unequal length"):
-        count_fields([{"title": ["a"], "body": []}], ("title", "body"))
-    with pytest.raises(InputError, match="block 0 of documents lacks the fields body"):
-        count_fields([{"title": ["a"]}], ("title", "body"))
 
 
 def test_columns_are_renumbered_left_out_and_put_together():
