@@ -14,8 +14,9 @@ from letor.checked_arrays import as_array
 from letor.errors import InputError
 from letor.mapped import filled_like, take_rows
 from letor.missing import Missing
+from letor.name_checks import check_distinct, positions_of
 from letor.string_array import StringArray
-from ltr_base.names import counted, listed, repeated
+from ltr_base.names import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,8 +85,7 @@ class RankingData:
             raise InputError(
                 f"{len(self.column_names)} column names for {self.X.shape[1]} columns of X"
             )
-        if twice := repeated(self.column_names):
-            raise InputError(f"column names given twice: {', '.join(twice)}")
+        check_distinct(self.column_names)
         m = len(self.query_ids)
         q = self.query_index
         if len(q) and not 0 <= q.min() <= q.max() < m:
@@ -369,14 +369,7 @@ class RankingData:
 
     def _column_positions(self, names: Sequence[str]) -> list[int]:
         check_texts("columns", names)
-        position = {c: j for j, c in enumerate(self.column_names)}
-        missing = [repr(c) for c in names if c not in position]
-        if missing:
-            raise InputError(
-                f"columns not in the data: {', '.join(missing)}; it has "
-                f"{listed(self.column_names, 60)}"
-            )
-        return [position[c] for c in names]
+        return positions_of(names, self.column_names, "the data")
 
 
 def check_texts(what: str, ids: Iterable[Any]) -> None:

@@ -18,13 +18,14 @@ import pandas as pd
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.folds import Fold
+from letor.name_checks import check_distinct
 from ltr_base.names import counted, listed, repeated
 from ltr_base.parallel import thread_count
 from ltr_features.added_documents import AddedDocuments
 from ltr_features.candidate_kinds import BM25Candidates
 from ltr_features.candidates import candidate_sources, choose_candidates
 from ltr_features.column_workers import fits_on
-from ltr_features.columns.base import ColumnFamily, check_distinct, check_families
+from ltr_features.columns.base import ColumnFamily, check_families
 from ltr_features.columns.context import ColumnContext, make_workspace
 from ltr_features.columns.fitted import NO_FOLD
 from ltr_features.columns.fold_fits import FitAll

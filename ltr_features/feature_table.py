@@ -23,9 +23,10 @@ from letor.errors import InputError, naming
 from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
+from letor.name_checks import check_distinct
 from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
-from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
+from ltr_features.columns.base import ColumnFamily, check_families, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fold_fits import FitAll, fit_folds
 from ltr_features.columns.learned import LearnedColumn

@@ -17,10 +17,11 @@ from letor.dataset import RankingData
 from letor.errors import InputError, LetorWarning
 from letor.fold_files import RowsDifferError, layout, part_files, read_folds
 from letor.folds import Fold, k_fold, training_parts
+from letor.name_checks import check_distinct
 from letor.rankers.rows import check_whole_labels
 from ltr_base.names import counted
 from ltr_base.user_warning import warn_user
-from ltr_features.columns.base import ColumnFamily, check_distinct
+from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.out_of_fold import check_folds, separated, train_parts

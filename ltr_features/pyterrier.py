@@ -19,6 +19,7 @@ import pyterrier as pt
 
 from letor.errors import InputError
 from letor.frames import check_whole
+from letor.name_checks import positions_of
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.scoring import ScoringPipeline
 
@@ -64,7 +65,7 @@ class LtrFeatures(_OfPairs):
         self.builder, self.named = builder, named
         self.columns = list(builder.column_names if columns is None else columns)
         self.added = ["features", *(self.columns if named else [])]
-        self._positions = _positions(builder, self.columns)
+        self._positions = positions_of(self.columns, builder.column_names, "the builder")
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with their features."""
@@ -100,7 +101,7 @@ class ColumnReranker(_OfPairs):
     def __init__(self, builder: FeatureBuilder, column: str) -> None:
         super().__init__()
         self.builder, self.column = builder, column
-        self._position = _positions(builder, [column])[0]
+        self._position = positions_of([column], builder.column_names, "the builder")[0]
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows with ``score`` and ``rank`` by the column."""
@@ -176,13 +177,3 @@ def _checked(frame: pd.DataFrame, transformer: pt.Transformer) -> pd.DataFrame:
             "takes the query from before its expansion"
         )
     return frame
-
-
-def _positions(builder: FeatureBuilder, columns: Sequence[str]) -> list[int]:
-    known = {name: position for position, name in enumerate(builder.column_names)}
-    unknown = [name for name in columns if name not in known]
-    if unknown:
-        raise InputError(
-            f"the builder has no column {', '.join(unknown)}; it has {', '.join(known)}"
-        )
-    return [known[name] for name in columns]

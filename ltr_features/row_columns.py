@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from letor.dataset import RankingData
 from letor.document_ids import needed_ids
 from letor.errors import InputError
-from ltr_features.columns.base import ColumnFamily, check_distinct, check_families, computed
+from letor.name_checks import check_distinct
+from ltr_features.columns.base import ColumnFamily, check_families, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.feature_table import family_provenance, missing_values
 from ltr_features.remarks import family_remarks

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from letor.errors import InputError, described, naming
+from letor.name_checks import positions_of
 from ltr_base.former import former_names
-from ltr_base.names import nearest, repeated
+from ltr_base.names import nearest
 from ltr_features.columns.context import ColumnContext
 from ltr_features.parameters import check_values
 from ltr_features.text.collection import Pairs
@@ -180,14 +181,8 @@ class ColumnFamily(ABC):
         Raises:
             InputError: the family has no such column.
         """
-        position = {name: j for j, name in enumerate(self.column_names)}
-        unknown = [name for name in names if name not in position]
-        if unknown:
-            raise InputError(
-                f"column family {self.name!r} has no column {', '.join(unknown)}; it has "
-                f"{', '.join(position)}"
-            )
-        return np.ascontiguousarray(values[:, [position[name] for name in names]])
+        chosen = positions_of(names, self.column_names, f"column family {self.name!r}")
+        return np.ascontiguousarray(values[:, chosen])
 
 
 def computed(family: ColumnFamily, context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
@@ -286,12 +281,6 @@ def check_column_name(name: object) -> None:
         raise InputError(
             f"column {name!r}: the name must be text, not empty, of one line and without '#'"
         )
-
-
-def check_distinct(names: Iterable[str]) -> None:
-    """Raise InputError, before any work, if two columns have the same name."""
-    if twice := repeated(names):
-        raise InputError(f"two columns are called {', '.join(twice)}; rename one of them")
 
 
 def n_without(queries: NDArray[np.bool_], documents: NDArray[np.bool_], pairs: Pairs) -> int:

@@ -183,10 +183,10 @@ def columns_build(
 
     Example: ltr-features columns build --workspace workspace --family letor46 --model ssi --param
     ssi.rank=50 --out folds"""
+    from letor.name_checks import check_distinct
     from ltr_features.blocks import MEMORY, memory_size
     from ltr_features.candidates import candidate_sources
     from ltr_features.column_workers import blocks_on
-    from ltr_features.columns.base import check_distinct
     from ltr_features.columns.context import open_workspace
     from ltr_features.columns.out_of_fold import train_parts
     from ltr_features.commands import columns_files as files

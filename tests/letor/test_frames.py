@@ -102,7 +102,7 @@ def test_any_parquet_file(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.rename(columns={"length": "bm25"}), "names given twice: bm25"),
+        (lambda f: f.rename(columns={"length": "bm25"}), "two columns are called bm25"),
         (lambda f: f.rename(columns={"qid": "query"}), r"no column 'qid'; it has bm25, query"),
         (lambda f: f.assign(title="x"), r"column 'title' holds .*string.*features="),
         (lambda f: f.assign(title=["x", 1, None]), r"failed for column title .*astype\('string'\)"),

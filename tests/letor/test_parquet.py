@@ -217,7 +217,7 @@ def test_columns_with_one_name_are_told(tmp_path):
     path, f = tmp_path / "rows.parquet", pa.array([0.5])
     names = ["label", "qid", "f", "g", "g"]
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array(["q"]), f, f, f], names), path)
-    with pytest.raises(InputError, match=r"rows.parquet: column names given twice: g; rename them"):
+    with pytest.raises(InputError, match=r"rows.parquet: two columns are called g; rename one"):
         read_parquet(path, label="label", qid="qid")
     assert read_parquet(path, label="label", qid="qid", features=["f"]).X.tolist() == [[0.5]]
 

@@ -258,7 +258,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["models", "none.csv", "--layout", "counts", "--split", "3"], "--split needs pages"),
         (["models", "none.jsonl", "--layout", "ubi", "--test", "b.jsonl"], "split UBI's by time"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
-        (["simulate", "rows.txt", "--out", "x.tsv", "--column", "9"], "columns not in the data"),
+        (["simulate", "rows.txt", "--out", "x.tsv", "--column", "9"], "the data has no column 9"),
         (["simulate", "rows.txt", "--out", "x.tsv", "--column", "1", "--users", "me"], "users mu"),
     ],
 )
