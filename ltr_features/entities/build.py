@@ -35,6 +35,7 @@ from letor.digests import write_digests
 from letor.errors import InputError
 from letor.files import atomic_path, check_replaced, save_array, write_json
 from ltr_base.parallel import map_blocks
+from ltr_base.slices import slices
 from ltr_features.cluster import Cluster, connected
 from ltr_features.entities.digest import digest
 from ltr_features.entities.knowledge import ARRAYS, MARK, VERSION, BaseArrays, bucket_index, look_up
@@ -50,6 +51,9 @@ _CHUNK = 1 << 22
 
 #: Links sorted at a time.
 _PART = 1 << 23
+
+#: The parallel files of the links that count, and the types of their records.
+_LINKS: dict[str, Any] = {"from": np.dtype("i4"), "to": np.dtype("i4"), "by": np.dtype("u8")}
 
 #: Words whose phrases are counted at a time, and the most pieces of work, which may make it more.
 _WORDS, _PIECES = 1 << 24, 32
@@ -190,8 +194,7 @@ def _names(spool: Spool) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
 
 
 def _resolve(spool: Spool, names: NDArray[np.uint64], entity: NDArray[np.int32]) -> Path:
-    """Write the links that count, unless they exist: a folder of parallel files of sources,
-    entities and phrases."""
+    """Write :data:`_LINKS`, sources, entities and phrases, into a folder, unless they exist."""
     folder = spool.path("links")
     if folder.is_dir():
         return folder
@@ -217,27 +220,22 @@ def _resolve(spool: Spool, names: NDArray[np.uint64], entity: NDArray[np.int32])
     return folder
 
 
-def _links(folder: Path, *columns: tuple[str, Any]) -> Iterator[tuple[NDArray, ...]]:
-    """Yield the records of parallel files, some millions at a time."""
-    files = [(folder / name).open("rb") for name, _ in columns]
-    try:
-        while True:
-            parts = [
-                np.fromfile(file, dtype=dtype, count=_CHUNK)
-                for file, (_, dtype) in zip(files, columns, strict=True)
-            ]
-            if not len(parts[0]):
-                return
-            yield tuple(parts)
-    finally:
-        for file in files:
-            file.close()
+def _links(folder: Path, *columns: str) -> Iterator[tuple[NDArray, ...]]:
+    """Yield the records of some of the :data:`_LINKS`, some millions at a time."""
+    n = (folder / "to").stat().st_size // _LINKS["to"].itemsize
+    for rows in slices(n, _CHUNK):
+        yield tuple(
+            np.fromfile(
+                folder / name, kind, rows.stop - rows.start, offset=rows.start * kind.itemsize
+            )
+            for name, kind in ((column, _LINKS[column]) for column in columns)
+        )
 
 
 def _in_links(spool: Spool, base: BaseArrays, links: Path, n: int, part: int = _PART) -> int:
     """Sort the links by target: about ``part`` links, to a range of targets, at a time."""
     sizes = np.zeros(n, dtype=np.int64)
-    for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
+    for source, target in _links(links, "from", "to"):
         sizes += np.bincount(target[source >= 0], minlength=n)
     before = np.cumsum(sizes) - sizes
     bounds = np.append(np.searchsorted(before, np.arange(0, int(sizes.sum()) + 1, part)), n)
@@ -262,7 +260,7 @@ def _in_links_of(links: Path, begin: int, end: int, n: int) -> Arrays:
     """The distinct sources of the ``n`` links to a range of targets, and their number by target."""
     packed = np.empty(n, dtype=np.uint64)
     filled = 0
-    for source, target in _links(links, ("from", np.int32), ("to", np.int32)):
+    for source, target in _links(links, "from", "to"):
         chosen = (source >= 0) & (target >= begin) & (target < end)
         stop = filled + int(chosen.sum())
         packed[filled:stop] = target[chosen].astype(np.uint64) << np.uint64(32)
@@ -319,7 +317,7 @@ def _senses_of(links: Path, bits: int, leading: int) -> Arrays:
 def _links_by(links: Path, bits: int, leading: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """The links (phrase, entity) of phrases with these leading bits."""
     phrases, targets = [np.zeros(0, dtype=np.uint64)], [np.zeros(0, dtype=np.int32)]
-    for phrase, target in _links(links, ("by", np.uint64), ("to", np.int32)):
+    for phrase, target in _links(links, "by", "to"):
         chosen = phrase != 0
         if bits:
             chosen &= (phrase >> np.uint64(64 - bits)) == leading

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,9 @@ def read_beir(
     asked = [records[query] for query in query_ids]
     sources = query_sources(asked, finder(document_row))
     unknown = sources is None and any(record.get("source") is not None for record in asked)
-    linked = None if links is None else _links(find_file(folder, links), document_row)
+    linked = None
+    if links is not None:
+        linked = Links(*id_rows(find_file(folder, links), [finder(document_row)] * 2))
     facts: dict[str, Any] = {} if linked is None else {"links": len(linked.source)}
     facts |= {"judgement files": ", ".join(path.name for path in qrels)}
     facts |= {"key of queries left out": "source, which names no document"} if unknown else {}
@@ -122,7 +124,3 @@ def read_documents(path: Path) -> tuple[dict[str, int], dict[str, Sequence[str]]
     if not rows:
         raise InputError(f"{path}: no documents")
     return rows, texts.fields(), list(other)
-
-
-def _links(path: Path, document_row: Mapping[str, int]) -> Links:
-    return Links(*id_rows(path, [finder(document_row)] * 2))
