@@ -123,9 +123,7 @@ def source_kind(name: str, options: Mapping[str, Any]) -> type[CandidateSource]:
     return KINDS[kind]
 
 
-def candidate_sources(
-    settings: Mapping[str, Mapping[str, Any]],
-) -> dict[str, CandidateSource]:
+def candidate_sources(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, CandidateSource]:
     """Create sources from their settings.
 
     Args:

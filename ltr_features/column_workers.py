@@ -21,13 +21,7 @@ from letor.files import atomic_path, save_array
 from ltr_base.names import listed
 from ltr_base.source_code import code_of_others
 from ltr_features.blocks import Block, BlockWork, MakeBlocks
-from ltr_features.cluster import (
-    Cluster,
-    check_folder,
-    connected,
-    digest,
-    packed,
-)
+from ltr_features.cluster import Cluster, check_folder, connected, digest, packed
 from ltr_features.columns.context import ColumnContext, open_workspace
 from ltr_features.columns.fitted import FittedColumn
 from ltr_features.columns.fold_fits import FitAll, Parts, unfitted

@@ -34,12 +34,7 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.context import ColumnContext, make_workspace, open_workspace
 from ltr_features.columns.fitted import FittedColumn, restored_column
 from ltr_features.columns.learned import LearnedColumn
-from ltr_features.columns.registry import (
-    family_class,
-    family_names,
-    get_family,
-    is_registered,
-)
+from ltr_features.columns.registry import family_class, family_names, get_family, is_registered
 from ltr_features.saved_searches import SEARCHES, load_searches, save_searches
 from ltr_features.text.index_files import HEADER
 

@@ -249,11 +249,7 @@ def fits(
     return partial(fit_folds, threads=threads, memory=memory, on_fit=told)
 
 
-def write_table(
-    build: Build,
-    *,
-    fit: FitAll,
-) -> None:
+def write_table(build: Build, *, fit: FitAll) -> None:
     """Build the table in memory and write its folds, or all rows as one text file."""
     from letor.column_names import write_rows
     from ltr_features.candidates import choose_candidates

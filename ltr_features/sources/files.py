@@ -22,15 +22,7 @@ from letor.compression import text_lines
 from letor.dataset import RankingData
 from letor.errors import InputError, reading
 from letor.judged_runs import judged_rows, other_spellings, score_remarks, unjudged_queries
-from letor.trec import (
-    first_fields,
-    is_run,
-    plain_number,
-    qrels_lines,
-    qrels_of,
-    read_run,
-    run_of,
-)
+from letor.trec import first_fields, is_run, plain_number, qrels_lines, qrels_of, read_run, run_of
 from ltr_base.names import clipped, counted, quoted, written_otherwise
 from ltr_features.sources.arrow_tables import column_list
 from ltr_features.sources.judging import other_grade, whole_grade

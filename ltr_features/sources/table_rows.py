@@ -34,12 +34,7 @@ from ltr_features.sources.table_blocks import (
     table_columns,
     written,
 )
-from ltr_features.sources.usual_names import (
-    add_usual,
-    find_columns,
-    is_unnamed,
-    plain_name,
-)
+from ltr_features.sources.usual_names import add_usual, find_columns, is_unnamed, plain_name
 
 _USUAL = {"query": QUERY_NAMES, "document": DOCUMENT_NAMES, "label": LABEL_NAMES}
 _NO_FEATURES = frozenset(chain.from_iterable(_USUAL.values()))

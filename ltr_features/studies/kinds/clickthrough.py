@@ -17,11 +17,7 @@ from ltr_features.studies.config import slug
 from ltr_features.studies.kinds import clickthrough_tasks
 from ltr_features.studies.kinds.clickthrough_config import ClickthroughConfig, RowConfig
 from ltr_features.studies.kinds.clickthrough_ranking import ranked
-from ltr_features.studies.kinds.clickthrough_report import (
-    ClickthroughResults,
-    csv_rows,
-    document,
-)
+from ltr_features.studies.kinds.clickthrough_report import ClickthroughResults, csv_rows, document
 from ltr_features.studies.kinds.task_tables import Fit, Row, TaskStudy
 from ltr_features.studies.stages import Planned, json_digest
 from ltr_features.studies.study import Contents

@@ -41,12 +41,7 @@ from ltr_features.sources.files import read_queries
 from ltr_features.sources.query_files import read_query_groups, read_query_sources
 from ltr_features.studies.config import refitted, slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_classes, same_text
-from ltr_features.studies.kinds.letor_config import (
-    PLACE,
-    RankerConfig,
-    SchemeConfig,
-    StudyConfig,
-)
+from ltr_features.studies.kinds.letor_config import PLACE, RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_findings import by_ties, properties_of
 from ltr_features.studies.kinds.letor_remarks import (
     drawn_queries,

@@ -20,11 +20,7 @@ from ltr_features.studies.kinds.matching_config import (
     TableConfig,
 )
 from ltr_features.studies.kinds.matching_curves import training_curve
-from ltr_features.studies.kinds.matching_report import (
-    MatchingResults,
-    csv_rows,
-    document,
-)
+from ltr_features.studies.kinds.matching_report import MatchingResults, csv_rows, document
 from ltr_features.studies.kinds.matching_rows import make_row
 from ltr_features.studies.kinds.task_tables import Fit, Row, TaskStudy
 from ltr_features.studies.stages import Planned, json_digest

@@ -17,13 +17,7 @@ from pydantic import Field
 
 from letor.errors import InputError
 from ltr_base.names import counted, repeated
-from ltr_features.studies.config import (
-    DATA_ADVICE,
-    Section,
-    folder_problems,
-    no_such,
-    slug,
-)
+from ltr_features.studies.config import DATA_ADVICE, Section, folder_problems, no_such, slug
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value

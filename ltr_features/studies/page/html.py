@@ -11,12 +11,7 @@ from ltr_features.studies.page import study_tables as tables
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, Drawing
 from ltr_features.studies.page.charts.queries import BARS
 from ltr_features.studies.page.report import Report, Study
-from ltr_features.studies.page.script_data import (
-    RANKINGS_SIZE,
-    class_letter,
-    map_data,
-    study_data,
-)
+from ltr_features.studies.page.script_data import RANKINGS_SIZE, class_letter, map_data, study_data
 from ltr_features.studies.page.study_figures import (
     GAIN,
     Importance,

@@ -11,14 +11,7 @@ from ltr_base.names import counted
 from ltr_features.studies.page.hard_verdicts import hard_query_verdict
 from ltr_features.studies.page.query_tables import hard_query_table, noise_note
 from ltr_features.studies.page.report import ColumnInfo, Report, Study, SystemResult
-from ltr_features.studies.page.table_parts import (
-    Part,
-    difference,
-    interval,
-    number,
-    table_of,
-    two,
-)
+from ltr_features.studies.page.table_parts import Part, difference, interval, number, table_of, two
 from ltr_features.studies.page.tables import LATEX_HEAD, Cell, Column, Table, wrapped
 from ltr_features.studies.page.verdicts import (
     capital,

@@ -9,13 +9,7 @@ import pandas as pd
 
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.tables import Cell, Column, Table
-from ltr_features.studies.page.verdicts import (
-    minus,
-    outcome_of,
-    percent,
-    signed,
-    value,
-)
+from ltr_features.studies.page.verdicts import minus, outcome_of, percent, signed, value
 
 #: A row of a data frame.
 Record: TypeAlias = Mapping[str, Any]
