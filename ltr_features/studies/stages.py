@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from letor.errors import InputError
-from letor.files import atomic_path, read_json
+from letor.files import atomic_path, read_json, write_json
 from letor.lock import locked
 from ltr_base.machine import is_running, is_temporary, process_of
 from ltr_base.names import listed
@@ -314,9 +314,8 @@ def _read_note(folder: Path) -> dict[str, Any] | None:
 
 
 def _write_note(folder: Path, stage: Planned, *, files: Mapping[str, str] | None) -> None:
-    text = json.dumps({"key": stage.key, "inputs": stage.noted, "files": files}, indent=1)
     with atomic_path(folder / NOTE) as partial:
-        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+        write_json(partial, {"key": stage.key, "inputs": stage.noted, "files": files})
 
 
 def _reason(note: Mapping[str, Any] | None, inputs: Mapping[str, Any]) -> str:
