@@ -288,11 +288,7 @@ def check_text(path: str | os.PathLike[str], what: str) -> None:
 
 
 def _suffixes(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The suffixes of a path's format, and of its compression ("" if there is none).
-
-    Raises:
-        InputError: one would be known in lower case.
-    """
+    """The suffixes of a path's format, and of its compression ("" if there is none)."""
     path = Path(path)
     for suffix in path.suffixes:
         if suffix not in _SUFFIXES and suffix.lower() in _SUFFIXES:

@@ -348,11 +348,7 @@ def _homes(folder: Path) -> dict[int, Path]:
 
 
 def _numbered(folder: Path, pattern: str) -> dict[int, Path]:
-    """Entries of a folder whose names match, by number, in its order.
-
-    Raises:
-        InputError: two entries have the same number.
-    """
+    """Entries of a folder whose names match, by number, in its order."""
     found = [(re.fullmatch(pattern, p.name, re.IGNORECASE), p) for p in folder.iterdir()]
     numbered: dict[int, Path] = {}
     for number, path in sorted((int(match[1]), p) for match, p in found if match):

@@ -138,11 +138,7 @@ class ParquetRows:
         return None
 
     def _metadata(self) -> str:
-        """The description of all rows so far, as JSON.
-
-        Raises:
-            InputError: provenance is not JSON-compatible, or a query was added twice.
-        """
+        """The description of all rows so far, as JSON."""
         if len(set(self._query_ids)) != len(self._query_ids):
             raise InputError(f"{self._path}: rows of a query in several blocks")
         provenance = self._first.provenance if self.provenance is None else self.provenance

@@ -182,11 +182,7 @@ class Cluster:
         return result
 
     def _alive(self) -> list[str]:
-        """The addresses of the workers; waits until there are some.
-
-        Raises:
-            InputError: there is still none after a while.
-        """
+        """The addresses of the workers; waits until there are some."""
         for _ in range(_PATIENCE):
             if alive := self.workers:
                 return alive

@@ -341,13 +341,8 @@ def _check_file_names(models: Sequence[LearnedColumn]) -> None:
 
 
 def _tracked(items: Iterable[T], total: int, what: str, shown: bool | None) -> Iterator[T]:
-    """Yield the items, with a bar that shows how many are done and how long the rest will take.
-
-    Args:
-        items: the items. total: their number.
-        what: label in front of the bar.
-        shown: whether to show the bar; None for notebooks only.
-    """
+    """Yield the items, with a bar named ``what`` that shows how many are done and how long the rest
+    will take; ``shown`` None is for notebooks only."""
     from rich.console import Console
     from rich.progress import track
 

@@ -361,11 +361,7 @@ def _plain(value: Any) -> Any:
 
 
 def _given(name: str, given: Sequence[N], where: Path, option: str) -> N:
-    """The family or column of that name among those given to ``load`` by an option.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The family or column of that name among those given to ``load`` by an option."""
     found = next((item for item in given if item.name == name), None)
     if found is None:
         why = _NOT_NAMED[option].format(repr(name))

@@ -55,11 +55,8 @@ def joined(a: Representation, b: Representation) -> Representation:
 
 
 def _checked(model: Any, what: str, parts: Representation, n: int) -> Representation:
-    """A model's representation of n texts.
-
-    Raises:
-        ValueError: it is something else, which kernels would read out of bounds.
-    """
+    """A model's representation of n texts; others are refused, which kernels would read out of
+    bounds."""
     fault = "" if isinstance(parts, Representation) else f"returned {type(parts).__name__}"
     if not fault and parts.dense is not None:
         fault = _fault_of_dense(parts.dense, n)

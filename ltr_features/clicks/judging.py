@@ -245,11 +245,7 @@ def click_rows(log: ClickLog, data: RankingData) -> RankingData:
 
 
 def _rows_of_pairs(log: ClickLog, data: RankingData) -> NDArray[np.int64]:
-    """int64 [pairs]: the data row of each pair of the log, matched by ids; -1 for none.
-
-    Raises:
-        InputError: the rows have no document ids.
-    """
+    """int64 [pairs]: the data row of each pair of the log, matched by ids; -1 for none."""
     ids = needed_ids(data, "by which their clicks are found")
     query = log.rows_of_queries(data.query_ids)[data.query_index]
     document = rows_of(map(str, ids), log.document_ids)

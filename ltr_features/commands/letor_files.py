@@ -234,11 +234,7 @@ def validate(
 
 
 def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
-    """Print the parts of each fold, and what is wrong with them; end with code 2 if any is missing.
-
-    Raises:
-        InputError: a part cannot be read, or parts of a fold do not fit each other.
-    """
+    """Print the parts of each fold and what is wrong with them; exit with 2 if one is missing."""
     from letor.files import LOCK
     from letor.fold_files import fold_parts
 

@@ -101,11 +101,7 @@ def pipeline_build(
 def _checked_fold(
     fold: str | None, trained: Ranker, ranker: Path, folds: Path, known: Collection[str]
 ) -> str:
-    """The fold whose rows a ranker was trained on, given or as its columns name it.
-
-    Raises:
-        InputError: there is no such fold, or the columns name another.
-    """
+    """The fold whose rows a ranker was trained on, given or as its columns name it."""
     from ltr_base.names import nearest
 
     named = {of["fold"] for of in trained.column_settings_.values() if "fold" in of}

@@ -103,11 +103,7 @@ def read_vectors(
 
 @contextmanager
 def _content(path: Path) -> Iterator[io.BufferedReader]:
-    """The decompressed content of a file, whose first bytes tell how it is compressed.
-
-    Raises:
-        InputError: it is of another program, or damaged (while reading).
-    """
+    """The decompressed content of a file, whose first bytes tell how it is compressed."""
     with open(path, "rb") as file:
         begin = file.read(6)
         file.seek(0)

@@ -207,11 +207,7 @@ class _FailureError(Exception):
 
 
 def _received(answer: Any, until: float) -> bytes:
-    """Receive the body of an answer.
-
-    Raises:
-        TimeoutError: it was not complete in time, or is too long.
-    """
+    """Receive the body of an answer."""
     content = bytearray()
     for byte in answer.iter_content(1):  # a larger chunk waits until it is full
         content += byte
@@ -221,11 +217,7 @@ def _received(answer: Any, until: float) -> bytes:
 
 
 def _checked(content: bytes, text: str) -> list[list[Any]]:
-    """Start, end, title, rho and link probability of each annotation that names an entity.
-
-    Raises:
-        ValueError: the content is not an answer of the service.
-    """
+    """Start, end, title, rho and link probability of each annotation that names an entity."""
     import tagme
 
     found = []

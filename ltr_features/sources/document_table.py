@@ -199,15 +199,7 @@ def _usual_columns(
     option: str,
 ) -> dict[str, Any]:
     """The columns of ids and of fields: those given, completed by those with usual names, each of
-    them used once.
-
-    Args:
-        path: the table. names: its columns. fields: fields to look for. given: columns by key.
-        option: prefix of the option that names a column, for the message.
-
-    Raises:
-        InputError: there is no column of ids, or none of any field.
-    """
+    them used once; ``option``, the prefix of the option that names a column, is for the message."""
     columns = dict(given)
     usual = {what: (what, *DOCUMENT_COLUMNS.get(what, ())) for what in ("id", *fields)}
     add_usual(columns, names, usual)

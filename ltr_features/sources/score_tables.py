@@ -216,11 +216,7 @@ def read_scores(
 
 
 def _distinct(table: ScoreTable) -> ScoreTable:
-    """The rows without duplicates.
-
-    Raises:
-        InputError: two rows of a pair have different scores.
-    """
+    """The rows without duplicates, which must have the same scores."""
     key = table.query * len(table.document_ids) + table.document
     order = np.argsort(key, kind="stable")
     again = np.flatnonzero(np.diff(key[order]) == 0)

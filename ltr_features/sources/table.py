@@ -233,11 +233,7 @@ def _add_columns(
 
 
 def _find_query_columns(path: Path | Frame, given: dict[str, ColumnName], encoding: str) -> None:
-    """Add the columns of query texts, and of query ids if any, to those given.
-
-    Raises:
-        InputError: there is no column of texts.
-    """
+    """Add the columns of query texts, and of query ids if any, to those given."""
     names: list[str] = []
     if is_table(path) and are_names(list(given.values())):
         names = table_columns(path, encoding)

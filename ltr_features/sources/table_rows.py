@@ -248,11 +248,7 @@ class _Table:
         return Numbers(list(documents), [str(name) for name in names or []], values)
 
     def _numbers_alone(self) -> pa.Table:
-        """The columns that hold numbers; others are told.
-
-        Raises:
-            InputError: there are no rows, or no such columns.
-        """
+        """The columns that hold numbers, one or more; others are told."""
         features = [name for name in self.features if self.holds_numbers.get(name, True)]
         words = [f"{name} ({word[:_SHOWN]!r})" for name, word in self.first_word.items()]
         if not next(iter(self._of_roles.values())):

@@ -43,11 +43,7 @@ class EMModel(LanguageModel):
         self, Q: sp.csr_matrix, D: sp.csr_matrix, preferences: Preferences | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32] | None]:
         """The pairs (query rows, title rows, weights if there are any) that have words on both
-        sides; records how many are left out.
-
-        Raises:
-            ValueError: there are none.
-        """
+        sides; records how many are left out."""
         if preferences is None:
             raise ValueError(f"{type(self).__name__} learns from pairs: give preferences")
         kept = _have_words(Q, D, preferences)

@@ -252,11 +252,7 @@ def _take_words(
     words: NDArray[np.int64],
     own: NDArray[np.float32],
 ) -> None:
-    """Write to ``own`` the rows of some words in phi, which has a row for each known word.
-
-    Raises:
-        ValueError: a word is not known.
-    """
+    """Write to ``own`` the rows of some words in phi, which has a row for each known word."""
     at = np.minimum(np.searchsorted(known, words), len(known) - 1)
     if not np.array_equal(known[at], words):
         raise ValueError("phi and a shard's pairs belong to different fits: remove their folder")
