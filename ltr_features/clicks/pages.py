@@ -20,12 +20,15 @@ from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, nu
 from ltr_features.clicks.times import TIMES, LogTimes
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, ColumnName
+from ltr_features.text.records import place
 
 #: Maximum number of rows of one session and query, including duplicates.
 _MOST_ROWS = 1_000_000
 #: Seconds after which the same results are of another page, and no longer reloaded.
 _PAUSE = 1800.0
 
+#: A larger share of pages that go on with one of an earlier file means that rows are mixed.
+_MOST_ON = 0.05
 #: A row of the log, with query, document and session as numbers.
 _ROW = np.dtype(
     [("line", np.int64), ("query", np.int64), ("document", np.int64), ("position", np.int64),
@@ -84,7 +87,7 @@ class RowReader:
             if paged:
                 mixed.see(path, rows)
             self._add(rows, robots, builder)
-        self._count("pages with the session and query of one in an earlier file", mixed.again())
+        self.counts |= mixed.counts()
         self._bad.check()
         description = {
             "source": "rows of shown results",
@@ -241,31 +244,45 @@ class _MixedPages:
     """
 
     def __init__(self) -> None:
-        self._known: list[NDArray[np.uint64]] = []
-        self._earlier: list[NDArray[np.uint64]] = []  # those of earlier files
+        self._known: list[NDArray[np.uint64]] = []  # those of the file that is being read
+        self._earlier: list[NDArray[np.uint64]] = []
         self._n_pages: Counter[Path] = Counter()
         self._n_again: Counter[Path] = Counter()
+        self._n_on: Counter[Path] = Counter()
+        self._first_on = ""
 
-    def again(self) -> int:
-        """Number of pages whose session and query an earlier file has, too.
+    def counts(self) -> dict[str, int]:
+        """Numbers, as far as there are any, of pages whose session and query an earlier file has,
+        too, and of those among them that go on there, as at midnight.
 
         Raises:
-            InputError: these are all pages of a file.
+            InputError: too many pages go on, or a file has none but the former.
         """
+        n_on = self._n_on.total()
+        if n_on > _MOST_ON * self._n_pages.total():
+            raise _mixed(self._first_on)
         for path, n in self._n_again.items():
-            if n == self._n_pages[path]:
+            if n == self._n_pages[path] > self._n_on[path]:
                 raise InputError(
                     f"{path}: an earlier file has all its {n:,} pages, by session and query; is it "
                     "the same log? Name it once"
                 )
-        return self._n_again.total()
+        found = {
+            "pages with the session and query of one in an earlier file": self._n_again.total(),
+            "pages that go on with one of an earlier file, as at midnight": n_on,
+        }
+        return {what: n for what, n in found.items() if n}
 
     def see(self, path: Path, rows: _Rows) -> None:
         """Check and remember the runs of a file.
 
         Raises:
-            InputError: a run continues an earlier page.
+            InputError: a run continues an earlier page of the file.
         """
+        if path not in self._n_pages:
+            for some in self._known:
+                _remember(self._earlier, some)
+            self._known = []
         starts = _starts(rows)
         with np.errstate(over="ignore"):
             query = rows["query"][starts].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -275,20 +292,30 @@ class _MixedPages:
         repeated = pd.Series(key).duplicated().to_numpy() | _knows(self._known, key)
         broken = repeated & (first > 0)
         if broken.any():
-            line = rows["line"][starts[np.argmax(broken)]]
-            raise InputError(
-                f"{path}, line {line}: goes on with a page that ended before; rows of a page "
-                "must be adjacent, in one file: sort the log by session, then query and position "
-                "(clicked results alone are no pages: read such a log as ratings, by index table)"
-            )
-        if path not in self._n_pages:
-            self._earlier = list(self._known)
+            raise _mixed(place(path, rows["line"][starts[np.argmax(broken)]]))
+        again = _knows(self._earlier, key)
+        on = again & (first > 0)
+        if on.any():
+            self._first_on = self._first_on or place(path, rows["line"][starts[np.argmax(on)]])
         self._n_pages[path] += len(key)
-        if n_again := int(_knows(self._earlier, key).sum()):
-            self._n_again[path] += n_again
-        self._known.append(np.unique(key))
-        while len(self._known) > 1 and len(self._known[-1]) * 2 > len(self._known[-2]):
-            self._known[-2:] = [np.union1d(*self._known[-2:])]
+        self._n_again[path] += int(again.sum())
+        self._n_on[path] += int(on.sum())
+        _remember(self._known, np.unique(key))
+
+
+def _mixed(where: str) -> InputError:
+    return InputError(
+        f"{where}: goes on with a page that ended before; rows of a page must be adjacent, in one "
+        "file: sort the log by session, then query, time (if it has one) and position (clicked "
+        "results alone are no pages: read such a log as ratings, by index table)"
+    )
+
+
+def _remember(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> None:
+    """Add a sorted array to some, which are merged so that each has twice the size of the next."""
+    known.append(keys)
+    while len(known) > 1 and len(known[-1]) * 2 > len(known[-2]):
+        known[-2:] = [np.union1d(*known[-2:])]
 
 
 def _knows(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -10,9 +10,10 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
-from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, log_columns, path_list
+from ltr_features.clicks.rules import FirstPosition, LogRules, log_columns, path_list
 from ltr_features.clicks.tables import FILLED, BadRows, whole, whole_numbers
 from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.input_files import Paths
 from ltr_features.sources.table_blocks import ColumnName
 
 
@@ -37,7 +38,8 @@ def read_click_rows(
     matter only for ``since`` and ``until``.
 
     Args:
-        paths: one or several files, read one after the other; a page must not span two files.
+        paths: one or several files, folders or patterns, see :func:`files_of`; the files are read
+            one after the other. A page that goes on from one file to the next is two pages.
         columns: names of the columns, by key: ``query``, ``document``, ``position``, ``clicked``
             (0 or 1, false or true, or a number of clicks), ``session``, ``time`` (numbers or ISO
             8601). Columns that are not given are found in the first file by these or other usual

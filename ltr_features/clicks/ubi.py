@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ import numpy as np
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.rules import LogRules, path_list
 from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.parameters import check_choice
+from ltr_features.sources.input_files import Paths
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
@@ -25,17 +25,17 @@ _PAGES_AT_ONCE = 10_000
 
 @dataclass
 class _Click:
-    """The first click on an object for a query: line in the events file, time in seconds, and the
-    position by the event, if it says."""
+    """The first click on an object for a query: number of the events file and line in it, time in
+    seconds, and the position by the event, if it says."""
 
-    line: int
+    place: tuple[int, int]
     time: float
     ordinal: int | None
 
 
 def read_ubi(
-    queries: str | os.PathLike[str],
-    events: str | os.PathLike[str],
+    queries: Paths,
+    events: Paths,
     *,
     rules: LogRules | None = None,
     on_unknown: str = "raise",
@@ -55,7 +55,8 @@ def read_ubi(
     streamed.
 
     Args:
-        queries, events: paths.
+        queries, events: one or several files of each, folders or patterns, see :func:`files_of`. A
+            click may be in a file of another day than its page.
         rules: as for rows; a page's time is its ``timestamp``, its session its ``client_id``.
         on_unknown: "raise" or "skip" (and count) clicks on pages, or on objects of a page, that
             ``queries`` does not have.
@@ -69,15 +70,15 @@ def read_ubi(
     """
     rules = rules or LogRules()
     check_choice("on_unknown", on_unknown, ("raise", "skip"))
-    reader = _Ubi(Path(queries), Path(events), rules)
+    reader = _Ubi(queries, events, rules)
     reader.read_events()
     reader.read_queries()
     return reader.finish(on_unknown)
 
 
 class _Ubi:
-    def __init__(self, queries: Path, events: Path, rules: LogRules) -> None:
-        self.queries, self.events, self.rules = queries, events, rules
+    def __init__(self, queries: Paths, events: Paths, rules: LogRules) -> None:
+        self.queries, self.events, self.rules = path_list(queries), path_list(events), rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
         self._shifts: Counter[int] = Counter()  # ordinals of clicks less the places of their hits
@@ -88,8 +89,7 @@ class _Ubi:
 
     def read_events(self) -> None:
         others: Counter[str] = Counter()
-        for number, record in json_lines(self.events):
-            where, event = f"{self.events}, line {number}", _source(record)
+        for at, where, event in _records(self.events):
             action = _text(where, event, "action_name")
             if action not in self.rules.actions:
                 others[action] += 1
@@ -104,7 +104,7 @@ class _Ubi:
             if not isinstance(target, Mapping):
                 raise InputError(f"{where}: a click without event_attributes.object")
             found = self._clicks.setdefault(str(query_id), {})
-            click = _Click(number, _time(where, event).seconds, _ordinal(attributes))
+            click = _Click(at, _time(where, event).seconds, _ordinal(attributes))
             known = found.setdefault(_text(where, target, "object_id"), click)
             self._count("clicks")
             if known is not click:
@@ -112,8 +112,8 @@ class _Ubi:
         names = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
         if others and not self._clicks:
             raise InputError(
-                f"{self.events}: no event is a click ({', '.join(self.rules.actions)}); there are "
-                f"{names}; name those that are clicks by the rule actions"
+                f"{_named(self.events)}: no event is a click ({', '.join(self.rules.actions)}); "
+                f"there are {names}; name those that are clicks by the rule actions"
             )
         if others:
             self._count(f"events that are no clicks, left out: {names}", others.total())
@@ -122,8 +122,7 @@ class _Ubi:
         robots = self._robots()
         seen: set[str] = set()
         pages: list[tuple[int, list[int], list[bool]]] = []
-        for number, record in json_lines(self.queries):
-            where, page = f"{self.queries}, line {number}", _source(record)
+        for _, where, page in _records(self.queries):
             query_id = _text(where, page, "query_id")
             if query_id in seen:
                 self._count("pages with the query_id of another, left out")
@@ -164,12 +163,14 @@ class _Ubi:
         self._add(pages)
 
     def finish(self, on_unknown: str) -> ClickLog:
-        unknown = [c.line for clicks in self._clicks.values() for c in clicks.values()]
+        unknown = [c.place for clicks in self._clicks.values() for c in clicks.values()]
         if unknown and on_unknown == "raise":
+            file, line = min(unknown)
+            lacks = "does not have" if len(self.queries) == 1 else "do not have"
             raise InputError(
-                f"{self.events}, line {min(unknown)}: a click on a page or result that "
-                f"{self.queries} does not have ({len(unknown):,} in all); add the queries, or skip "
-                "such clicks: --on-unknown skip (of the source clicks: on_unknown=skip)"
+                f"{self.events[file]}, line {line}: a click on a page or result that "
+                f"{_named(self.queries)} {lacks} ({len(unknown):,} in all); add the queries, or "
+                "skip such clicks: --on-unknown skip (of the source clicks: on_unknown=skip)"
             )
         self._count("clicks without a showing, left out", len(unknown))
         first = max((0, 1), key=lambda number: self._shifts[number])
@@ -179,12 +180,14 @@ class _Ubi:
         )
         description = {
             "source": "OpenSearch UBI",
+            "files": len(self.queries),
+            "files of events": len(self.events),
             **self.counts,
             "positions": "from 0 (the order of the hits)",
             **self._times.facts,
             "queries": self.rules.queries_in_words,
         }
-        with reading(self.queries):
+        with reading(_named(self.queries)):
             return self._builder.finish(list(self._query), list(self._document), description)
 
     def _query_code(self, where: str, page: Mapping[str, Any]) -> int:
@@ -209,7 +212,7 @@ class _Ubi:
         """The clients with too many pages."""
         if self.rules.max_pages is None:
             return set()
-        clients = (_source(record).get("client_id") for _, record in json_lines(self.queries))
+        clients = (page.get("client_id") for _, _, page in _records(self.queries))
         pages = Counter(client for client in clients if isinstance(client, str))
         return {client for client, n in pages.items() if n > self.rules.max_pages}
 
@@ -229,6 +232,17 @@ class _Ubi:
     def _count(self, what: str, n: int = 1) -> None:
         if n:
             self.counts[what] = self.counts.get(what, 0) + n
+
+
+def _named(files: list[Path]) -> str:
+    return listed([str(file) for file in files], 3)
+
+
+def _records(files: list[Path]) -> Iterator[tuple[tuple[int, int], str, Mapping[str, Any]]]:
+    """Each record, with the number of its file and its line in it, and the two in words."""
+    for file, path in enumerate(files):
+        for line, record in json_lines(path):
+            yield (file, line), f"{path}, line {line}", _source(record)
 
 
 def _source(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -30,12 +30,18 @@ app = Commands(
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(help="Click logs (.tsv, .csv, .jsonl, .parquet), or UBI's queries (.jsonl)."),
+    typer.Argument(
+        help="Click logs (.tsv, .csv, .jsonl, .parquet), or UBI's queries (.jsonl): files, folders "
+        "of them, or patterns in quotes ('logs/2026-*.gz')."
+    ),
 ]
 Layout = Annotated[
     str, typer.Option(help="rows (one per shown result), counts (of results), or ubi.")
 ]
-Events = Annotated[Path | None, typer.Option(help="UBI's events (.jsonl).")]
+Events = Annotated[
+    list[Path] | None,
+    typer.Option(help="UBI's events (.jsonl); a folder, a pattern, or repeat the option."),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,7 +70,7 @@ BadRow = Annotated[
 def _read(
     log: list[Path],
     layout: str,
-    events: Path | None,
+    events: list[Path] | None,
     columns: list[str] | None,
     rules: dict[str, Any],
     on_unknown: str,
@@ -77,10 +83,10 @@ def _read(
     given = settings(columns or [], "column").items()
     named = {key: name if type(name) is int else str(name) for key, name in given}
     found = read_log(
-        [str(path) for path in log],
+        log,
         layout=layout,
         columns=named or None,
-        events=None if events is None else str(events),
+        events=events or None,
         rules=rules,
         on_unknown=on_unknown,
         on_bad_row=on_bad_row,
@@ -138,10 +144,12 @@ def clicks_judge(
     )
     from ltr_features.clicks.source import unfitted_model
     from ltr_features.sources.files import read_judgements
+    from ltr_features.sources.input_files import files_of
     from ltr_features.studies.identity import Digests
 
     check_folder(out)
-    replaced = check_outputs(out, inputs=[*log, events, labels], kind="folder")
+    given = [*log, *(events or [])]
+    replaced = check_outputs(out, inputs=[*given, labels], kind="folder")
     check_grading(min_evidence, grades, scale)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     unfitted = unfitted_model(model, options)
@@ -153,7 +161,7 @@ def clicks_judge(
     compared = None if known is None else by_label(judgements, known)
     digests = Digests()
     provenance = {
-        "files": [digests.identity(path) for path in (*log, *filter(None, [events]))],
+        "files": [digests.identity(path) for path in files_of(given)],
         "layout": layout,
         "rules": {name: str(value) for name, value in rules.items()},
         "model": model,

@@ -368,12 +368,15 @@ def test_ubi_from_the_command_line(tmp_path):
          "event_attributes": {"object": {"object_id": "a"}}}
         for i in range(0, 40, 3)
     ]  # fmt: skip
-    for name, records in (("q.jsonl", pages), ("e.jsonl", events)):
+    days = (("q.jsonl", pages), ("e1.jsonl", events[:9]), ("e2.jsonl", events[9:]))
+    for name, records in days:
         (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
     output = said(
         "clicks", "judge", tmp_path / "q.jsonl", "--layout", "ubi", "--events",
-        tmp_path / "e.jsonl", "--out", tmp_path / "judged",
+        tmp_path / "e1.jsonl", "--events", tmp_path / "e[2-9]*", "--out", tmp_path / "judged",
     )  # fmt: skip
+    files = json.loads((tmp_path / "judged" / "clicks.json").read_text())["files"]
+    assert [file["name"] for file in files] == [name for name, _ in days]
     assert "pages: 40" in output
     table = pd.read_csv(tmp_path / "judged" / "judgements.tsv", sep="\t")
     assert dict(zip(table["document"], table["clicked"], strict=True)) == {"a": 14, "b": 0}

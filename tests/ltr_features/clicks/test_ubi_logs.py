@@ -56,6 +56,33 @@ def test_ubi_pages_and_clicks(tmp_path):
     assert said["pages without results, left out"] == 1
 
 
+def test_ubi_of_several_days(tmp_path):
+    """A click may come after midnight; files are named where something is wrong."""
+    days = []
+    for day, queries, events in (
+        ("monday", [ubi_query("1", "q", ["a", "b"])], [ubi_event("1", "a")]),
+        ("sunday", [ubi_query("2", "q", ["a", "b"])], [ubi_event("1", "b"), ubi_event("2", "b")]),
+    ):
+        (tmp_path / day).mkdir()
+        days.append(write_ubi(tmp_path / day, queries, events))
+    queries, events = zip(*days, strict=True)
+    expected = {("q", "a", 0): (2, 1), ("q", "b", 1): (2, 2)}
+    for given in ((queries, events), (tmp_path / "*" / "q*", tmp_path / "*" / "e*")):
+        log = read_ubi(*given)
+        assert as_counts(log) == expected
+        assert (log.description["files"], log.description["files of events"]) == (2, 2)
+    with pytest.raises(InputError, match=r"sunday.events\.jsonl, line 2: .* that \S+ does not"):
+        read_ubi(queries[0], events)
+    assert read_ubi(queries[0], events, on_unknown="skip").clicked.tolist() == [1, 1]
+    with pytest.raises(InputError, match=r"monday.events\.jsonl, \S+events\.jsonl: no event is"):
+        read_ubi(queries, events, rules=LogRules(actions="tap"))
+    events[1].write_text("{}\n")
+    with pytest.raises(InputError, match=r"sunday.events\.jsonl, line 1: action_name is missing"):
+        read_ubi(queries, events)
+    with pytest.raises(InputError, match="the same log as"):
+        read_ubi(queries[:1] * 2, events)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_ubi_clicks_at_another_position_are_told(tmp_path, first):
     """Page 2 of a query, in a record of its own, seems to begin at the first position."""
