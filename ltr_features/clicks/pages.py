@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError, reading
 from ltr_base.names import listed
-from ltr_features.clicks.log import ClickLog, LogBuilder
+from ltr_features.clicks.log import BEGUN_ANEW, ClickLog, LogBuilder, pair_keys
 from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
 from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, numbers, whole
 from ltr_features.clicks.times import TIMES, LogTimes
@@ -61,6 +61,13 @@ def _page_starts(rows: _Rows, *, timed: bool) -> NDArray[np.int64]:
         other |= np.abs(np.diff(rows["time"])) > _PAUSE
     begins = (np.diff(run) != 0) | (other & (np.diff(position) <= 0))
     return np.flatnonzero(np.concatenate([[True], begins]))
+
+
+def _have_other_documents(rows: _Rows, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool [pages]: whether a page has none of the documents of the page before."""
+    page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+    shown = pair_keys(page, rows["document"])
+    return ~np.logical_or.reduceat(np.isin(pair_keys(page - 1, rows["document"]), shown), starts)
 
 
 @dataclass
@@ -191,13 +198,15 @@ class RowReader:
             )  # fmt: skip
             return
         starts = _page_starts(rows, timed=self._times.real)
-        n_again = len(starts) - len(_starts(rows))
-        self._count("pages of the session and query of the page before", n_again)
+        again = ~np.isin(starts, _starts(rows))
+        self._count("pages of the session and query of the page before", int(again.sum()))
         chosen = self._times.chosen(np.minimum.reduceat(rows["time"], starts))
         self._count("pages of another time, left out", int((~chosen).sum()))
         human = ~np.isin(rows["session"][starts], robots)
         self._count("pages of sessions with too many pages, left out", int((chosen & ~human).sum()))
         chosen &= human
+        anew = again & chosen & _have_other_documents(rows, starts)
+        self._count(BEGUN_ANEW, int(anew.sum()))
         page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
         rows, page = rows[chosen[page]], page[chosen[page]]
         rows, page = self._without_duplicates(rows, page)
@@ -277,7 +286,8 @@ class _MixedPages:
         """Check and remember the runs of a file.
 
         Raises:
-            InputError: a run continues an earlier page of the file.
+            InputError: a run continues an earlier page of the file, or has late clicks on one of
+                another file.
         """
         if path not in self._n_pages:
             for some in self._known:
@@ -290,10 +300,11 @@ class _MixedPages:
             key = session ^ (query + (query >> np.uint64(29)))
         first = np.minimum.reduceat(rows["position"], starts)
         repeated = pd.Series(key).duplicated().to_numpy() | _knows(self._known, key)
-        broken = repeated & (first > 0)
+        again = _knows(self._earlier, key)
+        late = again & (np.minimum.reduceat(rows["clicks"], starts) > 0)  # clicks alone
+        broken = (repeated | late) & (first > 0)
         if broken.any():
             raise _mixed(place(path, rows["line"][starts[np.argmax(broken)]]))
-        again = _knows(self._earlier, key)
         on = again & (first > 0)
         if on.any():
             self._first_on = self._first_on or place(path, rows["line"][starts[np.argmax(on)]])

@@ -57,11 +57,32 @@ def test_a_second_page_after_midnight_is_a_page_of_its_own(tmp_path):
     told = "pages that go on with one of an earlier file, as at midnight"
     assert log.description[told] == 1
     assert told not in read_click_rows(first).description
+    late = write_log(tmp_path / "4.csv", page("night", "q", "b", "b", first=2))
+    with pytest.raises(InputError, match=r"4\.csv, line 2: goes on with a page"):
+        read_click_rows([first, late])
     again = write_log(tmp_path / "3.csv", [*others, *page("night", "q", "ef", first=5)])
     with pytest.raises(InputError, match=r"2\.csv, line 2: goes on with a page .*query, time \(if"):
         read_click_rows([write_log(tmp_path / "0.csv", page("night", "q", "ab")), second])
     with pytest.raises(InputError, match=r"3\.csv: an earlier file has all its 25 pages"):
         read_click_rows([first, second, again])
+
+
+def test_second_pages_whose_positions_begin_anew_are_told(tmp_path):
+    told = "pages of the session and query of the page before, with none of its documents"
+    rows = [*page("s", "q", "ab", "a"), *page("s", "q", "cd"), *page("t", "q", "ab")]
+    again = [*page("u", "q", "ab"), *page("u", "q", "ca"), *page("u", "r", "bd")]
+    log = read_click_rows(write_log(tmp_path / "1.csv", [*rows, *again]))
+    assert log.description[told] == 1
+    (remark,) = log.remarks
+    assert remark.startswith("1 of 6 pages have the session and query of the page before")
+    log = read_click_rows(write_log(tmp_path / "2.csv", [*page("v", "q", "ab", "a"), *again]))
+    assert told not in log.description
+    assert not log.remarks
+    timed = [(*row, 5 if row[0] == "s" else 1) for row in [*rows, *again]]
+    path = write_log(tmp_path / "3.csv", timed, (*HEADER, "time"))
+    rules = LogRules(until=3)
+    log = read_click_rows(path, columns={"time": "time"}, rules=rules)
+    assert told not in log.description
 
 
 def test_the_same_log_twice_is_refused(tmp_path):
