@@ -53,7 +53,7 @@ def read_log(
         layout: one of these. columns: names of columns (rows, counts).
         events: the exports of ``ubi_events`` (ubi), likewise.
         rules: fields of ``LogRules`` by name. on_unknown: see ``read_ubi``.
-        on_bad_row: see ``read_click_rows`` (rows, counts).
+        on_bad_row: see ``read_click_rows``.
 
     Raises:
         InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
@@ -73,9 +73,7 @@ def read_log(
     if events is not None:
         if columns is not None:
             raise InputError("layout 'ubi' has columns of its own: leave out columns")
-        if on_bad_row != "raise":
-            raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
-        return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown)
+        return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown, on_bad_row=on_bad_row)
     read = read_click_rows if layout == "rows" else read_click_counts
     return read(log, columns=columns, rules=log_rules, on_bad_row=on_bad_row)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
 from ltr_features.clicks.rules import LogRules, path_list
+from ltr_features.clicks.tables import BadRows
 from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.parameters import check_choice
 from ltr_features.sources.input_files import Paths
 from ltr_features.text.records import json_lines
 
 _PAGES_AT_ONCE = 10_000
+#: A query, its hits by number, and whether each was clicked.
+_Page: TypeAlias = tuple[int, list[int], list[bool]]
 
 
 @dataclass
@@ -39,6 +42,7 @@ def read_ubi(
     *,
     rules: LogRules | None = None,
     on_unknown: str = "raise",
+    on_bad_row: str = "raise",
 ) -> ClickLog:
     """Read exports of the indexes ``ubi_queries`` and ``ubi_events``, as JSON lines (documents, or
     hits that hold them as ``_source``; also .gz, .bz2, .zst).
@@ -60,6 +64,7 @@ def read_ubi(
         rules: as for rows; a page's time is its ``timestamp``, its session its ``client_id``.
         on_unknown: "raise" or "skip" (and count) clicks on pages, or on objects of a page, that
             ``queries`` does not have.
+        on_bad_row: "raise" or "skip" records of queries or events that cannot be read, as for rows.
 
     Raises:
         InputError: no such file, a line that is not a JSON object or lacks a field, a duplicate
@@ -70,14 +75,15 @@ def read_ubi(
     """
     rules = rules or LogRules()
     check_choice("on_unknown", on_unknown, ("raise", "skip"))
-    reader = _Ubi(queries, events, rules)
+    reader = _Ubi(queries, events, rules, on_bad_row)
     reader.read_events()
     reader.read_queries()
     return reader.finish(on_unknown)
 
 
 class _Ubi:
-    def __init__(self, queries: Paths, events: Paths, rules: LogRules) -> None:
+    def __init__(self, queries: Paths, events: Paths, rules: LogRules, on_bad_row: str) -> None:
+        self._on_bad_row, self._bad = on_bad_row, BadRows(on_bad_row)
         self.queries, self.events, self.rules = path_list(queries), path_list(events), rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
@@ -89,26 +95,13 @@ class _Ubi:
 
     def read_events(self) -> None:
         others: Counter[str] = Counter()
-        for at, where, event in _records(self.events):
-            action = _text(where, event, "action_name")
-            if action not in self.rules.actions:
-                others[action] += 1
-                continue
-            query_id = event.get("query_id")
-            if not query_id:
-                self._count("clicks without a query_id, left out")
-                continue
-            attributes = event.get("event_attributes")
-            attributes = attributes if isinstance(attributes, Mapping) else {}
-            target = attributes.get("object")
-            if not isinstance(target, Mapping):
-                raise InputError(f"{where}: a click without event_attributes.object")
-            found = self._clicks.setdefault(str(query_id), {})
-            click = _Click(at, _time(where, event).seconds, _ordinal(attributes))
-            known = found.setdefault(_text(where, target, "object_id"), click)
-            self._count("clicks")
-            if known is not click:
-                self._count("clicks on an object clicked before, counted as one")
+        for at, where, event in _records(self.events, self._bad):
+            with self._bad.record(where):
+                action = _text(where, event, "action_name")
+                if action in self.rules.actions:
+                    self._add_click(at, where, event)
+                else:
+                    others[action] += 1
         names = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
         if others and not self._clicks:
             raise InputError(
@@ -118,51 +111,76 @@ class _Ubi:
         if others:
             self._count(f"events that are no clicks, left out: {names}", others.total())
 
+    def _add_click(self, at: tuple[int, int], where: str, event: Mapping[str, Any]) -> None:
+        query_id = event.get("query_id")
+        if not query_id:
+            self._count("clicks without a query_id, left out")
+            return
+        attributes = event.get("event_attributes")
+        attributes = attributes if isinstance(attributes, Mapping) else {}
+        target = attributes.get("object")
+        if not isinstance(target, Mapping):
+            raise InputError(f"{where}: a click without event_attributes.object")
+        object_id = _text(where, target, "object_id")
+        click = _Click(at, _time(where, event).seconds, _ordinal(attributes))
+        known = self._clicks.setdefault(str(query_id), {}).setdefault(object_id, click)
+        self._count("clicks")
+        if known is not click:
+            self._count("clicks on an object clicked before, counted as one")
+
     def read_queries(self) -> None:
         robots = self._robots()
         seen: set[str] = set()
-        pages: list[tuple[int, list[int], list[bool]]] = []
-        for _, where, page in _records(self.queries):
-            query_id = _text(where, page, "query_id")
-            if query_id in seen:
-                self._count("pages with the query_id of another, left out")
-                continue
-            seen.add(query_id)
-            hits = self._hits(where, page)
-            clicks = self._clicks.pop(query_id, {})
-            time = _time(where, page)
-            self._times.check(time, where)
-            if not self._times.chosen(np.array(time.seconds)):
-                self._count("pages of another time, left out")
-                continue
-            if str(page.get("client_id")) in robots:
-                self._count("pages of sessions with too many pages, left out")
-                continue
-            if not hits:
-                self._count("pages without results, left out")
-                continue
-            missing = set(clicks) - set(hits)
-            if missing:  # `finish` reports these
-                self._clicks[query_id] = {hit: clicks[hit] for hit in missing}
-            hits = hits[: self.rules.depth]
-            clicked = [hit in clicks for hit in hits]
-            if self.rules.max_clicks is not None and sum(clicked) > self.rules.max_clicks:
-                self._count("pages with too many clicks, left out")
-                continue
-            early = sum(clicks[hit].time < time.seconds for hit in hits if hit in clicks)
-            self._count("clicks stamped before their page, counted all the same", early)
-            for place, hit in enumerate(hits):
-                if hit in clicks and (ordinal := clicks[hit].ordinal) is not None:
-                    self._shifts[ordinal - place] += 1
-            self._count("pages")
-            code = [self._document.setdefault(hit, len(self._document)) for hit in hits]
-            pages.append((self._query_code(where, page), code, clicked))
+        pages: list[_Page] = []
+        for _, where, record in _records(self.queries, self._bad):
+            with self._bad.record(where):
+                query_id = _text(where, record, "query_id")
+                if query_id in seen:
+                    self._count("pages with the query_id of another, left out")
+                    continue
+                seen.add(query_id)
+                if page := self._page(where, query_id, record, robots):
+                    pages.append(page)
             if len(pages) == _PAGES_AT_ONCE:
                 self._add(pages)
                 pages = []
         self._add(pages)
 
+    def _page(
+        self, where: str, query_id: str, record: Mapping[str, Any], robots: set[str]
+    ) -> _Page | None:
+        """Query, hits, and whether each was clicked; None for a page that is left out."""
+        clicks = self._clicks.pop(query_id, {})  # they go with a bad page
+        hits, time = self._hits(where, record), _time(where, record)
+        self._times.check(time, where)
+        if not self._times.chosen(np.array(time.seconds)):
+            self._count("pages of another time, left out")
+            return None
+        if str(record.get("client_id")) in robots:
+            self._count("pages of sessions with too many pages, left out")
+            return None
+        missing = set(clicks) - set(hits)
+        if missing:  # `finish` reports these
+            self._clicks[query_id] = {hit: clicks[hit] for hit in missing}
+        if not hits:
+            self._count("pages without results, left out")
+            return None
+        text, hits = self._query_text(where, record), hits[: self.rules.depth]
+        clicked = [hit in clicks for hit in hits]
+        if self.rules.max_clicks is not None and sum(clicked) > self.rules.max_clicks:
+            self._count("pages with too many clicks, left out")
+            return None
+        early = sum(clicks[hit].time < time.seconds for hit in hits if hit in clicks)
+        self._count("clicks stamped before their page, counted all the same", early)
+        for place, hit in enumerate(hits):
+            if hit in clicks and (ordinal := clicks[hit].ordinal) is not None:
+                self._shifts[ordinal - place] += 1
+        self._count("pages")
+        code = [self._document.setdefault(hit, len(self._document)) for hit in hits]
+        return self._query.setdefault(text, len(self._query)), code, clicked
+
     def finish(self, on_unknown: str) -> ClickLog:
+        self._bad.check()
         unknown = [c.place for clicks in self._clicks.values() for c in clicks.values()]
         if unknown and on_unknown == "raise":
             file, line = min(unknown)
@@ -183,6 +201,7 @@ class _Ubi:
             "files": len(self.queries),
             "files of events": len(self.events),
             **self.counts,
+            **self._bad.facts,
             "positions": "from 0 (the order of the hits)",
             **self._times.facts,
             "queries": self.rules.queries_in_words,
@@ -190,12 +209,12 @@ class _Ubi:
         with reading(_named(self.queries)):
             return self._builder.finish(list(self._query), list(self._document), description)
 
-    def _query_code(self, where: str, page: Mapping[str, Any]) -> int:
+    def _query_text(self, where: str, page: Mapping[str, Any]) -> str:
         text = _text(where, page, "user_query")
         text = self.rules.query_rule(text) if self.rules.query_rule else text
         if not text:
             raise InputError(f"{where}: user_query is empty")
-        return self._query.setdefault(text, len(self._query))
+        return text
 
     def _hits(self, where: str, page: Mapping[str, Any]) -> list[str]:
         hits = page.get("query_response_hit_ids")
@@ -212,11 +231,12 @@ class _Ubi:
         """The clients with too many pages."""
         if self.rules.max_pages is None:
             return set()
-        clients = (page.get("client_id") for _, _, page in _records(self.queries))
+        records = _records(self.queries, BadRows(self._on_bad_row))
+        clients = (page.get("client_id") for _, _, page in records)
         pages = Counter(client for client in clients if isinstance(client, str))
         return {client for client, n in pages.items() if n > self.rules.max_pages}
 
-    def _add(self, pages: list[tuple[int, list[int], list[bool]]]) -> None:
+    def _add(self, pages: list[_Page]) -> None:
         if not pages:
             return
         sizes = [len(documents) for _, documents, _ in pages]
@@ -238,10 +258,12 @@ def _named(files: list[Path]) -> str:
     return listed([str(file) for file in files], 3)
 
 
-def _records(files: list[Path]) -> Iterator[tuple[tuple[int, int], str, Mapping[str, Any]]]:
+def _records(
+    files: list[Path], bad: BadRows
+) -> Iterator[tuple[tuple[int, int], str, Mapping[str, Any]]]:
     """Each record, with the number of its file and its line in it, and the two in words."""
     for file, path in enumerate(files):
-        for line, record in json_lines(path):
+        for line, record in json_lines(path, on_bad_line=bad.damaged(path)):
             yield (file, line), f"{path}, line {line}", _source(record)
 
 

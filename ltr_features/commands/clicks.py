@@ -62,7 +62,7 @@ Unknown = Annotated[str, typer.Option(help="UBI clicks on results not shown: rai
 BadRow = Annotated[
     str,
     typer.Option(
-        help="Rows (or counts) that cannot be read: raise, or skip and count them by reason."
+        help="Rows, counts or records that cannot be read: raise, or skip and count them by reason."
     ),
 ]
 
@@ -149,6 +149,8 @@ def clicks_judge(
 
     check_folder(out)
     given = [*log, *(events or [])]
+    if inside := [folder for folder in given if folder.resolve() in out.resolve().parents]:
+        raise InputError(f"{out} is in {inside[0]}, whose files are the log; name another folder")
     replaced = check_outputs(out, inputs=[*given, labels], kind="folder")
     check_grading(min_evidence, grades, scale)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")

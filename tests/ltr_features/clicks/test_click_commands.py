@@ -357,6 +357,12 @@ def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     assert collection.fields["body"][0] == "y"
 
 
+def test_judgements_stay_out_of_the_folder_of_the_log(log, tmp_path):
+    inside = tmp_path / "judged"
+    message = refused("clicks", "judge", tmp_path, "--out", inside)
+    assert f"{inside} is in {tmp_path}, whose files are the log" in message
+
+
 def test_ubi_from_the_command_line(tmp_path):
     pages = [
         {"query_id": str(i), "user_query": SECRET, "timestamp": "2024-05-01T10:00:00Z",

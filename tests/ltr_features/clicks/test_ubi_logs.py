@@ -133,6 +133,39 @@ def test_ubi_clicks_without_a_showing(tmp_path):
     assert log.clicked.sum() == 0
 
 
+def test_bad_ubi_records_are_left_out_with_their_clicks(tmp_path):
+    queries = [ubi_query(str(i), "q", ["a", "b"], client=str(i % 2)) for i in range(60)]
+    queries[7]["user_query"], queries[9]["query_response_hit_ids"] = "", None
+    events = [ubi_event(str(i), "a") for i in range(60)]
+    del events[3]["event_attributes"]["object"]
+    queries_file, events_file = write_ubi(tmp_path, queries, events)
+    lines = events_file.read_text().splitlines()
+    events_file.write_text("\n".join([*lines[:20], lines[20][:30], *lines[21:]]))
+    with pytest.raises(InputError, match=r"events\.jsonl, line 4: a click without"):
+        read_ubi(queries_file, events_file)
+    for rules in (None, LogRules(max_pages=50)):
+        log = read_ubi(queries_file, events_file, rules=rules, on_bad_row="skip")
+        assert as_counts(log) == {("q", "a", 0): (58, 56), ("q", "b", 1): (58, 0)}
+        assert log.description["bad rows, left out"] == {
+            "not a JSON object": f"1, the first in {events_file}, line 21",
+            "a click without event_attributes.object": f"1, the first in {events_file}, line 4",
+            "user_query is empty": f"1, the first in {queries_file}, line 8",
+            "query_response_hit_ids is not a list": f"1, the first in {queries_file}, line 10",
+        }
+    events_file.write_text("\n".join([*lines[:20], *["{}"] * 20]))
+    with pytest.raises(InputError, match=r"23 of 100 rows cannot be read.*action_name is missing"):
+        read_ubi(queries_file, events_file, on_bad_row="skip")
+
+
+def test_ubi_clicks_on_a_page_without_results_are_not_lost(tmp_path):
+    queries = [ubi_query("1", "q", ["a"]), ubi_query("2", "q", [])]
+    paths = write_ubi(tmp_path, queries, [ubi_event("1", "a"), ubi_event("2", "a")])
+    with pytest.raises(InputError, match=r"events\.jsonl, line 2: a click on a page or result"):
+        read_ubi(*paths)
+    log = read_ubi(*paths, on_unknown="skip")
+    assert log.description["clicks without a showing, left out"] == 1
+
+
 def test_ubi_rules(tmp_path):
     queries = [ubi_query(str(i), "q", ["a", "b"], client="robot") for i in range(3)]
     queries += [
