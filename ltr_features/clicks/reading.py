@@ -38,8 +38,9 @@ def read_click_rows(
     matter only for ``since`` and ``until``.
 
     Args:
-        paths: one or several files, folders or patterns, see :func:`files_of`; the files are read
-            one after the other. A page that goes on from one file to the next is two pages.
+        paths: one or several files, folders (all files below them) or patterns
+            (``logs/2026-*.gz``), see ``files_of``; the files are read one after the other. A page
+            that goes on from one file to the next is two pages, which are counted.
         columns: names of the columns, by key: ``query``, ``document``, ``position``, ``clicked``
             (0 or 1, false or true, or a number of clicks), ``session``, ``time`` (numbers or ISO
             8601). Columns that are not given are found in the first file by these or other usual

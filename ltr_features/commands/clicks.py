@@ -217,6 +217,7 @@ def clicks_models(
     if test and layout == "ubi":
         raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
     kinds = {name: get_click_model(name) for name in model or click_models()}
+    _check_apart(log, test or [])
     earlier = rules if split is None else {**rules, "until": split}
     train = _read(log, layout, events, column, earlier, on_unknown, on_bad_row)
     held_out = train
@@ -226,6 +227,21 @@ def clicks_models(
     elif test:
         held_out = _read(test, layout, events, column, rules, on_unknown, on_bad_row)
     _predict(kinds, train, held_out, asked=bool(model))
+
+
+def _check_apart(log: list[Path], test: list[Path]) -> None:
+    """Raise InputError if a file of the test log is fitted, too."""
+    from ltr_features.sources.input_files import files_of
+    from ltr_features.studies.identity import Digests
+
+    digests = Digests()
+    fitted = {digests.sha256(path): path for path in files_of(log)} if test else {}
+    for path in files_of(test):
+        if same := fitted.get(digests.sha256(path)):
+            raise InputError(
+                f"--test {path}: the same log as {same}, which is fitted: its pages do not show "
+                "how models predict others; leave it out of one of the two"
+            )
 
 
 def _predict(

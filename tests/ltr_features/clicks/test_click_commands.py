@@ -255,6 +255,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "mine"], "holds no click judgements"),
         (["judge", "LOG", "--out", "."], "is the current folder"),
         (["models", "LOG", "--split", "3"], "since and until need times"),
+        (["models", "LOG", "--test", "LOG"], "which is fitted: its pages do not show"),
         (["models", "none.csv", "--layout", "counts", "--split", "3"], "--split needs pages"),
         (["models", "none.jsonl", "--layout", "ubi", "--test", "b.jsonl"], "split UBI's by time"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
