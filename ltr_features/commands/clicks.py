@@ -161,9 +161,8 @@ def clicks_judge(
     fitted = unfitted.fit(found)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     compared = None if known is None else by_label(judgements, known)
-    digests = Digests()
     provenance = {
-        "files": [digests.identity(path) for path in files_of(given)],
+        "files": Digests().identities(files_of(given)),
         "layout": layout,
         "rules": {name: str(value) for name, value in rules.items()},
         "model": model,

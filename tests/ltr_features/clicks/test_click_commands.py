@@ -99,6 +99,17 @@ def test_the_same_log_gives_the_same_bytes(log, tmp_path):
     assert file["sha256"] == sha256(log.read_bytes()).hexdigest()
 
 
+def test_files_of_one_name_are_told_apart(log, tmp_path):
+    lines = log.read_text().splitlines(keepends=True)
+    for day, half in (("1", lines[:100_001]), ("2", [lines[0], *lines[100_001:]])):
+        (tmp_path / "logs" / day).mkdir(parents=True)
+        (tmp_path / "logs" / day / "part.tsv").write_text("".join(half))
+    said("clicks", "judge", tmp_path / "logs", "--out", tmp_path / "judged")
+    facts = json.loads((tmp_path / "judged" / "clicks.json").read_text())
+    assert [file["name"] for file in facts["files"]] == ["1/part.tsv", "2/part.tsv"]
+    assert facts["log"]["pages"] == 20_000
+
+
 def test_query_texts_stay_out_of_what_is_printed(tmp_path):
     lines = ["session,query,document,position,clicked"]
     for i in range(60):
