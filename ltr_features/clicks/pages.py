@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import BEGUN_ANEW, ClickLog, LogBuilder, pair_keys
-from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
+from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules, unclicked_files
 from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, numbers, whole
 from ltr_features.clicks.times import TIMES, LogTimes
 from ltr_features.sources.id_codes import Codes
@@ -89,8 +89,9 @@ class RowReader:
         robots = self._look_ahead(first)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
         builder = LogBuilder(pages=self.rules.pages and paged)
-        mixed = _MixedPages()
+        mixed, clicked = _MixedPages(), Counter[Path]()
         for path, rows in self._runs(first, paged):
+            clicked[path] += int(rows["clicks"].sum())
             if paged:
                 mixed.see(path, rows)
             self._add(rows, robots, builder)
@@ -102,6 +103,7 @@ class RowReader:
             **self.columns.facts,
             **self.counts,
             **self._bad.facts,
+            **unclicked_files(clicked),
             "positions": first.in_words,
             **self._times.facts,
             "queries": self.rules.queries_in_words,

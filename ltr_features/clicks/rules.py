@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from letor.digests import file_digest
 from letor.errors import InputError, reading
+from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, NORMALISED
 from ltr_features.clicks.tables import BadRows, whole, whole_numbers
 from ltr_features.clicks.times import time_of
@@ -131,6 +132,13 @@ def path_list(paths: Paths) -> list[Path]:
             if first is not path:
                 raise InputError(f"{path}: the same log as {first}, so clicks would count twice")
     return files
+
+
+def unclicked_files(n_clicks: Mapping[Path, int]) -> dict[str, str]:
+    """For the description, given the number of clicks of each file: those of some files seem to be
+    missing."""
+    files = [str(path) for path, n in n_clicks.items() if not n]
+    return {"files without a click": listed(files, 3)} if 0 < len(files) < len(n_clicks) else {}
 
 
 class LogColumns(NamedTuple):

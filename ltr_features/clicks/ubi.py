@@ -14,7 +14,7 @@ import numpy as np
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.clicks.rules import LogRules, path_list
+from ltr_features.clicks.rules import LogRules, path_list, unclicked_files
 from ltr_features.clicks.tables import BadRows
 from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.parameters import check_choice
@@ -87,6 +87,7 @@ class _Ubi:
         self.queries, self.events, self.rules = path_list(queries), path_list(events), rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
+        self._clicked: Counter[Path] = Counter()  # by file of the pages
         self._shifts: Counter[int] = Counter()  # ordinals of clicks less the places of their hits
         self._times = LogTimes(rules.since, rules.until)
         self._builder = LogBuilder(pages=rules.pages)
@@ -132,7 +133,7 @@ class _Ubi:
         robots = self._robots()
         seen: set[str] = set()
         pages: list[_Page] = []
-        for _, where, record in _records(self.queries, self._bad):
+        for (file, _), where, record in _records(self.queries, self._bad):
             with self._bad.record(where):
                 query_id = _text(where, record, "query_id")
                 if query_id in seen:
@@ -141,6 +142,7 @@ class _Ubi:
                 seen.add(query_id)
                 if page := self._page(where, query_id, record, robots):
                     pages.append(page)
+                    self._clicked[self.queries[file]] += sum(page[2])
             if len(pages) == _PAGES_AT_ONCE:
                 self._add(pages)
                 pages = []
@@ -202,6 +204,7 @@ class _Ubi:
             "files of events": len(self.events),
             **self.counts,
             **self._bad.facts,
+            **unclicked_files(self._clicked),
             "positions": "from 0 (the order of the hits)",
             **self._times.facts,
             "queries": self.rules.queries_in_words,

@@ -67,6 +67,16 @@ def test_a_second_page_after_midnight_is_a_page_of_its_own(tmp_path):
         read_click_rows([first, second, again])
 
 
+def test_files_without_a_click_are_named(tmp_path):
+    first = write_log(tmp_path / "1.csv", ROWS)
+    second = write_log(tmp_path / "2.csv", page("later", "q", "ab"))
+    assert read_click_rows([first, second]).description["files without a click"] == str(second)
+    assert "files without a click" not in read_click_rows(second).description
+    header = ("query", "document", "position", "shown", "clicked")
+    counts = [write_log(tmp_path / f"{n}.tsv", [("q", "a", 1, 5, n)], header) for n in range(2)]
+    assert read_click_counts(counts).description["files without a click"] == str(counts[0])
+
+
 def test_second_pages_whose_positions_begin_anew_are_told(tmp_path):
     told = "pages of the session and query of the page before, with none of its documents"
     rows = [*page("s", "q", "ab", "a"), *page("s", "q", "cd"), *page("t", "q", "ab")]

@@ -71,6 +71,8 @@ def test_ubi_of_several_days(tmp_path):
         log = read_ubi(*given)
         assert as_counts(log) == expected
         assert (log.description["files"], log.description["files of events"]) == (2, 2)
+        assert "files without a click" not in log.description
+    assert read_ubi(queries, events[0]).description["files without a click"] == str(queries[1])
     with pytest.raises(InputError, match=r"sunday.events\.jsonl, line 2: .* that \S+ does not"):
         read_ubi(queries[0], events)
     assert read_ubi(queries[0], events, on_unknown="skip").clicked.tolist() == [1, 1]
