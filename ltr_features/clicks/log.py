@@ -23,6 +23,9 @@ _FRAGMENTS = 0.9
 _ALL_CLICKED = 5
 #: A share of all clicks on odd pages that is worth a remark.
 _ODD = 0.05
+#: In the description: pages after one of their session and query that begin at the first position
+#: with other documents.
+BEGUN_ANEW = "pages of the session and query of the page before, with none of its documents"
 #: What the description of a log says of queries that are texts.
 NORMALISED = "normalised texts"
 #: A (query, document) pair as one number: the document in so many lower bits, the query above.
@@ -174,6 +177,12 @@ class ClickLog:
     def remarks(self) -> list[str]:
         """Remarks on the log for users, sentences without a full stop."""
         found = self._remarks_on_pages
+        if (n := self.description.get(BEGUN_ANEW, 0)) > _ODD * self.n_pages:
+            found.append(
+                f"{n:,} of {self.n_pages:,} pages have the session and query of the page before "
+                "and none of its documents: if they are second pages, their positions must go on "
+                "(11, 12, ...), not begin anew"
+            )
         if (self.clicked < self.shown).any():
             return [*found, *self._remarks_on_clicks]
         return [
@@ -271,11 +280,11 @@ class ClickLog:
     ) -> NDArray[np.int64]:
         """int64 [n]: the row of each pair, given by rows of ``query_ids`` and ``document_ids``; -1
         if it was not shown, or either row is -1."""
-        keys = np.where((query < 0) | (document < 0), -1, _pair_keys(query, document))
-        return places_of(keys, _pair_keys(self.pair_query, self.pair_document))
+        keys = np.where((query < 0) | (document < 0), -1, pair_keys(query, document))
+        return places_of(keys, pair_keys(self.pair_query, self.pair_document))
 
 
-def _pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
+def pair_keys(query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number per pair, in the pairs' order."""
     return (query.astype(np.int64) << _DOCUMENT_BITS) | document
 
@@ -313,7 +322,7 @@ class LogBuilder:
         if self._pages is None:
             self.add_counts(query, document, position, np.ones(len(query), np.int64), click)
             return
-        row = np.stack([_pair_keys(query, document), (position << 1) | click], axis=1)
+        row = np.stack([pair_keys(query, document), (position << 1) | click], axis=1)
         content, size = row.tobytes(), row.strides[0]
         for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             page = content[start * size : stop * size]
@@ -328,7 +337,7 @@ class LogBuilder:
         clicked: NDArray[Any],
     ) -> None:
         """Add counts of results, int64 [n] each; counts of the same result are summed."""
-        block = _added_up(np.stack([_pair_keys(query, document), position, shown, clicked], axis=1))
+        block = _added_up(np.stack([pair_keys(query, document), position, shown, clicked], axis=1))
         self._counts.append(block)
         self._n_waiting += len(block)
         # Merging at doubling sizes moves each row only a few times, however many blocks there are.

@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError, reading
 from ltr_base.names import listed
-from ltr_features.clicks.log import ClickLog, LogBuilder
-from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules
+from ltr_features.clicks.log import BEGUN_ANEW, ClickLog, LogBuilder, pair_keys
+from ltr_features.clicks.rules import FirstPosition, LogColumns, LogRules, unclicked_files
 from ltr_features.clicks.tables import CLICKS, FILLED, BadRows, Kind, hashes, numbers, whole
 from ltr_features.clicks.times import TIMES, LogTimes
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.table_blocks import Block, ColumnName
+from ltr_features.text.records import place
 
 #: Maximum number of rows of one session and query, including duplicates.
 _MOST_ROWS = 1_000_000
 #: Seconds after which the same results are of another page, and no longer reloaded.
 _PAUSE = 1800.0
 
+#: A larger share of pages that go on with one of an earlier file means that rows are mixed.
+_MOST_ON = 0.05
 #: A row of the log, with query, document and session as numbers.
 _ROW = np.dtype(
     [("line", np.int64), ("query", np.int64), ("document", np.int64), ("position", np.int64),
@@ -60,6 +63,13 @@ def _page_starts(rows: _Rows, *, timed: bool) -> NDArray[np.int64]:
     return np.flatnonzero(np.concatenate([[True], begins]))
 
 
+def _have_other_documents(rows: _Rows, starts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool [pages]: whether a page has none of the documents of the page before."""
+    page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+    shown = pair_keys(page, rows["document"])
+    return ~np.logical_or.reduceat(np.isin(pair_keys(page - 1, rows["document"]), shown), starts)
+
+
 @dataclass
 class RowReader:
     """Reads rows of shown results into a log; see ``read_click_rows``."""
@@ -79,12 +89,13 @@ class RowReader:
         robots = self._look_ahead(first)
         self._query, self._document = Codes(self.rules.query_rule), Codes()
         builder = LogBuilder(pages=self.rules.pages and paged)
-        mixed = _MixedPages()
+        mixed, clicked = _MixedPages(), Counter[Path]()
         for path, rows in self._runs(first, paged):
+            clicked[path] += int(rows["clicks"].sum())
             if paged:
                 mixed.see(path, rows)
             self._add(rows, robots, builder)
-        self._count("pages with the session and query of one in an earlier file", mixed.again())
+        self.counts |= mixed.counts()
         self._bad.check()
         description = {
             "source": "rows of shown results",
@@ -92,6 +103,7 @@ class RowReader:
             **self.columns.facts,
             **self.counts,
             **self._bad.facts,
+            **unclicked_files(clicked),
             "positions": first.in_words,
             **self._times.facts,
             "queries": self.rules.queries_in_words,
@@ -188,13 +200,15 @@ class RowReader:
             )  # fmt: skip
             return
         starts = _page_starts(rows, timed=self._times.real)
-        n_again = len(starts) - len(_starts(rows))
-        self._count("pages of the session and query of the page before", n_again)
+        again = ~np.isin(starts, _starts(rows))
+        self._count("pages of the session and query of the page before", int(again.sum()))
         chosen = self._times.chosen(np.minimum.reduceat(rows["time"], starts))
         self._count("pages of another time, left out", int((~chosen).sum()))
         human = ~np.isin(rows["session"][starts], robots)
         self._count("pages of sessions with too many pages, left out", int((chosen & ~human).sum()))
         chosen &= human
+        anew = again & chosen & _have_other_documents(rows, starts)
+        self._count(BEGUN_ANEW, int(anew.sum()))
         page = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
         rows, page = rows[chosen[page]], page[chosen[page]]
         rows, page = self._without_duplicates(rows, page)
@@ -241,31 +255,46 @@ class _MixedPages:
     """
 
     def __init__(self) -> None:
-        self._known: list[NDArray[np.uint64]] = []
-        self._earlier: list[NDArray[np.uint64]] = []  # those of earlier files
+        self._known: list[NDArray[np.uint64]] = []  # those of the file that is being read
+        self._earlier: list[NDArray[np.uint64]] = []
         self._n_pages: Counter[Path] = Counter()
         self._n_again: Counter[Path] = Counter()
+        self._n_on: Counter[Path] = Counter()
+        self._first_on = ""
 
-    def again(self) -> int:
-        """Number of pages whose session and query an earlier file has, too.
+    def counts(self) -> dict[str, int]:
+        """Numbers, as far as there are any, of pages whose session and query an earlier file has,
+        too, and of those among them that go on there, as at midnight.
 
         Raises:
-            InputError: these are all pages of a file.
+            InputError: too many pages go on, or a file has none but the former.
         """
+        n_on = self._n_on.total()
+        if n_on > _MOST_ON * self._n_pages.total():
+            raise _mixed(self._first_on)
         for path, n in self._n_again.items():
-            if n == self._n_pages[path]:
+            if n == self._n_pages[path] > self._n_on[path]:
                 raise InputError(
                     f"{path}: an earlier file has all its {n:,} pages, by session and query; is it "
                     "the same log? Name it once"
                 )
-        return self._n_again.total()
+        found = {
+            "pages with the session and query of one in an earlier file": self._n_again.total(),
+            "pages that go on with one of an earlier file, as at midnight": n_on,
+        }
+        return {what: n for what, n in found.items() if n}
 
     def see(self, path: Path, rows: _Rows) -> None:
         """Check and remember the runs of a file.
 
         Raises:
-            InputError: a run continues an earlier page.
+            InputError: a run continues an earlier page of the file, or has late clicks on one of
+                another file.
         """
+        if path not in self._n_pages:
+            for some in self._known:
+                _remember(self._earlier, some)
+            self._known = []
         starts = _starts(rows)
         with np.errstate(over="ignore"):
             query = rows["query"][starts].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -273,22 +302,33 @@ class _MixedPages:
             key = session ^ (query + (query >> np.uint64(29)))
         first = np.minimum.reduceat(rows["position"], starts)
         repeated = pd.Series(key).duplicated().to_numpy() | _knows(self._known, key)
-        broken = repeated & (first > 0)
+        again = _knows(self._earlier, key)
+        late = again & (np.minimum.reduceat(rows["clicks"], starts) > 0)  # clicks alone
+        broken = (repeated | late) & (first > 0)
         if broken.any():
-            line = rows["line"][starts[np.argmax(broken)]]
-            raise InputError(
-                f"{path}, line {line}: goes on with a page that ended before; rows of a page "
-                "must be adjacent, in one file: sort the log by session, then query and position "
-                "(clicked results alone are no pages: read such a log as ratings, by index table)"
-            )
-        if path not in self._n_pages:
-            self._earlier = list(self._known)
+            raise _mixed(place(path, rows["line"][starts[np.argmax(broken)]]))
+        on = again & (first > 0)
+        if on.any():
+            self._first_on = self._first_on or place(path, rows["line"][starts[np.argmax(on)]])
         self._n_pages[path] += len(key)
-        if n_again := int(_knows(self._earlier, key).sum()):
-            self._n_again[path] += n_again
-        self._known.append(np.unique(key))
-        while len(self._known) > 1 and len(self._known[-1]) * 2 > len(self._known[-2]):
-            self._known[-2:] = [np.union1d(*self._known[-2:])]
+        self._n_again[path] += int(again.sum())
+        self._n_on[path] += int(on.sum())
+        _remember(self._known, np.unique(key))
+
+
+def _mixed(where: str) -> InputError:
+    return InputError(
+        f"{where}: goes on with a page that ended before; rows of a page must be adjacent, in one "
+        "file: sort the log by session, then query, time (if it has one) and position (clicked "
+        "results alone are no pages: read such a log as ratings, by index table)"
+    )
+
+
+def _remember(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> None:
+    """Add a sorted array to some, which are merged so that each has twice the size of the next."""
+    known.append(keys)
+    while len(known) > 1 and len(known[-1]) * 2 > len(known[-2]):
+        known[-2:] = [np.union1d(*known[-2:])]
 
 
 def _knows(known: list[NDArray[np.uint64]], keys: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -10,9 +12,16 @@ from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import ClickLog, LogBuilder
 from ltr_features.clicks.pages import RowReader
-from ltr_features.clicks.rules import FirstPosition, LogRules, Paths, log_columns, path_list
+from ltr_features.clicks.rules import (
+    FirstPosition,
+    LogRules,
+    log_columns,
+    path_list,
+    unclicked_files,
+)
 from ltr_features.clicks.tables import FILLED, BadRows, whole, whole_numbers
 from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.input_files import Paths
 from ltr_features.sources.table_blocks import ColumnName
 
 
@@ -37,7 +46,9 @@ def read_click_rows(
     matter only for ``since`` and ``until``.
 
     Args:
-        paths: one or several files, read one after the other; a page must not span two files.
+        paths: one or several files, folders (all files below them) or patterns
+            (``logs/2026-*.gz``), see ``files_of``; the files are read one after the other. A page
+            that goes on from one file to the next is two pages, which are counted.
         columns: names of the columns, by key: ``query``, ``document``, ``position``, ``clicked``
             (0 or 1, false or true, or a number of clicks), ``session``, ``time`` (numbers or ISO
             8601). Columns that are not given are found in the first file by these or other usual
@@ -88,7 +99,7 @@ def read_click_counts(
     names, facts = log_columns(files, columns, keys, lenient=bad.skip)
     query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)
-    n_rows, n_deep = 0, 0
+    n_rows, n_deep, n_clicks = 0, 0, Counter[Path]()
     first.seek(files, names["position"], BadRows(on_bad_row))
     kinds = {
         "query": FILLED,
@@ -113,6 +124,7 @@ def read_click_counts(
                 bad.leave_out(block, over, "more clicks than showings")
             kept &= (shown > 0) & ~over
             q, d = query.of(block, names["query"]), document.of(block, names["document"])
+            n_clicks[path] += int(clicked.sum())
             builder.add_counts(q[kept], d[kept], position[kept], shown[kept], clicked[kept])
             n_rows, n_deep = n_rows + len(q), n_deep + int((~kept).sum())
     description = {
@@ -122,6 +134,7 @@ def read_click_counts(
         "rows": n_rows,
         "rows below the depth or never shown, left out": n_deep,
         **bad.facts,
+        **unclicked_files(n_clicks),
         "positions": first.in_words,
         "queries": rules.queries_in_words,
     }

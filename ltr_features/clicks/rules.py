@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -15,12 +14,14 @@ from numpy.typing import NDArray
 
 from letor.digests import file_digest
 from letor.errors import InputError, reading
+from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, NORMALISED
 from ltr_features.clicks.tables import BadRows, whole, whole_numbers
 from ltr_features.clicks.times import time_of
 from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
+from ltr_features.sources.input_files import Paths, files_of
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
 from ltr_features.sources.table_blocks import Block, ColumnName, table_columns
 from ltr_features.sources.usual_names import add_usual, columns_in_words
@@ -36,7 +37,6 @@ _USUAL: dict[str, tuple[str, ...]] = {
     "time": (),
     "shown": ("shown", "impressions"),
 }
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -111,28 +111,34 @@ class LogRules:
 
 
 def path_list(paths: Paths) -> list[Path]:
-    """One or several paths as a list.
+    """The files of a log, see :func:`files_of`.
 
     Raises:
-        InputError: no path is given, or a frame in its place, or two files have the same content.
+        InputError: no path is given, or a frame in its place, or two files have the same content;
+            or as :func:`files_of`.
     """
     if hasattr(paths, "columns"):
         raise InputError(
             "click logs are read from files: save the frame, frame.to_parquet('log.parquet'), and "
             "name the file"
         )
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if not given:
+    if not (files := files_of(paths)):
         raise InputError("no click log: name at least one file")
-    files = [Path(path) for path in given]
     if len(files) > 1:
         seen: dict[str, Path] = {}
-        for path in filter(Path.is_file, files):  # a missing one is reported on reading
+        for path in files:
             with reading(path):
                 first = seen.setdefault(file_digest(path), path)
             if first is not path:
                 raise InputError(f"{path}: the same log as {first}, so clicks would count twice")
     return files
+
+
+def unclicked_files(n_clicks: Mapping[Path, int]) -> dict[str, str]:
+    """For the description, given the number of clicks of each file: those of some files seem to be
+    missing."""
+    files = [str(path) for path, n in n_clicks.items() if not n]
+    return {"files without a click": listed(files, 3)} if 0 < len(files) < len(n_clicks) else {}
 
 
 class LogColumns(NamedTuple):

@@ -20,11 +20,12 @@ from ltr_features.clicks.judging import ClickJudgements, describe
 from ltr_features.clicks.log import ClickLog
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
-from ltr_features.clicks.rules import LogRules, path_list
+from ltr_features.clicks.rules import LogRules
 from ltr_features.clicks.times import time_of
 from ltr_features.clicks.ubi import read_ubi
 from ltr_features.parameters import check_call, check_choice
 from ltr_features.sources.document_table import read_documents
+from ltr_features.sources.input_files import Paths
 from ltr_features.sources.table_blocks import ColumnName
 from ltr_features.text.collection import Collection, Judgements
 from ltr_features.text.id_rows import rows_of
@@ -34,11 +35,11 @@ LAYOUTS = ("rows", "counts", "ubi")
 
 
 def read_log(
-    log: str | Sequence[str],
+    log: Paths,
     *,
     layout: str = "rows",
     columns: Mapping[str, ColumnName] | None = None,
-    events: str | None = None,
+    events: Paths | None = None,
     rules: Mapping[str, Any] | None = None,
     on_unknown: str = "raise",
     on_bad_row: str = "raise",
@@ -46,12 +47,13 @@ def read_log(
     """Read a click log in any known layout.
 
     Args:
-        log: files with rows of shown results ("rows") or counts of them ("counts"), or the export
-            of ``ubi_queries`` ("ubi").
+        log: files with rows of shown results ("rows") or counts of them ("counts"), or exports of
+            ``ubi_queries`` ("ubi"): one or several, folders of them, or patterns, see
+            :func:`files_of`.
         layout: one of these. columns: names of columns (rows, counts).
-        events: the export of ``ubi_events`` (ubi).
+        events: the exports of ``ubi_events`` (ubi), likewise.
         rules: fields of ``LogRules`` by name. on_unknown: see ``read_ubi``.
-        on_bad_row: see ``read_click_rows`` (rows, counts).
+        on_bad_row: see ``read_click_rows``.
 
     Raises:
         InputError: see ``read_click_rows``, ``read_click_counts`` and ``read_ubi``; or arguments of
@@ -67,29 +69,23 @@ def read_log(
     if layout == "ubi" and events is None:
         raise InputError("layout 'ubi' needs the file of UBI events, too: name it (events)")
     if layout != "ubi" and events is not None:
-        raise InputError("events is the file of UBI events: give it with layout 'ubi' only")
+        raise InputError("events are files of UBI events: give them with layout 'ubi' only")
     if events is not None:
-        files = path_list(log)
-        if columns is not None or len(files) != 1:
-            raise InputError(
-                "layout 'ubi' has one file of queries and one of events, and columns of its own; "
-                "join the files of each (cat joins compressed ones, too)"
-            )
-        if on_bad_row != "raise":
-            raise InputError("on_bad_row is for the layouts 'rows' and 'counts'; leave it out")
-        return read_ubi(files[0], events, rules=log_rules, on_unknown=on_unknown)
+        if columns is not None:
+            raise InputError("layout 'ubi' has columns of its own: leave out columns")
+        return read_ubi(log, events, rules=log_rules, on_unknown=on_unknown, on_bad_row=on_bad_row)
     read = read_click_rows if layout == "rows" else read_click_counts
     return read(log, columns=columns, rules=log_rules, on_bad_row=on_bad_row)
 
 
 def read_clicks(
-    log: str | Sequence[str],
+    log: Paths,
     documents: str | os.PathLike[str],
     *,
     document_columns: Mapping[str, ColumnName | Sequence[ColumnName]] | None = None,
     layout: str = "rows",
     columns: Mapping[str, ColumnName] | None = None,
-    events: str | None = None,
+    events: Paths | None = None,
     rules: Mapping[str, Any] | None = None,
     cuts: Sequence[str | float | date] = (),
     model: str = "pbm",

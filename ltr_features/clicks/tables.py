@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from ltr_base.names import listed
 from ltr_features.parameters import check_choice
 from ltr_features.sources.id_codes import refuse_empty
 from ltr_features.sources.table_blocks import Block, ColumnName, blocks, texts
+from ltr_features.text.records import OnBadLine, reason_of
 
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 _PLAIN = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0)}
@@ -122,12 +124,8 @@ class BadRows:
 
     def blocks(self, path: Path, kinds: Mapping[ColumnName, Kind]) -> Iterator[Block]:
         """Yield the columns of a file in blocks of rows, without bad rows if they are skipped."""
-
-        def damaged(line: int, reason: str) -> None:
-            self._count(reason, 1, f"{path}, line {line}")
-
         n_rows, n_bad = 0, self._n_bad.total()
-        for block in blocks(path, list(kinds), on_bad_line=damaged if self.skip else None):
+        for block in blocks(path, list(kinds), on_bad_line=self.damaged(path)):
             n_rows += len(block.line)
             if not self.skip:
                 yield block
@@ -141,6 +139,23 @@ class BadRows:
             self._n_good += int(good.sum())
         if not n_rows and self._n_bad.total() == n_bad:
             self._empty.append(str(path))
+
+    def damaged(self, path: Path) -> OnBadLine | None:
+        """What counts the damaged lines of a file; None if the first is an error."""
+        if not self.skip:
+            return None
+        return lambda line, reason: self._count(reason, 1, f"{path}, line {line}")
+
+    @contextmanager
+    def record(self, where: str) -> Iterator[None]:
+        """Count a record as good, or leave it out if it is found bad (InputError)."""
+        try:
+            yield
+            self._n_good += 1
+        except InputError as error:
+            if not self.skip:
+                raise
+            self._count(reason_of(error), 1, where)
 
     def leave_out(self, block: Block, bad: NDArray[np.bool_], reason: str) -> None:
         """Count good rows that turned out bad, bool [n]."""

@@ -30,12 +30,18 @@ app = Commands(
 
 Logs = Annotated[
     list[Path],
-    typer.Argument(help="Click logs (.tsv, .csv, .jsonl, .parquet), or UBI's queries (.jsonl)."),
+    typer.Argument(
+        help="Click logs (.tsv, .csv, .jsonl, .parquet), or UBI's queries (.jsonl): files, folders "
+        "of them, or patterns in quotes ('logs/2026-*.gz')."
+    ),
 ]
 Layout = Annotated[
     str, typer.Option(help="rows (one per shown result), counts (of results), or ubi.")
 ]
-Events = Annotated[Path | None, typer.Option(help="UBI's events (.jsonl).")]
+Events = Annotated[
+    list[Path] | None,
+    typer.Option(help="UBI's events (.jsonl); a folder, a pattern, or repeat the option."),
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,7 +62,7 @@ Unknown = Annotated[str, typer.Option(help="UBI clicks on results not shown: rai
 BadRow = Annotated[
     str,
     typer.Option(
-        help="Rows (or counts) that cannot be read: raise, or skip and count them by reason."
+        help="Rows, counts or records that cannot be read: raise, or skip and count them by reason."
     ),
 ]
 
@@ -64,7 +70,7 @@ BadRow = Annotated[
 def _read(
     log: list[Path],
     layout: str,
-    events: Path | None,
+    events: list[Path] | None,
     columns: list[str] | None,
     rules: dict[str, Any],
     on_unknown: str,
@@ -77,10 +83,10 @@ def _read(
     given = settings(columns or [], "column").items()
     named = {key: name if type(name) is int else str(name) for key, name in given}
     found = read_log(
-        [str(path) for path in log],
+        log,
         layout=layout,
         columns=named or None,
-        events=None if events is None else str(events),
+        events=events or None,
         rules=rules,
         on_unknown=on_unknown,
         on_bad_row=on_bad_row,
@@ -138,10 +144,14 @@ def clicks_judge(
     )
     from ltr_features.clicks.source import unfitted_model
     from ltr_features.sources.files import read_judgements
+    from ltr_features.sources.input_files import files_of
     from ltr_features.studies.identity import Digests
 
     check_folder(out)
-    replaced = check_outputs(out, inputs=[*log, events, labels], kind="folder")
+    given = [*log, *(events or [])]
+    if inside := [folder for folder in given if folder.resolve() in out.resolve().parents]:
+        raise InputError(f"{out} is in {inside[0]}, whose files are the log; name another folder")
+    replaced = check_outputs(out, inputs=[*given, labels], kind="folder")
     check_grading(min_evidence, grades, scale)
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     unfitted = unfitted_model(model, options)
@@ -151,9 +161,8 @@ def clicks_judge(
     fitted = unfitted.fit(found)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     compared = None if known is None else by_label(judgements, known)
-    digests = Digests()
     provenance = {
-        "files": [digests.identity(path) for path in (*log, *filter(None, [events]))],
+        "files": Digests().identities(files_of(given)),
         "layout": layout,
         "rules": {name: str(value) for name, value in rules.items()},
         "model": model,
@@ -207,6 +216,7 @@ def clicks_models(
     if test and layout == "ubi":
         raise InputError("--test takes logs of rows or counts; split UBI's by time (--split)")
     kinds = {name: get_click_model(name) for name in model or click_models()}
+    _check_apart(log, test or [])
     earlier = rules if split is None else {**rules, "until": split}
     train = _read(log, layout, events, column, earlier, on_unknown, on_bad_row)
     held_out = train
@@ -216,6 +226,21 @@ def clicks_models(
     elif test:
         held_out = _read(test, layout, events, column, rules, on_unknown, on_bad_row)
     _predict(kinds, train, held_out, asked=bool(model))
+
+
+def _check_apart(log: list[Path], test: list[Path]) -> None:
+    """Raise InputError if a file of the test log is fitted, too."""
+    from ltr_features.sources.input_files import files_of
+    from ltr_features.studies.identity import Digests
+
+    digests = Digests()
+    fitted = {digests.sha256(path): path for path in files_of(log)} if test else {}
+    for path in files_of(test):
+        if same := fitted.get(digests.sha256(path)):
+            raise InputError(
+                f"--test {path}: the same log as {same}, which is fitted: its pages do not show "
+                "how models predict others; leave it out of one of the two"
+            )
 
 
 def _predict(

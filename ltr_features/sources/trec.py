@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from letor.compression import check_encoding
 from letor.errors import InputError
 from ltr_features.sources.files import judgement_rows, read_queries
+from ltr_features.sources.input_files import Paths, each, files_of
 from ltr_features.sources.judging import JudgedPairs
-from ltr_features.sources.trec_documents import document_files, each, trec_documents
+from ltr_features.sources.trec_documents import trec_documents
 from ltr_features.text.collection import Collection
 from ltr_features.text.stored_texts import DocumentTexts
 
 
 def read_trec(
-    documents: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    topics: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    qrels: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    documents: Paths,
+    topics: Paths,
+    qrels: Paths,
     *,
     topic_fields: Sequence[str] = ("title",),
     encoding: str = "utf-8",
@@ -35,7 +35,7 @@ def read_trec(
     everything else but the number.
 
     Args:
-        documents: one or several files or folders; all files in a folder are read, ordered by name.
+        documents: one or several files, folders or patterns, see :func:`files_of`.
         topics: TREC topics (``<top>`` elements), topics in XML (``<topic number="..">``), a
             query per line (an id, then a colon or tab, then the text), or a table of queries; one
             or several files, of several years, say.
@@ -52,14 +52,14 @@ def read_trec(
     """
     check_encoding(encoding)
     queries: dict[str, str] = {}
-    for path in each(topics):
+    for path in files_of(topics):
         read = read_queries(path, fields=topic_fields, encoding=encoding)
         if twice := [query for query in read if query in queries]:
             raise InputError(f"{path}: topic {twice[0]!r} is in an earlier file, too")
         queries |= read
     rows: dict[str, int] = {}
     texts = DocumentTexts()
-    for path in document_files(documents):
+    for path in files_of(documents):
         for document in trec_documents(path, encoding):
             if document.docno in rows:
                 raise InputError(f"{path}: document number {document.docno!r} occurs twice")
@@ -70,7 +70,7 @@ def read_trec(
     if not (fields := texts.fields()):
         raise InputError(f"{documents}: its {len(rows)} documents have no text")
     judged = JudgedPairs(queries, rows, on_unknown)
-    for path in each(qrels):
+    for path in files_of(qrels):
         judged.add_rows(path, judgement_rows(path, encoding=encoding))
     query_ids = judged.asked(", ".join(map(str, each(qrels))), keep_unjudged=keep_unjudged)
     further = {"topic fields": ", ".join(topic_fields)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -29,32 +28,6 @@ class TrecDocument(NamedTuple):
 
     docno: str
     fields: dict[str, str]
-
-
-def each(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-) -> Sequence[str | os.PathLike[str]]:
-    """One path or several, as a sequence."""
-    return [paths] if isinstance(paths, (str, os.PathLike)) else paths
-
-
-def document_files(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-) -> list[Path]:
-    """The given files, and all files below given folders, ordered by name.
-
-    Raises:
-        InputError: a path does not exist, or a folder has no files.
-    """
-    found: list[Path] = []
-    for path in each(paths):
-        path = Path(path)
-        below = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        if not below or not below[0].exists():
-            what = "an empty folder" if path.is_dir() else "no such file"
-            raise InputError(f"{path}: {what}; expected documents in TREC's format")
-        found += below
-    return found
 
 
 def trec_documents(path: Path, encoding: str = "utf-8") -> Iterator[TrecDocument]:

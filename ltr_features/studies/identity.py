@@ -76,6 +76,19 @@ class Digests:
             return {"name": name}
         return {"name": name, "size": path.stat().st_size, "sha256": self.sha256(path)}
 
+    def identities(self, files: Sequence[Path]) -> list[dict[str, Any]]:
+        """Name, size and digest of each file; names are relative to the nearest folder that holds
+        all files, as those of parts in the folders of days (``2026-06-01/part-0.parquet``) repeat.
+
+        Raises:
+            InputError: a file cannot be read.
+        """
+        paths = [Path(os.path.abspath(file)) for file in files]
+        above = os.path.commonpath([path.parent for path in paths])
+        return [
+            {**self.identity(path), "name": path.relative_to(above).as_posix()} for path in paths
+        ]
+
     def save(self) -> None:
         """Save the digests of the large files that were requested."""
         if self.kept is not None and self._large != saved_json(self.kept):

@@ -14,6 +14,7 @@ from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_class, get_family
 from ltr_features.entities.of_dump import EXCERPT_NAME
+from ltr_features.sources.input_files import is_pattern, matching
 from ltr_features.sources.wikipedia import excerpt_path
 from ltr_features.studies.config import Section
 from ltr_features.studies.identity import Digests
@@ -165,7 +166,8 @@ def with_paths(made: Callable[..., Any], options: Mapping[str, Any], data: Path)
     """The options with paths resolved against the data folder (absolute ones stay). Values of other
     options, such as word vectors, are resolved too if they name a file in that folder, and stay as
     they are if they name one in the working directory; or a folder there, where a package's
-    parameter has no annotation that tells whether it is a path."""
+    parameter has no annotation that tells whether it is a path. A pattern of files becomes the list
+    of those that match it."""
     return _with_files(made, options, data, str)
 
 
@@ -207,6 +209,8 @@ def _with_files(
         parameter.name for parameter in parameters if parameter.annotation is parameter.empty
     }
 
+    several = {parameter.name for parameter in parameters if "Paths" in str(parameter.annotation)}
+
     def replaced(name: str, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [replaced(name, v) for v in value]
@@ -223,4 +227,18 @@ def _with_files(
         found = here.is_file() or (value and name in unknown and here.is_dir())
         return put(here) if found else value
 
-    return {name: replaced(name, value) for name, value in options.items()}
+    return {
+        name: replaced(name, _matched(value, data) if name in several else value)
+        for name, value in options.items()
+    }
+
+
+def _matched(paths: Any, data: Path) -> Any:
+    """Paths with the files that match in place of a pattern; others, and one that nothing matches,
+    as they are."""
+    if isinstance(paths, (list, tuple)):
+        found = [_matched(one, data) for one in paths]
+        return [path for one in found for path in (one if isinstance(one, list) else [one])]
+    if not (isinstance(paths, str) and is_pattern(paths, data)):
+        return paths
+    return [str(path) for path in matching(paths, data)] or paths

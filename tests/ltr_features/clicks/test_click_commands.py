@@ -99,6 +99,17 @@ def test_the_same_log_gives_the_same_bytes(log, tmp_path):
     assert file["sha256"] == sha256(log.read_bytes()).hexdigest()
 
 
+def test_files_of_one_name_are_told_apart(log, tmp_path):
+    lines = log.read_text().splitlines(keepends=True)
+    for day, half in (("1", lines[:100_001]), ("2", [lines[0], *lines[100_001:]])):
+        (tmp_path / "logs" / day).mkdir(parents=True)
+        (tmp_path / "logs" / day / "part.tsv").write_text("".join(half))
+    said("clicks", "judge", tmp_path / "logs", "--out", tmp_path / "judged")
+    facts = json.loads((tmp_path / "judged" / "clicks.json").read_text())
+    assert [file["name"] for file in facts["files"]] == ["1/part.tsv", "2/part.tsv"]
+    assert facts["log"]["pages"] == 20_000
+
+
 def test_query_texts_stay_out_of_what_is_printed(tmp_path):
     lines = ["session,query,document,position,clicked"]
     for i in range(60):
@@ -255,6 +266,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "mine"], "holds no click judgements"),
         (["judge", "LOG", "--out", "."], "is the current folder"),
         (["models", "LOG", "--split", "3"], "since and until need times"),
+        (["models", "LOG", "--test", "LOG"], "which is fitted: its pages do not show"),
         (["models", "none.csv", "--layout", "counts", "--split", "3"], "--split needs pages"),
         (["models", "none.jsonl", "--layout", "ubi", "--test", "b.jsonl"], "split UBI's by time"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),
@@ -357,6 +369,12 @@ def test_the_source_tells_of_documents_that_are_not_there(log, rows, tmp_path):
     assert collection.fields["body"][0] == "y"
 
 
+def test_judgements_stay_out_of_the_folder_of_the_log(log, tmp_path):
+    inside = tmp_path / "judged"
+    message = refused("clicks", "judge", tmp_path, "--out", inside)
+    assert f"{inside} is in {tmp_path}, whose files are the log" in message
+
+
 def test_ubi_from_the_command_line(tmp_path):
     pages = [
         {"query_id": str(i), "user_query": SECRET, "timestamp": "2024-05-01T10:00:00Z",
@@ -368,12 +386,15 @@ def test_ubi_from_the_command_line(tmp_path):
          "event_attributes": {"object": {"object_id": "a"}}}
         for i in range(0, 40, 3)
     ]  # fmt: skip
-    for name, records in (("q.jsonl", pages), ("e.jsonl", events)):
+    days = (("q.jsonl", pages), ("e1.jsonl", events[:9]), ("e2.jsonl", events[9:]))
+    for name, records in days:
         (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
     output = said(
         "clicks", "judge", tmp_path / "q.jsonl", "--layout", "ubi", "--events",
-        tmp_path / "e.jsonl", "--out", tmp_path / "judged",
+        tmp_path / "e1.jsonl", "--events", tmp_path / "e[2-9]*", "--out", tmp_path / "judged",
     )  # fmt: skip
+    files = json.loads((tmp_path / "judged" / "clicks.json").read_text())["files"]
+    assert [file["name"] for file in files] == [name for name, _ in days]
     assert "pages: 40" in output
     table = pd.read_csv(tmp_path / "judged" / "judgements.tsv", sep="\t")
     assert dict(zip(table["document"], table["clicked"], strict=True)) == {"a": 14, "b": 0}

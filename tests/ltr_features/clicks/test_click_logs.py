@@ -37,6 +37,64 @@ def test_compressed_files_and_several_of_them(tmp_path):
     assert len(log.pages) == 4
 
 
+def test_a_folder_is_the_log_of_its_files(tmp_path):
+    write_log(tmp_path / "2.csv", [(f"{row[0]} later", *row[1:]) for row in ROWS])
+    write_log(tmp_path / "1.jsonl", ROWS)
+    for paths in (tmp_path, tmp_path / "*", [tmp_path / "*.csv", tmp_path / "*.jsonl"]):
+        log = read_click_rows(paths)
+        assert as_counts(log) == {key: (2 * s, 2 * c) for key, (s, c) in EXPECTED.items()}
+        assert log.description["files"] == 2
+
+
+def test_a_second_page_after_midnight_is_a_page_of_its_own(tmp_path):
+    """Were many so, the rows would be mixed."""
+    others = [row for i in range(24) for row in page(f"s{i}", "q", "ab")]
+    first = write_log(tmp_path / "1.csv", [*others, *page("night", "q", "ab", "a")])
+    second = write_log(tmp_path / "2.csv", page("night", "q", "cd", "d", first=3))
+    log = read_click_rows([first, second])
+    assert as_counts(log)["q", "d", 3] == (1, 1)
+    assert log.n_pages == 26
+    told = "pages that go on with one of an earlier file, as at midnight"
+    assert log.description[told] == 1
+    assert told not in read_click_rows(first).description
+    late = write_log(tmp_path / "4.csv", page("night", "q", "b", "b", first=2))
+    with pytest.raises(InputError, match=r"4\.csv, line 2: goes on with a page"):
+        read_click_rows([first, late])
+    again = write_log(tmp_path / "3.csv", [*others, *page("night", "q", "ef", first=5)])
+    with pytest.raises(InputError, match=r"2\.csv, line 2: goes on with a page .*query, time \(if"):
+        read_click_rows([write_log(tmp_path / "0.csv", page("night", "q", "ab")), second])
+    with pytest.raises(InputError, match=r"3\.csv: an earlier file has all its 25 pages"):
+        read_click_rows([first, second, again])
+
+
+def test_files_without_a_click_are_named(tmp_path):
+    first = write_log(tmp_path / "1.csv", ROWS)
+    second = write_log(tmp_path / "2.csv", page("later", "q", "ab"))
+    assert read_click_rows([first, second]).description["files without a click"] == str(second)
+    assert "files without a click" not in read_click_rows(second).description
+    header = ("query", "document", "position", "shown", "clicked")
+    counts = [write_log(tmp_path / f"{n}.tsv", [("q", "a", 1, 5, n)], header) for n in range(2)]
+    assert read_click_counts(counts).description["files without a click"] == str(counts[0])
+
+
+def test_second_pages_whose_positions_begin_anew_are_told(tmp_path):
+    told = "pages of the session and query of the page before, with none of its documents"
+    rows = [*page("s", "q", "ab", "a"), *page("s", "q", "cd"), *page("t", "q", "ab")]
+    again = [*page("u", "q", "ab"), *page("u", "q", "ca"), *page("u", "r", "bd")]
+    log = read_click_rows(write_log(tmp_path / "1.csv", [*rows, *again]))
+    assert log.description[told] == 1
+    (remark,) = log.remarks
+    assert remark.startswith("1 of 6 pages have the session and query of the page before")
+    log = read_click_rows(write_log(tmp_path / "2.csv", [*page("v", "q", "ab", "a"), *again]))
+    assert told not in log.description
+    assert not log.remarks
+    timed = [(*row, 5 if row[0] == "s" else 1) for row in [*rows, *again]]
+    path = write_log(tmp_path / "3.csv", timed, (*HEADER, "time"))
+    rules = LogRules(until=3)
+    log = read_click_rows(path, columns={"time": "time"}, rules=rules)
+    assert told not in log.description
+
+
 def test_the_same_log_twice_is_refused(tmp_path):
     path = write_log(tmp_path / "x.tsv", ROWS)
     copy = tmp_path / "copy.tsv"

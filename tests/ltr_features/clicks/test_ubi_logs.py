@@ -56,6 +56,35 @@ def test_ubi_pages_and_clicks(tmp_path):
     assert said["pages without results, left out"] == 1
 
 
+def test_ubi_of_several_days(tmp_path):
+    """A click may come after midnight; files are named where something is wrong."""
+    days = []
+    for day, queries, events in (
+        ("monday", [ubi_query("1", "q", ["a", "b"])], [ubi_event("1", "a")]),
+        ("sunday", [ubi_query("2", "q", ["a", "b"])], [ubi_event("1", "b"), ubi_event("2", "b")]),
+    ):
+        (tmp_path / day).mkdir()
+        days.append(write_ubi(tmp_path / day, queries, events))
+    queries, events = zip(*days, strict=True)
+    expected = {("q", "a", 0): (2, 1), ("q", "b", 1): (2, 2)}
+    for given in ((queries, events), (tmp_path / "*" / "q*", tmp_path / "*" / "e*")):
+        log = read_ubi(*given)
+        assert as_counts(log) == expected
+        assert (log.description["files"], log.description["files of events"]) == (2, 2)
+        assert "files without a click" not in log.description
+    assert read_ubi(queries, events[0]).description["files without a click"] == str(queries[1])
+    with pytest.raises(InputError, match=r"sunday.events\.jsonl, line 2: .* that \S+ does not"):
+        read_ubi(queries[0], events)
+    assert read_ubi(queries[0], events, on_unknown="skip").clicked.tolist() == [1, 1]
+    with pytest.raises(InputError, match=r"monday.events\.jsonl, \S+events\.jsonl: no event is"):
+        read_ubi(queries, events, rules=LogRules(actions="tap"))
+    events[1].write_text("{}\n")
+    with pytest.raises(InputError, match=r"sunday.events\.jsonl, line 1: action_name is missing"):
+        read_ubi(queries, events)
+    with pytest.raises(InputError, match="the same log as"):
+        read_ubi(queries[:1] * 2, events)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_ubi_clicks_at_another_position_are_told(tmp_path, first):
     """Page 2 of a query, in a record of its own, seems to begin at the first position."""
@@ -104,6 +133,39 @@ def test_ubi_clicks_without_a_showing(tmp_path):
     log = read_ubi(*paths, on_unknown="skip")
     assert log.description["clicks without a showing, left out"] == 2
     assert log.clicked.sum() == 0
+
+
+def test_bad_ubi_records_are_left_out_with_their_clicks(tmp_path):
+    queries = [ubi_query(str(i), "q", ["a", "b"], client=str(i % 2)) for i in range(60)]
+    queries[7]["user_query"], queries[9]["query_response_hit_ids"] = "", None
+    events = [ubi_event(str(i), "a") for i in range(60)]
+    del events[3]["event_attributes"]["object"]
+    queries_file, events_file = write_ubi(tmp_path, queries, events)
+    lines = events_file.read_text().splitlines()
+    events_file.write_text("\n".join([*lines[:20], lines[20][:30], *lines[21:]]))
+    with pytest.raises(InputError, match=r"events\.jsonl, line 4: a click without"):
+        read_ubi(queries_file, events_file)
+    for rules in (None, LogRules(max_pages=50)):
+        log = read_ubi(queries_file, events_file, rules=rules, on_bad_row="skip")
+        assert as_counts(log) == {("q", "a", 0): (58, 56), ("q", "b", 1): (58, 0)}
+        assert log.description["bad rows, left out"] == {
+            "not a JSON object": f"1, the first in {events_file}, line 21",
+            "a click without event_attributes.object": f"1, the first in {events_file}, line 4",
+            "user_query is empty": f"1, the first in {queries_file}, line 8",
+            "query_response_hit_ids is not a list": f"1, the first in {queries_file}, line 10",
+        }
+    events_file.write_text("\n".join([*lines[:20], *["{}"] * 20]))
+    with pytest.raises(InputError, match=r"23 of 100 rows cannot be read.*action_name is missing"):
+        read_ubi(queries_file, events_file, on_bad_row="skip")
+
+
+def test_ubi_clicks_on_a_page_without_results_are_not_lost(tmp_path):
+    queries = [ubi_query("1", "q", ["a"]), ubi_query("2", "q", [])]
+    paths = write_ubi(tmp_path, queries, [ubi_event("1", "a"), ubi_event("2", "a")])
+    with pytest.raises(InputError, match=r"events\.jsonl, line 2: a click on a page or result"):
+        read_ubi(*paths)
+    log = read_ubi(*paths, on_unknown="skip")
+    assert log.description["clicks without a showing, left out"] == 1
 
 
 def test_ubi_rules(tmp_path):
