@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from datetime import date, time
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
     field_validator,
@@ -27,6 +28,11 @@ from ltr_features.parameters import as_written, plainly
 
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
+
+#: The largest seed that LightGBM, XGBoost and the training of vectors take.
+MAX_SEED = 2**31 - 1
+#: A seed that rankers get.
+RankerSeed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 
 
 class Section(BaseModel):

@@ -162,6 +162,16 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         ("seed = 0", "repeats = 0", "repeats: must be 1 or more, got 0"),
         ("seed = 0", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
+        (
+            "seed = 0",
+            "seed = 3_000_000_000",
+            "  seed: must be 2,147,483,647 or less",
+        ),
+        (
+            "learning_rate = 0.15",
+            "learning_rate = 0.15\nseed = 2_147_483_646",
+            "'LambdaMART': the seeds of .* add up to 2,147,483,648, and rankers take",
+        ),
         ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
         ('family = "vsm"', 'family = "vms"', "no column family 'vms'; did you mean 'vsm'"),
