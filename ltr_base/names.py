@@ -53,6 +53,16 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+#: How control characters are shown; all but line ends and tabs.
+_CONTROLS = {n: repr(chr(n))[1:-1] for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+
+
+def visible(text: str) -> str:
+    """A text for terminals, which would obey its control characters: with these as Python writes
+    them (``\\x1b``), and line ends and tabs as they are."""
+    return text.translate(_CONTROLS)
+
+
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that occur more than once, each once, sorted."""
     return sorted(name for name, n in Counter(names).items() if n > 1)

@@ -13,6 +13,7 @@ from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
     check_text_ids,
+    echo,
     on_workers,
     print_facts,
     settings,
@@ -117,17 +118,17 @@ def index(
         if sources is not None:
             collection = with_sources(collection, sources)
         make_workspace(collection, out, analyzer=analyzer, workers=workers)
-    typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
+    echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
     for remark in context.remarks:
-        typer.echo(f"note: {remark}", err=True)
+        echo(f"note: {remark}", err=True)
     try:
         check_text_ids(context.collection)
     except InputError as error:
-        typer.echo(f"note: {error}", err=True)
+        echo(f"note: {error}", err=True)
     tell_replaced(replaced)
-    typer.echo(f"Workspace: {out}")
+    echo(f"Workspace: {out}")
 
 
 def sample(
@@ -143,7 +144,7 @@ def sample(
 
     collection = write_sample(folder)
     n_documents, n_queries = len(collection.document_ids), len(collection.query_ids)
-    typer.echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
+    echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
 
 
 def wikipedia(
@@ -187,4 +188,4 @@ def wikipedia(
         )
     print_facts(facts)
     tell_replaced(replaced)
-    typer.echo(f"Knowledge base: {out}")
+    echo(f"Knowledge base: {out}")

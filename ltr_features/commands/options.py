@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from letor.errors import InputError
-from ltr_base.names import counted, nearest, repeated
+from ltr_base.names import counted, nearest, repeated, visible
 from ltr_features.facts import flat_facts
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ class _Command(TyperCommand):
             if times > 1 and not getattr(option, "multiple", False):
                 ctx.fail(f"{option.opts[0]} is given {times} times; it takes one value")
         return super().parse_args(ctx, args)
+
+
+def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print to stdout or stderr what may have names and texts of files in it."""
+    typer.echo(visible(str(message)), err=err, nl=nl)
 
 
 Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
@@ -134,7 +139,7 @@ def check_outputs(
 def tell_replaced(outs: Iterable[Path]) -> None:
     """Print a note for each output that replaced something."""
     for out in outs:
-        typer.echo(f"note: the former {out} is replaced", err=True)
+        echo(f"note: the former {out} is replaced", err=True)
 
 
 def tell_models(folder: Path) -> None:
@@ -144,13 +149,13 @@ def tell_models(folder: Path) -> None:
     if n := len(list(folder.glob("*.safetensors"))):
         size = size_text(size_of(folder))
         use = "taken again by a further build there, and needed by nothing else"
-        typer.echo(f"{counted(n, 'model')}, {size}: {folder}; {use}", err=True)
+        echo(f"{counted(n, 'model')}, {size}: {folder}; {use}", err=True)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
     """Print facts, a line each; see :func:`ltr_features.facts.flat_facts`."""
     for name, value in flat_facts(facts).items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+        echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from letor.errors import InputError
+from ltr_features import commands
 from ltr_features.commands.options import (
     candidate_settings,
+    echo,
     settings,
     settings_by_owner,
     settings_of,
@@ -48,3 +52,11 @@ def test_settings_of_a_single_owner_need_not_name_it():
 
 def test_a_source_of_candidates_may_come_without_settings():
     assert candidate_settings(["bm25", "lsi.depth=5"]) == {"bm25": {}, "lsi": {"depth": 5}}
+
+
+def test_terminals_obey_nothing_that_commands_print(capsys):
+    echo("run\x1b[2J\t\x9b1m\n", nl=False)
+    assert capsys.readouterr().out == "run\\x1b[2J\t\\x9b1m\n"
+    for path in Path(commands.__file__).parent.glob("*.py"):
+        found = path.read_text(encoding="utf-8").count("typer.echo(")
+        assert found == (path.name == "options.py"), f"{path.name}: print by echo of options"
