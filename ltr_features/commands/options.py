@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import tomllib
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -26,7 +27,8 @@ EXIT_INTERRUPTED = 130
 
 
 class Commands(typer.Typer):
-    """Commands that refuse an option given twice where all but the last would be ignored."""
+    """Commands that refuse an option given twice where all but the last would be ignored, and an
+    empty path, as of a shell's variable that is not set, which would be the current folder."""
 
     def command(self, name: str | None = None, **options: Any) -> Any:
         return super().command(name, cls=_Command, **options)
@@ -34,11 +36,23 @@ class Commands(typer.Typer):
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = Counter(self.make_parser(ctx).parse_args(args=list(args))[2])
-        for option, times in given.items():
+        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        hints = get_type_hints(inspect.unwrap(self.callback)) if self.callback else {}
+        for option, times in Counter(given).items():
             if times > 1 and not getattr(option, "multiple", False):
                 ctx.fail(f"{option.opts[0]} is given {times} times; it takes one value")
+            value = values.get(option.name)
+            if _names_paths(hints.get(option.name)) and (value == "" or "" in _several(value)):
+                ctx.fail(f"{option.opts[0]} is an empty path: name the file or folder")
         return super().parse_args(ctx, args)
+
+
+def _names_paths(hint: Any) -> bool:
+    return hint is Path or any(map(_names_paths, get_args(hint)))
+
+
+def _several(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:

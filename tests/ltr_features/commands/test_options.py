@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from letor.errors import InputError
 from ltr_features import commands
+from ltr_features.cli import app
 from ltr_features.commands.options import (
     candidate_settings,
     echo,
@@ -60,3 +62,18 @@ def test_terminals_obey_nothing_that_commands_print(capsys):
     for path in Path(commands.__file__).parent.glob("*.py"):
         found = path.read_text(encoding="utf-8").count("typer.echo(")
         assert found == (path.name == "options.py"), f"{path.name}: print by echo of options"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["validate", ""], "file"),
+        (["compare", "a.run", "", "--out", "x"], "runs"),
+        (["compare", "a.run", "--qrels", "", "--out", "x"], "--qrels"),
+        (["columns", "append", "rows", "--model-file=a", "--model-file="], "--model-file"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(arguments, name):
+    told = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    assert told.exit_code == 2
+    assert f"{name} is an empty path: name the file or folder" in told.stderr
