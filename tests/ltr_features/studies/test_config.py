@@ -189,6 +189,17 @@ def test_mistakes_are_named(tmp_path, before, after, message):
         load(tmp_path, DEMO.replace(before, after, 1))
 
 
+def test_what_a_table_has_besides_numbers_is_told_once(tmp_path, recwarn):
+    (tmp_path / "n.csv").write_text("docno,price,colour\nd,1.5,red\n", encoding="utf-8")
+    family = '[[columns]]\nfamily = "numbers"\noptions = { file = "n.csv" }\n\n'
+    config = load(tmp_path, DEMO.replace("[[columns]]", f"{family}[[columns]]", 1))
+    assert config.columns[0].made(tmp_path).column_names == ["price"]
+    told = [warning for warning in recwarn if "left out" in str(warning.message)]
+    assert [str(one.message).partition(": ")[2] for one in told] == [
+        "left out, as the first value is not a number, such as 7.25: colour ('red')"
+    ]
+
+
 def test_a_split_without_a_title_is_called_by_its_name(tmp_path):
     lines = [line for line in DEMO.splitlines() if "Unseen" not in line]
     splits = load(tmp_path, "\n".join(lines)).splits
