@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -199,8 +200,11 @@ def clicks_models(
 
     Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
     from ltr_features.clicks.models import click_models, get_click_model
+    from ltr_features.clicks.times import time_of
 
     rules = settings(rule or [], "rule")
+    if split is not None and math.isnan(time_of(split).number):
+        raise InputError(f"--split is neither a number nor a time (ISO 8601): {split!r}")
     if split is not None and (test or {"since", "until"} & set(rules)):
         raise InputError("--split makes its own test log; leave out --test, since and until")
     if split is not None and layout == "counts":
