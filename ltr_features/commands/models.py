@@ -70,6 +70,7 @@ def models_info(
     """Show the contents of a model file: class, parameters, vocabulary, training, arrays.
 
     Example: ltr-features models info ssi.safetensors"""
+    from ltr_features.columns.fitted import notes_path, read_notes
     from ltr_features.text.analyzer import Analyzer
     from ssi_models.persistence import load_tensors
     from ssi_models.registry import get_model, load_model
@@ -86,6 +87,10 @@ def models_info(
     recipe = header["recipe"]
     echo(f"text analysis: {Analyzer.noted(recipe) or recipe or 'not noted'}")
     echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
+    if notes_path(file).is_file():  # of `models fit`; the models of folds have none
+        column, _ = read_notes(file)
+        for setting in ("field", "terms", "min_document_frequency", "heaviest"):
+            echo(f"{setting.replace('_', ' ')}: {getattr(column, setting) or 'all'}")
     for line in _fitted_facts(header["fitted"]):
         echo(line)
     for remark in load_model(file).remarks:
