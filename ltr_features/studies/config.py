@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from letor.errors import InputError, reading
-from ltr_base.former import present_names
+from ltr_base.former import former_names_in, present_names
 from ltr_base.names import nearest, repeated
 from ltr_features.parameters import as_written, plainly
 
@@ -129,7 +129,7 @@ def read_config(
         InputError: as :func:`read_toml`; or the file has unknown keys, missing keys or values out
             of range: all mistakes are listed, one per line.
     """
-    with reading(path, "it describes no experiment"):
+    with reading(path, "it describes no experiment"), former_names_in(os.fspath(path)):
         problems, config = _typed(read_toml(path), kind)
         if config is not None:
             problems += check(config)

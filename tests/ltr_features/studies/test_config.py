@@ -10,6 +10,7 @@ from letor.errors import InputError
 from ltr_features.studies.config import refitted
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.run import run_file
 from ssi_models.registry import get_model
 
@@ -198,6 +199,15 @@ def test_what_a_table_has_besides_numbers_is_told_once(tmp_path, recwarn):
     assert [str(one.message).partition(": ")[2] for one in told] == [
         "left out, as the first value is not a number, such as 7.25: colour ('red')"
     ]
+
+
+def test_a_former_key_is_told_with_its_file(tmp_path):
+    text = DEMO.replace('model = "ssi"', 'model = "ssi"\nstream = "body"', 1)
+    with pytest.warns(FutureWarning, match=r"experiment\.toml: stream is now field"):
+        models = {model.name: model for model in load(tmp_path, text).models}
+    assert models["ssi"].field == "body"
+    with pytest.warns(FutureWarning, match="^stream is now field"):  # no file is read here
+        ModelConfig(name="a", model="ssi", stream="body")
 
 
 def test_a_split_without_a_title_is_called_by_its_name(tmp_path):
