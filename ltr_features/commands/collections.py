@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import OTHERWISE, counted, written_alike
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
@@ -19,6 +21,9 @@ from ltr_features.commands.options import (
     settings,
     tell_replaced,
 )
+
+if TYPE_CHECKING:
+    from ltr_features.text.collection import Collection
 
 
 def index(
@@ -121,7 +126,7 @@ def index(
     echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
-    for remark in context.remarks:
+    for remark in (*context.remarks, *_alike_ids(context.collection)):
         echo(f"note: {remark}", err=True)
     try:
         check_text_ids(context.collection)
@@ -129,6 +134,18 @@ def index(
         echo(f"note: {error}", err=True)
     tell_replaced(replaced)
     echo(f"Workspace: {out}")
+
+
+def _alike_ids(collection: Collection) -> Iterator[str]:
+    """Remarks on ids that are those of one document or query, perhaps, in two files."""
+    for what, ids in (("document", collection.document_ids), ("query", collection.query_ids)):
+        alike = {name: first for name, first in written_alike(ids, ids).items() if name != first}
+        if alike:
+            name, first = next(iter(alike.items()))
+            yield (
+                f"{counted(len(alike), f'{what} id')} as another one but for {OTHERWISE}, such as "
+                f"{name!r} beside {first!r}: if both are one {what}, write its id alike everywhere"
+            )
 
 
 def sample(
