@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import OTHERWISE, counted, written_alike
+from ltr_base.names import OTHERWISE, alike_within, counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
@@ -139,8 +139,7 @@ def index(
 def _alike_ids(collection: Collection) -> Iterator[str]:
     """Remarks on ids that are those of one document or query, perhaps, in two files."""
     for what, ids in (("document", collection.document_ids), ("query", collection.query_ids)):
-        alike = {name: first for name, first in written_alike(ids, ids).items() if name != first}
-        if alike:
+        if alike := alike_within(ids):
             name, first = next(iter(alike.items()))
             yield (
                 f"{counted(len(alike), f'{what} id')} as another one but for {OTHERWISE}, such as "
