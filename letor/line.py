@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from letor.kernels.numbers import HUGE, INFINITE, LONGEST_NUMBER, NAN_TEXT, NULL, NUMBER
+from ltr_base.names import visible
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAMES = {b"nan": NAN_TEXT, b"inf": INFINITE, b"infinity": INFINITE}
@@ -21,8 +22,6 @@ _KIND_NAMES = {
 }
 _FLOAT32_LIMIT = 2**128 - 2**103  # half-way between the largest float32 and 2^128
 _SHOWN = 160
-#: Control characters, which terminals obey, as they are shown.
-_CONTROL = {n: repr(chr(n))[1:-1] for n in (*range(32), 127) if chr(n) != "\t"}
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 OF_A_TABLE = "`ltr-features convert` and RankingData.from_frame make rows of a table"
@@ -70,7 +69,7 @@ class ParsedLine:
 def shown(text: bytes) -> str:
     """Format a line or token for an error message."""
     short = text if len(text) <= _SHOWN else text[:_SHOWN] + b" ..."
-    return short.decode("ascii", "backslashreplace").translate(_CONTROL)
+    return visible(short.decode("ascii", "backslashreplace"))
 
 
 def parse_line(line: bytes, max_columns: int, *, refuse_non_finite: bool = True) -> ParsedLine:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from ltr_base.user_warning import warn_user
@@ -15,9 +17,23 @@ class FormerName(FutureWarning):
     """A name that has another one now is used."""
 
 
+#: The file that is being read, for warnings.
+_FILE: ContextVar[str] = ContextVar("former names", default="")
+
+
+@contextmanager
+def former_names_in(file: str) -> Iterator[None]:
+    """Warnings of former names within the block name the file that has them."""
+    before = _FILE.set(f"{file}: ")
+    try:
+        yield
+    finally:
+        _FILE.reset(before)
+
+
 def warn_of_former(message: str) -> None:
     """Warn of a former name, at the line outside this software that led to its use."""
-    warn_user(message, FormerName)
+    warn_user(_FILE.get() + message, FormerName)
 
 
 def present_names(given: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:

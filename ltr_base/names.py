@@ -53,6 +53,16 @@ def is_unicode(text: str) -> bool:
     return True
 
 
+#: How control characters are shown; all but line ends and tabs.
+_CONTROLS = {n: repr(chr(n))[1:-1] for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+
+
+def visible(text: str) -> str:
+    """A text for terminals, which would obey its control characters: with these as Python writes
+    them (``\\x1b``), and line ends and tabs as they are."""
+    return text.translate(_CONTROLS)
+
+
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that occur more than once, each once, sorted."""
     return sorted(name for name, n in Counter(names).items() if n > 1)
@@ -92,6 +102,12 @@ def written_alike(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     for other in known if forms else ():
         found.setdefault(folded(other), other)
     return {name: found[form] for name, form in forms.items() if form in found}
+
+
+def alike_within(names: Iterable[str]) -> dict[str, str]:
+    """For each id that differs only in :data:`OTHERWISE` from earlier ones, the first of these."""
+    first: dict[str, str] = {}
+    return {n: other for n in names if (other := first.setdefault(folded(n), n)) != n}
 
 
 def folded(name: str) -> str:

@@ -18,6 +18,7 @@ from letor.column_names import read_rows
 from letor.dataset import distinct
 from letor.errors import InputError
 from ltr_base.blas import one_blas_thread
+from ltr_base.names import listed
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
@@ -147,7 +148,8 @@ class RunCandidates(CandidateSource):
     Attributes:
         path: a TREC run or a table of scores, see :func:`~.score_tables.read_scores`.
         depth: maximum number of documents per query, by highest score; all by default.
-        query, document, scores: see ``read_scores``; the first of several scores is used.
+        query, document, scores: see ``read_scores``. With a depth there must be one score; without,
+            the first of several orders the documents.
     """
 
     path: str | os.PathLike[str] = ""
@@ -166,6 +168,11 @@ class RunCandidates(CandidateSource):
         }  # fmt: skip
         check_named([self.path], **named)
         table = read_scores(self.path, **named)
+        if self.depth is not None and len(table.scores) > 1:
+            raise InputError(
+                f"{table.path} has several scores, {listed([*table.scores], 3)}: name the one by "
+                "which candidates are chosen, scores = ['NAME']"
+            )
         collection = context.collection
         query = known_rows(table.query_ids, collection.query_ids, table.path, "query")[table.query]
         known = known_rows(table.document_ids, collection.document_ids, table.path, "document")

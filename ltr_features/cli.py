@@ -15,7 +15,7 @@ import typer
 from letor.errors import InputError, described
 from ltr_base.compiled import on_compilation
 from ltr_base.machine import address_space
-from ltr_base.names import is_unicode
+from ltr_base.names import is_unicode, visible
 from ltr_base.source_code import is_ours
 from ltr_features.commands import (
     clicks,
@@ -36,8 +36,6 @@ from ltr_features.parameters import plainly
 LEAST_ADDRESS_SPACE = 2**30
 
 _FORMAT = warnings.formatwarning
-#: Control characters as messages show them: terminals obey those that come from a file's content.
-_SHOWN = {n: repr(chr(n))[1:-1] for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
 #: What stands for characters that a terminal's encoding lacks (Latin-1, code pages of Windows): as
 #: "?", better and worse would look alike.
 _PLAIN = {
@@ -194,7 +192,7 @@ def _warning_text(
 ) -> str:
     """Our own warnings are a line, without the place in the program that issued them."""
     if is_ours(category.__module__):
-        return f"{str(message).translate(_SHOWN)}\n"
+        return f"{visible(str(message))}\n"
     return _FORMAT(message, category, filename, lineno, line)
 
 
@@ -204,7 +202,7 @@ def _tell_of_compilation() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    lines = [" ".join(line.split()) for line in message.translate(_SHOWN).splitlines()]
+    lines = [" ".join(line.split()) for line in visible(message).splitlines()]
     if message:
         print("ltr-features: " + "\n  ".join(filter(None, lines)), file=sys.stderr)
     sys.exit(code)

@@ -166,6 +166,8 @@ def featureset(
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(TARGETS)}")
     if index is not None and target == "solr":
         raise InputError("index: Solr tests features at the first query only; leave it out")
+    if index == "":
+        raise InputError("index is empty: name the engine's index, or leave it out")
     if twice := repeated(columns):
         raise InputError(f"column {', '.join(twice)} is named twice; an engine knows each once")
     named = _checked_fields(fields or {}, columns)

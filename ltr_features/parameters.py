@@ -51,10 +51,10 @@ _EXPECTED = {
     "bool_": "must be true or false",
     "path_type": "must be the path of a file",
     "literal_error": "must be {expected}",
-    "greater_than_equal": "must be {ge:g} or more",
-    "greater_than": "must be above {gt:g}",
-    "less_than_equal": "must be {le:g} or less",
-    "less_than": "must be below {lt:g}",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be {le} or less",
+    "less_than": "must be below {lt}",
     "too_short": "must have {min_length} or more entries",
     "too_long": "must have {max_length} entries",
 }
@@ -135,7 +135,13 @@ def plainly(error: Mapping[str, Any]) -> str:
     said = next((said for k, said in _EXPECTED.items() if error["type"].startswith(k)), None)
     if said is None:
         return str(error["msg"]).removeprefix("Value error, ")
-    return f"{said.format(**error.get('ctx', {}))}, got {as_written(error['input'])}"
+    bounds = {
+        name: f"{value:g}" if isinstance(value, float) else f"{value:,}"
+        for name, value in error.get("ctx", {}).items()
+        if isinstance(value, int | float)
+    }
+    terms = {**error.get("ctx", {}), **bounds}
+    return f"{said.format(**terms)}, got {as_written(error['input'])}"
 
 
 def as_written(value: object) -> str:

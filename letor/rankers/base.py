@@ -338,9 +338,9 @@ class Ranker(BaseEstimator, ABC):
             kind = Integral if isinstance(least, int) else Real
             is_kind = isinstance(value, kind) and not isinstance(value, bool)
             if not is_kind or not least <= value <= largest:
-                what = "a whole number" if kind is Integral else "a number"
+                what, form = ("a whole number", ",") if kind is Integral else ("a number", "g")
                 raise InputError(
-                    f"{parameter}={value!r}: must be {what} from {least:g} to {largest:g}"
+                    f"{parameter}={value!r}: must be {what} from {least:{form}} to {largest:{form}}"
                 )
         for parameter, choices in self.choices.items():
             if (value := getattr(self, parameter)) not in choices:

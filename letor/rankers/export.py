@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,25 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
 
     Raises:
         InputError: the target is unknown, the ranker is of another kind or has a normaliser; for
-            Vespa, a column name is neither a function nor a rank feature.
+            Vespa, a column name is neither a function nor a rank feature; trees have some 1,000
+            levels or more.
     """
     if target not in _TARGETS:
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}, onnx")
-    return json.dumps(_TARGETS[target](of_plain_trees(ranker), name), indent=1)
+    with _of_few_levels():
+        return json.dumps(_TARGETS[target](of_plain_trees(ranker), name), indent=1)
+
+
+@contextmanager
+def _of_few_levels() -> Iterator[None]:
+    """Tell of trees that are deeper than JSON is read and written."""
+    try:
+        yield
+    except RecursionError:
+        raise InputError(
+            "trees of some 1,000 levels or more cannot be exported: train with fewer leaves "
+            "(num_leaves of lambdamart) or levels (max_depth of xgboost)"
+        ) from None
 
 
 def of_plain_trees(ranker: Ranker) -> TreeRanker:
@@ -78,7 +93,8 @@ def of_plain_trees(ranker: Ranker) -> TreeRanker:
 
 def trees_of(ranker: TreeRanker) -> list[Node]:
     """The roots of the ranker's trees, see :meth:`~letor.rankers.trees.TreeRanker.dump`."""
-    return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
+    with _of_few_levels():
+        return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
 
 
 def used_columns(ranker: TreeRanker) -> list[str]:

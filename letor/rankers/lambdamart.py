@@ -82,7 +82,11 @@ class LambdaMART(TreeRanker):
 
     name: ClassVar[str] = "lambdamart"
     stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
-    of_positions: ClassVar[tuple[str, str]] = ("position_bias", "position_bias_regularization")
+    effective_with: ClassVar[Mapping[str, tuple[str, str | bool]]] = {
+        "gain": ("objective", "lambdarank"),
+        "truncation_level": ("objective", "lambdarank"),
+        "position_bias_regularization": ("position_bias", True),
+    }
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),
         "learning_rate": (1e-9, 1e9),
@@ -258,9 +262,10 @@ class LambdaMART(TreeRanker):
         if self.gain != "exponential":
             raise InputError(f"gain={self.gain!r}: choose exponential, linear or a list of gains")
         if largest > 30:
+            other = "use gain='linear', or " if self.objective == "lambdarank" else ""
             raise InputError(
                 f"label {largest} is too large for the exponential gain 2^label - 1 (at most 30): "
-                "use gain='linear', or bin the labels"
+                f"{other}bin the labels"
             )
         return [2.0**label - 1.0 for label in range(largest + 1)]
 

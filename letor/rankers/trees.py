@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,20 +16,21 @@ class TreeRanker(Ranker):
     """A ranker that sums regression trees, which :mod:`letor.rankers.export` writes for engines.
 
     Attributes:
-        of_positions: the parameter that turns on learning what positions do to clicks, and one that
-            has an effect only then.
+        effective_with: for each parameter that has an effect only with some value of another one,
+            that parameter and the value.
     """
 
-    of_positions: ClassVar[tuple[str, str]]
+    effective_with: ClassVar[Mapping[str, tuple[str, str | bool]]] = {}
 
     @property
     def remarks(self) -> list[str]:
-        switch, regularisation = self.of_positions
-        usual = getattr(type(self), regularisation)
-        if getattr(self, switch) or getattr(self, regularisation) == usual:
-            return super().remarks
-        idle = f"{regularisation} has no effect without {switch}=True: set that, or leave it out"
-        return [*super().remarks, idle]
+        idle = [
+            f"{parameter} has no effect without {other}={value!r}: set that, or leave it out"
+            for parameter, (other, value) in self.effective_with.items()
+            if getattr(self, other) != value
+            and not np.array_equal(getattr(self, parameter), getattr(type(self), parameter))
+        ]
+        return [*super().remarks, *idle]
 
     @abstractmethod
     def dump(self) -> dict[str, Any]:

@@ -72,7 +72,9 @@ class XGBoostLambdaMART(TreeRanker):
 
     name: ClassVar[str] = "xgboost"
     stopping: ClassVar[tuple[str, ...]] = ("measure", "early_stopping_rounds")
-    of_positions: ClassVar[tuple[str, str]] = ("lambdarank_unbiased", "lambdarank_bias_norm")
+    effective_with: ClassVar[Mapping[str, tuple[str, str | bool]]] = {
+        "lambdarank_bias_norm": ("lambdarank_unbiased", True)
+    }
     same_in_files: ClassVar[bool] = False
     ranges: ClassVar[Ranges] = {
         "n_estimators": (1, 1_000_000),

@@ -135,7 +135,10 @@ class ClickLog:
             if len(getattr(self, name)) != n:
                 raise InputError(f"click log: {name} and shown differ in length")
         if n == 0:
-            raise InputError("click log: no result was shown; is the log empty, or all left out?")
+            raise InputError(
+                "click log: no result was shown: it is empty, or since, until (--split) or other "
+                "rules leave out all of it"
+            )
         if (self.clicked > self.shown).any() or (self.clicked < 0).any():
             raise InputError("click log: a result is clicked more often than it is shown")
         if self.result_position.min() < 0 or self.result_position.max() >= MAX_POSITIONS:

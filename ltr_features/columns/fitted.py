@@ -184,6 +184,24 @@ def save_fitted(
         column.model.save(path)
 
 
+def read_notes(path: str | os.PathLike[str]) -> tuple[LearnedColumn, set[str]]:
+    """The recipe of the column of a saved model, and the ids of its training queries.
+
+    Raises:
+        InputError: the model has no valid notes.
+    """
+    try:
+        notes = read_json(notes_path(path))
+        return LearnedColumn.from_json(notes["recipe"]), set(notes["train_queries"])
+    except FileNotFoundError:
+        raise InputError(
+            f"{notes_path(path)}: no such file; it says on whose judgements the model was trained "
+            "(`ltr-features models fit` writes it)"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{notes_path(path)}: not the notes of a model ({error})") from None
+
+
 def load_fitted(
     path: str | os.PathLike[str],
     *,
@@ -200,16 +218,7 @@ def load_fitted(
             queries, so that its column would give their labels away to the ranker.
     """
     path = Path(path)
-    try:
-        notes = read_json(notes_path(path))
-        recipe, seen = LearnedColumn.from_json(notes["recipe"]), set(notes["train_queries"])
-    except FileNotFoundError:
-        raise InputError(
-            f"{notes_path(path)}: no such file; it says on whose judgements the model was trained "
-            "(`ltr-features models fit` writes it)"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{notes_path(path)}: not the notes of a model ({error})") from None
+    recipe, seen = read_notes(path)
     shared = sorted(seen & set(queries))
     if shared:
         raise InputError(

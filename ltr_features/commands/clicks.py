@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Commands,
     check_outputs,
+    echo,
     print_facts,
     settings,
     tell_replaced,
@@ -92,7 +94,7 @@ def _read(
         on_bad_row=on_bad_row,
     )
     print_facts(found.description)
-    typer.echo(
+    echo(
         f"  {counted(len(found.query_ids), 'query')}, {counted(found.n_pairs, 'pair')}, "
         f"{counted(int(found.clicked.sum()), 'click')} on "
         f"{counted(int(found.shown.sum()), 'shown result')}"
@@ -170,13 +172,13 @@ def clicks_judge(
     }
     remarks = write_judgements(judgements, out, provenance)
     print_facts(describe(judgements))
-    typer.echo(curve(fitted).round(4).to_string(index=False))
+    echo(curve(fitted).round(4).to_string(index=False))
     if compared is not None:
-        typer.echo(compared.round(4).to_string(index=False))
+        echo(compared.round(4).to_string(index=False))
     for remark in remarks:
-        typer.echo(f"note: {remark}", err=True)
+        echo(f"note: {remark}", err=True)
     tell_replaced(replaced)
-    typer.echo(f"{model}: {out}")
+    echo(f"{model}: {out}")
 
 
 @app.command("models")
@@ -207,8 +209,11 @@ def clicks_models(
 
     Example: ltr-features clicks models log.tsv --column time=time --split 2024-06-01"""
     from ltr_features.clicks.models import click_models, get_click_model
+    from ltr_features.clicks.times import time_of
 
     rules = settings(rule or [], "rule")
+    if split is not None and math.isnan(time_of(split).number):
+        raise InputError(f"--split is neither a number nor a time (ISO 8601): {split!r}")
     if split is not None and (test or {"since", "until"} & set(rules)):
         raise InputError("--split makes its own test log; leave out --test, since and until")
     if split is not None and layout == "counts":
@@ -276,13 +281,13 @@ def _predict(
         curves[name] = fitted.examination_
         remarks += [(name, remark) for remark in fitted.remarks_]
     what = "the log that was fitted" if held_out is train else "pages that were not fitted"
-    typer.echo(f"Prediction of {what}:")
-    typer.echo(pd.DataFrame(rows).round(4).to_string(index=False))
-    typer.echo("Examination by position:")
+    echo(f"Prediction of {what}:")
+    echo(pd.DataFrame(rows).round(4).to_string(index=False))
+    echo("Examination by position:")
     positions = pd.RangeIndex(1, train.n_positions + 1, name="position")
-    typer.echo(pd.DataFrame(curves, index=positions).round(4).to_string())
+    echo(pd.DataFrame(curves, index=positions).round(4).to_string())
     for names, remark in alike(remarks):
-        typer.echo(f"note: {', '.join(names)}: {remark}", err=True)
+        echo(f"note: {', '.join(names)}: {remark}", err=True)
 
 
 @app.command("simulate")
@@ -332,4 +337,4 @@ def clicks_simulate(
     simulation = Simulation(data, scores, behaviour, depth, exploration, seed)
     n_rows = simulation.write(sessions, out)
     tell_replaced(replaced)
-    typer.echo(f"{counted(sessions, 'page')}, {counted(n_rows, 'row')}: {out}")
+    echo(f"{counted(sessions, 'page')}, {counted(n_rows, 'row')}: {out}")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from letor.errors import InputError
+from ltr_base.names import OTHERWISE, alike_within, counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
     check_text_ids,
+    echo,
     on_workers,
     print_facts,
     settings,
     tell_replaced,
 )
+
+if TYPE_CHECKING:
+    from ltr_features.text.collection import Collection
 
 
 def index(
@@ -117,17 +123,28 @@ def index(
         if sources is not None:
             collection = with_sources(collection, sources)
         make_workspace(collection, out, analyzer=analyzer, workers=workers)
-    typer.echo(f"{collection.name}: fields {', '.join(collection.fields)}")
+    echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
-    for remark in context.remarks:
-        typer.echo(f"note: {remark}", err=True)
+    for remark in (*context.remarks, *_alike_ids(context.collection)):
+        echo(f"note: {remark}", err=True)
     try:
         check_text_ids(context.collection)
     except InputError as error:
-        typer.echo(f"note: {error}", err=True)
+        echo(f"note: {error}", err=True)
     tell_replaced(replaced)
-    typer.echo(f"Workspace: {out}")
+    echo(f"Workspace: {out}")
+
+
+def _alike_ids(collection: Collection) -> Iterator[str]:
+    """Remarks on ids that are those of one document or query, perhaps, in two files."""
+    for what, ids in (("document", collection.document_ids), ("query", collection.query_ids)):
+        if alike := alike_within(ids):
+            name, first = next(iter(alike.items()))
+            yield (
+                f"{counted(len(alike), f'{what} id')} as another one but for {OTHERWISE}, such as "
+                f"{name!r} beside {first!r}: if both are one {what}, write its id alike everywhere"
+            )
 
 
 def sample(
@@ -143,7 +160,7 @@ def sample(
 
     collection = write_sample(folder)
     n_documents, n_queries = len(collection.document_ids), len(collection.query_ids)
-    typer.echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
+    echo(f"{n_documents} documents, {n_queries} queries: see {folder / 'README.txt'}")
 
 
 def wikipedia(
@@ -187,4 +204,4 @@ def wikipedia(
         )
     print_facts(facts)
     tell_replaced(replaced)
-    typer.echo(f"Knowledge base: {out}")
+    echo(f"Knowledge base: {out}")

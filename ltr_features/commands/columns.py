@@ -20,6 +20,7 @@ from ltr_features.commands.options import (
     candidate_settings,
     check_outputs,
     check_text_ids,
+    echo,
     on_workers,
     settings_by_owner,
     tell_replaced,
@@ -90,16 +91,16 @@ def columns_list(
         except InputError as error:
             if family:
                 raise
-            typer.echo(f"{error}\n", err=True)
+            echo(f"{error}\n", err=True)
             continue
         header = ["id", "name", "field", "unit", "range", "definition"]
         lines = [
             [str(c.letor_id or ""), c.name, c.field or "", c.unit, c.value_range, c.description]
             for c in chosen.columns
         ]
-        typer.echo(f"{name}: {chosen.description} ({chosen.reference})\n")
-        typer.echo(aligned(header, lines, left=len(header)))
-        typer.echo("")
+        echo(f"{name}: {chosen.description} ({chosen.reference})\n")
+        echo(aligned(header, lines, left=len(header)))
+        echo("")
 
 
 @app.command("build")

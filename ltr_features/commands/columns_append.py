@@ -25,6 +25,7 @@ from ltr_features.commands.options import (
     Progress,
     Threads,
     check_outputs,
+    echo,
     tell_models,
     tell_replaced,
 )
@@ -151,11 +152,11 @@ def _append_to_file(
     ids = append_named(file, out, new.values, new.provenance, **options)
     _tell_numbers(ids, new.provenance)
     for remark in new.join.remarks:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
     tell_replaced(replaced)
-    typer.echo(f"{counted(len(rows), 'row')}: {out}")
+    echo(f"{counted(len(rows), 'row')}: {out}")
     for remark in new.remarks:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
 
 
 def _append_to_folds(
@@ -216,17 +217,17 @@ def _append_to_folds(
     first = data.rows.X.shape[1] + 1
     _tell_numbers(range(first, first + len(new.provenance)), new.provenance)
     for remark in new.join.remarks:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
     if recipes:
         tell_models(out / "models")
     tell_replaced(replaced)
-    typer.echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
+    echo(f"{counted(len(data.rows), 'row')} in {counted(len(data.folds), 'fold')}: {out}")
     of_families = {name: n for name, n in new.provenance.items() if name not in notes[fold.name]}
     of_texts = [] if context is None else data.context.remarks
     for remark in [*of_texts, *family_remarks(of_families), *grouped_remarks(notes)]:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
 
 
 def _tell_numbers(numbers: Sequence[int], names: Mapping[str, Any]) -> None:
     for number, name in zip(numbers, names, strict=True):
-        typer.echo(f"{number}: {name}")
+        echo(f"{number}: {name}")

@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
 from letor.errors import InputError
 from letor.files import write_json
 from ltr_base.names import counted
-from ltr_features.commands.options import tell_models
+from ltr_features.commands.options import echo, tell_models
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,7 +224,7 @@ def tell_fits(
                 f"this may take about {duration_text(size.seconds / cores)} on "
                 f"{counted(cores, 'core')}, or a tenth or three times that"
             )
-        typer.echo(
+        echo(
             f"{recipe.name}: {'' if reporter.shown else f'{size}; '}{told}; "
             f"{size.advice(partial(option.format, column=recipe.name))}",
             err=True,
@@ -349,9 +347,9 @@ def _tell_size(n_rows: int, width: int, folds: Sequence[Fold], out: Path) -> Non
     for fold in folds:
         parts = f"{len(fold.train):,} training, {len(fold.validation):,} validation"
         tested = counted(len(fold.test), "test query")
-        typer.echo(f"{fold.name}: {counted(width, 'column')}; {parts} and {tested}")
+        echo(f"{fold.name}: {counted(width, 'column')}; {parts} and {tested}")
     rest = f" in {counted(len(folds), 'fold')}" if folds else f", {counted(width, 'column')}"
-    typer.echo(f"{counted(n_rows, 'row')}{rest}: {out}")
+    echo(f"{counted(n_rows, 'row')}{rest}: {out}")
     tell_models(out / "models")
 
 
@@ -371,11 +369,11 @@ def _tell(
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
-        typer.echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
+        echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""
-        typer.echo(f"{queries}{data.coverage}", err=True)
+        echo(f"{queries}{data.coverage}", err=True)
     of_candidates = [] if found is None else found.left_out
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
@@ -385,4 +383,4 @@ def _tell(
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
     of_folds = [*separated(build.context, build.split), *groups_separated(collection, build.split)]
     for sentence in [*build.context.remarks, *of_folds, *of_candidates, *of_columns]:
-        typer.echo(sentence, err=True)
+        echo(sentence, err=True)

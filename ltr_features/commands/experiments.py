@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from ltr_base.names import counted
+from ltr_base.names import counted, visible
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     Candidates,
     Progress,
     Threads,
     candidate_settings,
+    echo,
     on_workers,
 )
 
@@ -79,11 +80,11 @@ def run(
         scheduler=scheduler,
     )
     if dry_run and scheduler is not None:
-        typer.echo(f"note: a dry run does not connect to --scheduler {scheduler}", err=True)
+        echo(f"note: a dry run does not connect to --scheduler {scheduler}", err=True)
     if not dry_run:
         _tell_verdict(report)
         if has_standard(Path(experiment)):
-            typer.echo(f"The experiment, to be changed in a copy and run again: {out / FILE}")
+            echo(f"The experiment, to be changed in a copy and run again: {out / FILE}")
 
 
 def _tell_verdict(report: Path) -> None:
@@ -93,19 +94,21 @@ def _tell_verdict(report: Path) -> None:
     from ltr_features.studies.page.ending import ENDING
 
     console = Console(highlight=False, emoji=False, soft_wrap=True)
-    console.print((report / ENDING).read_text(encoding="utf-8"), markup=False)
+    console.print(visible((report / ENDING).read_text(encoding="utf-8")), markup=False)
     page = report / "report.html"
-    console.print("Report:", f"[link={page.resolve().as_uri()}]{escape(str(page))}[/link]")
+    console.print("Report:", f"[link={page.resolve().as_uri()}]{escape(visible(str(page)))}[/link]")
     for name in ("summary.txt", "tables.txt"):
         if (report / name).is_file():
-            console.print("All numbers and tests:", escape(str(report / name)))
+            console.print("All numbers and tests:", escape(visible(str(report / name))))
 
 
 def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")
     ] = Path("ltr-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of queries, folds, models and tests.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Seed of queries, folds, models and tests.")
+    ] = 0,
     dump: Annotated[
         Path | None,
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),
@@ -138,7 +141,7 @@ def demo(
     report = RankingStudy(config, out, reporter=reporter, threads=threads).run()
     _tell_verdict(report)
     if not full:
-        typer.echo("Each system was fitted once; with --full the report tells what seeds change.")
+        echo("Each system was fitted once; with --full the report tells what seeds change.")
 
 
 def compare(
@@ -234,4 +237,4 @@ def gallery(
     from ltr_features.studies.gallery import INDEX, write_gallery
 
     names = write_gallery(folders, out)
-    typer.echo(f"{counted(len(names), 'experiment')}: {out / INDEX}")
+    echo(f"{counted(len(names), 'experiment')}: {out / INDEX}")

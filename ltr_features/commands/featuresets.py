@@ -11,7 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import nearest
 from ltr_features.commands import completion
-from ltr_features.commands.options import check_outputs, settings, tell_replaced
+from ltr_features.commands.options import check_outputs, echo, settings, tell_replaced
 
 
 def columns_export(
@@ -61,9 +61,9 @@ def columns_export(
     for path, text in texts.items():
         with atomic_path(path) as partial:
             partial.write_text(text, encoding="utf-8", newline="\n")
-    typer.echo(features.notes())
+    echo(features.notes())
     tell_replaced(replaced)
-    typer.echo(f"{target}: {out}, {out.with_suffix('.txt')}")
+    echo(f"{target}: {out}, {out.with_suffix('.txt')}")
 
 
 def _columns_of(source: str) -> list[str]:

@@ -16,6 +16,7 @@ from ltr_features.commands.options import (
     NonFinite,
     Threads,
     check_outputs,
+    echo,
     settings,
     tell_replaced,
 )
@@ -110,18 +111,18 @@ def measure(
             threads=threads,
         )
         for line in rejected:
-            typer.echo(f"left out: {data}, {line}", err=True)
+            echo(f"left out: {data}, {line}", err=True)
         rows, values, remarks = _ranked(rows, data, scores, column)
     for remark in remarks:
-        typer.echo(f"{scores}: {remark}", err=True)
+        echo(f"{scores}: {remark}", err=True)
     for remark in label_remarks(rows.y):
-        typer.echo(f"{data}: {remark}", err=True)
+        echo(f"{data}: {remark}", err=True)
     if not (rows.y > 0).any():
-        typer.echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
+        echo(f"{data}: no row has a label above 0: there is nothing to measure", err=True)
     definitions, refused = measurable(definitions, rows.y)
     _print_measures(side_by_side(rows, values, definitions), rows.coverage)
     for why, names in refused.items():
-        typer.echo(f"not computed: {listed(list(dict.fromkeys(names)), 20)}: {why}", err=True)
+        echo(f"not computed: {listed(list(dict.fromkeys(names)), 20)}: {why}", err=True)
 
 
 def _ranked(
@@ -170,9 +171,9 @@ def _print_measures(table: pd.DataFrame, coverage: str) -> None:
         [f"{i}", r.measure, r.known_as, f"{r.value:.4f}", f"{r.queries:,}", f"{r.empty:,}"]
         for i, r in enumerate(table.itertuples(), start=1)
     ]
-    typer.echo(aligned(header, lines, left=3) + f"\n{coverage}\n")
+    echo(aligned(header, lines, left=3) + f"\n{coverage}\n")
     for i, definition in enumerate(table["definition"], start=1):
-        typer.echo(f"{i}: {definition}")
+        echo(f"{i}: {definition}")
 
 
 def validate(
@@ -221,14 +222,14 @@ def validate(
             *changed_given_files(file),
             *changed_given_files(file / "features"),
         ]
-        typer.echo("\n".join(changed) or f"{file}: all files are as they were written")
+        echo("\n".join(changed) or f"{file}: all files are as they were written")
         if changed:
             raise typer.Exit(EXIT_BAD_INPUT)
         return
     if file.suffix == ".safetensors":
         raise InputError(f"{file} is a model, not rows: see ltr-features models info {file}")
     result = check(file, max_columns=max_columns, threads=threads)
-    typer.echo(render(result))
+    echo(render(result))
     if not result.is_readable:
         raise typer.Exit(EXIT_BAD_INPUT)
 
@@ -243,14 +244,14 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
         there = ", ".join(path.name for path in parts.values() if path is not None)
         lost = [part for part, path in parts.items() if path is None]
         missing = f"{'; ' if there else ''}{', '.join(lost)} missing" if lost else ""
-        typer.echo(f"{name}: {there}{missing}")
+        echo(f"{name}: {there}{missing}")
         whole &= not lost
         homes += [path.parent for path in parts.values() if path is not None][:1]
     if (folder / LOCK).exists():
-        typer.echo(f"{folder}: a build is going on there, or ended without finishing")
+        echo(f"{folder}: a build is going on there, or ended without finishing")
         whole = False
     if not whole:
-        typer.echo(
+        echo(
             f"{folder} is incomplete: each fold needs training, validation and test rows; build "
             "the folds again, or add the files"
         )
@@ -259,7 +260,7 @@ def _check_folds(folder: Path, options: Mapping[str, Any]) -> None:
     if not any(path.suffix == ".parquet" for home in (folder, *homes) for path in home.iterdir()):
         options = {"non_finite": "nan", **options}
     folds = _read_folds(folder, homes, options)
-    typer.echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
+    echo(f"{folder}: {counted(len(folds), 'fold')}, all parts are there")
 
 
 def _read_folds(folder: Path, homes: Sequence[Path], options: Mapping[str, Any]) -> list[Fold]:
@@ -274,7 +275,7 @@ def _read_folds(folder: Path, homes: Sequence[Path], options: Mapping[str, Any])
             raise
         folds = [fold for home in homes for fold in read_folds(home, **options)[1]]
         # Rows with columns of models that were trained in each fold differ between folds.
-        typer.echo(f"note: {error}")
+        echo(f"note: {error}")
         return folds
 
 
@@ -335,12 +336,12 @@ def convert(
     elif kind == ".qrels":
         write_qrels(qrels_of(rows), target)
         if rows.missing is None or rows.missing.n_relevant or rows.queries_without_rows:
-            typer.echo(f"judgements of the rows only; {rows.coverage}", err=True)
+            echo(f"judgements of the rows only; {rows.coverage}", err=True)
     else:
         write_rows(rows, target, threads=threads)
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
-    typer.echo(f"{sizes}: {target}")
+    echo(f"{sizes}: {target}")
 
 
 def _rows_of_any(
@@ -367,7 +368,7 @@ def _rows_of_any(
     if is_table:
         columns = column_roles(source, settings(column, "--column"))
         rows = read_table_rows(source, qrels, columns=columns, non_finite=letor["non_finite"])
-        typer.echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
+        echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
         labels = "label" in columns or qrels is not None
     elif is_feature_log(source):
         rows, labels = read_feature_log(source, qrels), qrels is not None
@@ -381,5 +382,5 @@ def _rows_of_any(
             f"; if {name!r} is one: --column label={name!r}"
             for name in like_labels(rows.column_names)
         ]
-        typer.echo(f"No judgements: every label is 0{''.join(named[:1])}", err=True)
+        echo(f"No judgements: every label is 0{''.join(named[:1])}", err=True)
     return rows

@@ -20,6 +20,7 @@ from ltr_features.commands.options import (
     Threads,
     Workspace,
     check_outputs,
+    echo,
     on_workers,
     settings_of,
     tell_replaced,
@@ -52,14 +53,14 @@ def models_list(
             kind = get_model(model)
         except ValueError as error:
             raise InputError(str(error)) from None
-        typer.echo(inspect.getdoc(kind) or "")
-        typer.echo("\nAll parameters and their defaults:")
+        echo(inspect.getdoc(kind) or "")
+        echo("\nAll parameters and their defaults:")
         for name, default in kind.default_params().items():
-            typer.echo(f"    {name} = {default!r}")
+            echo(f"    {name} = {default!r}")
         return
     header = ["name", "matrices", "learns from", "model"]
     lines = [[k.name, k.inputs, k.learns_from, summary(k)] for k in MODELS.values()]
-    typer.echo(aligned(header, lines, left=len(header)))
+    echo(aligned(header, lines, left=len(header)))
 
 
 @app.command("info")
@@ -69,31 +70,36 @@ def models_info(
     """Show the contents of a model file: class, parameters, vocabulary, training, arrays.
 
     Example: ltr-features models info ssi.safetensors"""
+    from ltr_features.columns.fitted import notes_path, read_notes
     from ltr_features.text.analyzer import Analyzer
     from ssi_models.persistence import load_tensors
     from ssi_models.registry import get_model, load_model
 
     header, arrays = load_tensors(file)
     kind = get_model(header["model"])
-    typer.echo(f"{file}: {kind.name}, {summary(kind)}\n")
+    echo(f"{file}: {kind.name}, {summary(kind)}\n")
     for name, value in header["params"].items():
-        typer.echo(f"    {name} = {value!r}")
-    typer.echo("")
+        echo(f"    {name} = {value!r}")
+    echo("")
     words = "with their words" if "vocabulary.bytes" in arrays else "without their words"
-    typer.echo(f"words of documents: {header['n_words']:,}, {words}")
-    typer.echo(f"words of queries: {header['n_query_words']:,}")
+    echo(f"words of documents: {header['n_words']:,}, {words}")
+    echo(f"words of queries: {header['n_query_words']:,}")
     recipe = header["recipe"]
-    typer.echo(f"text analysis: {Analyzer.noted(recipe) or recipe or 'not noted'}")
-    typer.echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
+    echo(f"text analysis: {Analyzer.noted(recipe) or recipe or 'not noted'}")
+    echo(f"weighting: {'tf-idf' if 'weighting.idf' in arrays else 'not noted'}")
+    if notes_path(file).is_file():  # of `models fit`; the models of folds have none
+        column, _ = read_notes(file)
+        for setting in ("field", "terms", "min_document_frequency", "heaviest"):
+            echo(f"{setting.replace('_', ' ')}: {getattr(column, setting) or 'all'}")
     for line in _fitted_facts(header["fitted"]):
-        typer.echo(line)
+        echo(line)
     for remark in load_model(file).remarks:
-        typer.echo(f"remark: {remark}")
+        echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
         # A single number, such as a factor that was chosen, is told itself.
         told = f"{array.item():g}" if array.size == 1 else f"{array.nbytes / 1e6:.1f} MB"
-        typer.echo(f"array {name}: {array.dtype} [{shape}], {told}")
+        echo(f"array {name}: {array.dtype} [{shape}], {told}")
 
 
 def explain(
@@ -121,7 +127,7 @@ def explain(
     if model.of_its_documents:
         raise InputError(f"{file}: {model.name!r} scores the documents of its fit, not their words")
     for remark in model.remarks:
-        typer.echo(f"{model.name}: {remark}")
+        echo(f"{model.name}: {remark}")
     if words:
         refused: list[str] = []  # told at the end, so that they stop no other word
         for word in words:
@@ -174,7 +180,7 @@ def _rows_to_explain(
             f"{lacking[0]!r} is not a word of the model{_near(lacking[0], vocabulary)}"
         )
     if lacking:
-        typer.echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
+        echo(f"{word}: left out, as the model lacks it: {listed(lacking, 5)}", err=True)
     rows: list[int] = np.unique(np.concatenate(list(rows_of.values()))).tolist()
     if model.inputs == "counts" and len(rows) > 1:
         rows = [row for row in rows if [vocabulary[row]] == parts] or rows
@@ -194,7 +200,7 @@ def _show_weights(
         told = f"its own words alone{', weights ' if own else ''}{', '.join(own)}"
     else:
         told = f"itself alone{f', with the weight {weights[rows[0]]:.3f}' if own else ''}"
-    typer.echo(f"{word} matches {told}")
+    echo(f"{word} matches {told}")
 
 
 def _near(word: str, vocabulary: Vocabulary) -> str:
@@ -220,7 +226,7 @@ def _entries(explained: Any) -> Iterator[tuple[str, list[tuple[Any, float]]]]:
 def _show(title: str, near: list[tuple[Any, float]]) -> None:
     # Probabilities of words may be small; three decimals would show them all as 0.
     shown = ", ".join(f"{word} {x:{'.3f' if abs(x) >= 0.01 else '#.3g'}}" for word, x in near)
-    typer.echo(f"{title}: {shown or 'no word'}")
+    echo(f"{title}: {shown or 'no word'}")
 
 
 def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
@@ -328,7 +334,7 @@ def models_fit(
     out.parent.mkdir(parents=True, exist_ok=True)
     with locked(out) as taken_over, reporter.running([model]), reporter.stage(model):
         if taken_over:
-            typer.echo(taken_over, err=True)
+            echo(taken_over, err=True)
         lists = choose_candidates(context, 100).pairs if recipe.learns_from_lists else None
         trained = TrainedColumn(
             context,
@@ -345,10 +351,10 @@ def models_fit(
         shutil.rmtree(parts)
     tell_replaced(replaced)
     learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"
-    typer.echo(f"{model}, {learned}: {out}")
+    echo(f"{model}, {learned}: {out}")
     unknown = context.unknown_words if recipe.looks_at_labels else []
     for remark in (*unknown, *(f"{recipe.name}: {remark}" for remark in column.remarks)):
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
 
 
 def _field(field: str, stream: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import tomllib
@@ -9,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from letor.errors import InputError
-from ltr_base.names import counted, nearest, repeated
+from ltr_base.names import counted, nearest, repeated, visible
 from ltr_features.facts import flat_facts
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ EXIT_INTERRUPTED = 130
 
 
 class Commands(typer.Typer):
-    """Commands that refuse an option given twice where all but the last would be ignored."""
+    """Commands that refuse an option given twice where all but the last would be ignored, and an
+    empty path, as of a shell's variable that is not set, which would be the current folder."""
 
     def command(self, name: str | None = None, **options: Any) -> Any:
         return super().command(name, cls=_Command, **options)
@@ -34,11 +36,28 @@ class Commands(typer.Typer):
 
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = Counter(self.make_parser(ctx).parse_args(args=list(args))[2])
-        for option, times in given.items():
+        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        hints = get_type_hints(inspect.unwrap(self.callback)) if self.callback else {}
+        for option, times in Counter(given).items():
             if times > 1 and not getattr(option, "multiple", False):
                 ctx.fail(f"{option.opts[0]} is given {times} times; it takes one value")
+            value = values.get(option.name)
+            if _names_paths(hints.get(option.name)) and (value == "" or "" in _several(value)):
+                ctx.fail(f"{option.opts[0]} is an empty path: name the file or folder")
         return super().parse_args(ctx, args)
+
+
+def _names_paths(hint: Any) -> bool:
+    return hint is Path or any(map(_names_paths, get_args(hint)))
+
+
+def _several(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print to stdout or stderr what may have names and texts of files in it."""
+    typer.echo(visible(str(message)), err=err, nl=nl)
 
 
 Workspace = Annotated[Path, typer.Option(help="Folder that `ltr-features index` made.")]
@@ -134,7 +153,7 @@ def check_outputs(
 def tell_replaced(outs: Iterable[Path]) -> None:
     """Print a note for each output that replaced something."""
     for out in outs:
-        typer.echo(f"note: the former {out} is replaced", err=True)
+        echo(f"note: the former {out} is replaced", err=True)
 
 
 def tell_models(folder: Path) -> None:
@@ -144,13 +163,13 @@ def tell_models(folder: Path) -> None:
     if n := len(list(folder.glob("*.safetensors"))):
         size = size_text(size_of(folder))
         use = "taken again by a further build there, and needed by nothing else"
-        typer.echo(f"{counted(n, 'model')}, {size}: {folder}; {use}", err=True)
+        echo(f"{counted(n, 'model')}, {size}: {folder}; {use}", err=True)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
     """Print facts, a line each; see :func:`ltr_features.facts.flat_facts`."""
     for name, value in flat_facts(facts).items():
-        typer.echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+        echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ltr_features.commands.options import (
     Commands,
     Threads,
     check_outputs,
+    echo,
     print_facts,
     settings,
     tell_replaced,
@@ -91,11 +92,11 @@ def pipeline_build(
     ScoringPipeline(builder, trained).save(out)
     tell_replaced(replaced)
     if set(models.glob("*.safetensors")) - kept:
-        typer.echo(_TRAINED_ANEW.format(models), err=True)
+        echo(_TRAINED_ANEW.format(models), err=True)
     if files := given_files(out / "features"):
-        typer.echo(f"note: it reads {listed(files, 5)}: keep this there as it is", err=True)
+        echo(f"note: it reads {listed(files, 5)}: keep this there as it is", err=True)
     columns = counted(len(builder.column_names), "column")
-    typer.echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")
+    echo(f"{trained.name}, {counted(builder.n_documents, 'document')}, {columns}: {out}")
 
 
 def _checked_fold(
@@ -167,20 +168,20 @@ def pipeline_add(
     alike = written_alike(new, pipeline.features.document_ids if new else ())
     pipeline = pipeline.with_documents(table.ids, table.fields)
     pipeline.save_added(folder)
-    typer.echo(f"{counted(len(table.ids), 'document')} of {documents}: {folder}")
+    echo(f"{counted(len(table.ids), 'document')} of {documents}: {folder}")
     print_facts(table.facts)
     if alike:
         first = next(iter(alike.items()))
         n_new = counted(len(alike), "new document")
-        typer.echo(_BESIDE.format(n_new, OTHERWISE, *first), err=True)
+        echo(_BESIDE.format(n_new, OTHERWISE, *first), err=True)
     if absent := [field for field in fields if field not in table.fields]:
-        typer.echo(
+        echo(
             f"{documents} has no column for {', '.join(absent)}, empty in its documents: name one "
             f"by --column {absent[0]}=...",
             err=True,
         )
     if (added := pipeline.features.added_) is not None:
-        typer.echo(str(added.drift()))
+        echo(str(added.drift()))
 
 
 @app.command("remove")
@@ -208,20 +209,20 @@ def pipeline_remove(
     added = pipeline.features.added_
     if not known and added is not None and (gone := added.removed.intersection(named)):
         many = counted(len(gone), "document")
-        typer.echo(f"{many} of {ids} had been removed before: {folder} stays as it is")
+        echo(f"{many} of {ids} had been removed before: {folder} stays as it is")
         return
     if not known:
         raise InputError(f"{ids} names no document of {folder}; write an id on each line")
     pipeline = pipeline.without_documents(known)
     pipeline.save_added(folder)
-    typer.echo(f"{counted(len(known), 'document')} of {ids} removed: {folder}")
+    echo(f"{counted(len(known), 'document')} of {ids} removed: {folder}")
     if unknown:
         which = listed([repr(one) for one in unknown], 5)
         alike = written_alike(unknown, pipeline.features.document_ids)
         near = [f"; for {name!r} there is {other!r}" for name, other in alike.items()]
-        typer.echo(f"{folder} has no document {which}{''.join(near[:1])}", err=True)
+        echo(f"{folder} has no document {which}{''.join(near[:1])}", err=True)
     if (added := pipeline.features.added_) is not None:
-        typer.echo(str(added.drift()))
+        echo(str(added.drift()))
 
 
 @app.command("explain")
@@ -264,20 +265,20 @@ def pipeline_explain(
         )
     if candidates.empty:
         sources = listed([*pipeline.features.searches_] or ["bm25"], 5)
-        typer.echo(f"no candidates for {query!r}: no document is found by {sources}")
+        echo(f"no candidates for {query!r}: no document is found by {sources}")
         return
     width = max(found["column"].str.len().max(), len("100 other columns"))
     for docno, columns_of in found[found["docno"].isin(shown)].groupby("docno", sort=False):
         rows = list(columns_of.itertuples())
         title = pipeline.features.title(docno)
         named = f"{docno}, {title!r}" if title else docno
-        typer.echo(f"{rows[0].rank}. {named}, score {rows[0].score:.4f}")
+        echo(f"{rows[0].rank}. {named}, score {rows[0].score:.4f}")
         for row in rows[:columns]:
-            typer.echo(f"   {row.column:{width}} {row.value:10.4g} {row.contribution:+10.4f}")
+            echo(f"   {row.column:{width}} {row.value:10.4g} {row.contribution:+10.4f}")
         rest = [row.contribution for row in rows[columns:]]
         if rest:
-            typer.echo(f"   {counted(len(rest), 'other column'):{width + 11}} {sum(rest):+10.4f}")
-    typer.echo(f"Sums are scores minus {candidates['score'].mean():.4f}, the mean of {many}.")
+            echo(f"   {counted(len(rest), 'other column'):{width + 11}} {sum(rest):+10.4f}")
+    echo(f"Sums are scores minus {candidates['score'].mean():.4f}, the mean of {many}.")
 
 
 def serve(
@@ -307,7 +308,7 @@ def serve(
         # Warm up: what is computed at the first query is computed now.
         pipeline.rank("", 1)
         pipeline.score("", pipeline.features.document_ids[:1])
-        typer.echo(
+        echo(
             f"{counted(server.n_documents, 'document')}: http://{host}:{server.server_address[1]}/rank"
         )
         server.serve()

@@ -22,6 +22,7 @@ from ltr_features.commands.options import (
     Progress,
     Threads,
     check_outputs,
+    echo,
     settings_of,
     tell_replaced,
 )
@@ -56,14 +57,14 @@ def rank_list(
         except InputError as error:
             if ranker is not None:
                 raise
-            typer.echo(error, err=True)
+            echo(error, err=True)
             continue
         if ranker is None:
-            typer.echo(f"{name}: {summary(kind)}")
+            echo(f"{name}: {summary(kind)}")
         else:
-            typer.echo(f"{inspect.getdoc(kind)}\n\nAll parameters and their defaults:")
+            echo(f"{inspect.getdoc(kind)}\n\nAll parameters and their defaults:")
         for parameter in inspect.signature(kind).parameters.values():
-            typer.echo(f"    {parameter.name} = {parameter.default!r}")
+            echo(f"    {parameter.name} = {parameter.default!r}")
 
 
 @app.command("train")
@@ -176,11 +177,11 @@ def rank_train(
     if measure is not None and (stop is not None or "measure" not in kind.stopping):
         told.append(f"{measure}: {(rows if stop is None else stop).coverage}")
     for line in filter(None, told):
-        typer.echo(line, err=True)
+        echo(line, err=True)
     _show(model)
     tell_replaced(replaced)
     sizes = f"{counted(len(rows), 'row')}, {counted(rows.n_queries, 'query')}"
-    typer.echo(f"{ranker}, {sizes}: {out}")
+    echo(f"{ranker}, {sizes}: {out}")
 
 
 def _check_for_workers(*, chosen: bool, of_text: bool) -> None:
@@ -218,11 +219,11 @@ def _rows(
 def _show(ranker: Ranker) -> None:
     """Print the round that is best on the validation rows, and the most important columns."""
     if (best := _best_round(ranker)) is not None:
-        typer.echo(best)
+        echo(best)
     importance = ranker.feature_importance()
-    typer.echo(importance.head(10).to_string(index=False))
+    echo(importance.head(10).to_string(index=False))
     if len(importance) > 10:
-        typer.echo(f"... {counted(len(importance), 'column')} in all")
+        echo(f"... {counted(len(importance), 'column')} in all")
 
 
 def _best_round(ranker: Ranker) -> str | None:
@@ -282,9 +283,9 @@ def _train_on_workers(
         train_on(scheduler, train, model, out, memory=memory, threads=threads)
     trained = load_ranker(out)
     for remark in trained.remarks:
-        typer.echo(f"{model.name}: {remark}", err=True)
+        echo(f"{model.name}: {remark}", err=True)
     _show(trained)
-    typer.echo(f"{model.name}, on workers: {out}")
+    echo(f"{model.name}, on workers: {out}")
 
 
 @app.command("export")
@@ -313,9 +314,9 @@ def rank_export(
     with atomic_path(out) as partial:
         partial.write_bytes(model)
     tell_replaced(replaced)
-    typer.echo(f"{target}: {out}")
+    echo(f"{target}: {out}")
     if target in TARGETS and (remark := remark_on(used_columns(of_plain_trees(trained)), target)):
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
 
 
 @app.command("score")
@@ -355,11 +356,11 @@ def rank_score(
     )
     rows, remark = filled(rows, model.feature_names_, str(data))
     if remark is not None:
-        typer.echo(remark, err=True)
+        echo(remark, err=True)
     unused = [name for name in rows.column_names if name not in model.feature_names_]
     if unused and len(rows.column_names) == len(model.feature_names_) + len(unused):
         rows = rows.select_columns(model.feature_names_)
-        typer.echo(
+        echo(
             f"{data}: the ranker was trained without {counted(len(unused), 'column')} of these "
             f"rows, which are left out: {listed(unused, 10)}",
             err=True,
@@ -367,7 +368,7 @@ def rank_score(
     if data.suffix != ".parquet":
         remark = zero_for_missing(model.column_settings_, rows, str(data))
         if remark is not None:
-            typer.echo(remark, err=True)
+            echo(remark, err=True)
     if run is not None:
         needed_ids(rows, "which a TREC run needs", data)
     scores = model.predict(rows)
@@ -375,11 +376,11 @@ def rank_score(
         write_run(run_of(rows, scores), run)
     text = "".join(f"{score:.9g}\n" for score in scores.tolist())
     if out is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         with atomic_path(out) as partial, open_output(partial, out.suffix) as file:
             file.write(text.encode())
     for path in (out, run):
         if path is not None:
-            typer.echo(f"{counted(len(rows), 'row')}: {path}", err=out is None)
+            echo(f"{counted(len(rows), 'row')}: {path}", err=out is None)
     tell_replaced(replaced)

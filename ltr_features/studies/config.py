@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from datetime import date, time
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
     field_validator,
@@ -21,12 +22,17 @@ from pydantic import (
 )
 
 from letor.errors import InputError, reading
-from ltr_base.former import present_names
+from ltr_base.former import former_names_in, present_names
 from ltr_base.names import nearest, repeated
 from ltr_features.parameters import as_written, plainly
 
 #: The end of a message on a file that is not there.
 DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
+
+#: The largest seed that LightGBM, XGBoost and the training of vectors take.
+MAX_SEED = 2**31 - 1
+#: A seed that rankers get.
+RankerSeed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 
 
 class Section(BaseModel):
@@ -123,7 +129,7 @@ def read_config(
         InputError: as :func:`read_toml`; or the file has unknown keys, missing keys or values out
             of range: all mistakes are listed, one per line.
     """
-    with reading(path, "it describes no experiment"):
+    with reading(path, "it describes no experiment"), former_names_in(os.fspath(path)):
         problems, config = _typed(read_toml(path), kind)
         if config is not None:
             problems += check(config)

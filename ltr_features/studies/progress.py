@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from letor.files import atomic_path, saved_json, write_json
-from ltr_base.names import counted
+from ltr_base.names import counted, visible
 
 #: File of an output folder with the clock times; no other file of a ranking run has any.
 TIMES = "times.json"
@@ -300,7 +300,7 @@ class Reporter:
         return f"{much} {_duration(figure)} left"
 
     def _renderable(self) -> Text:
-        return Text(self.line(), no_wrap=True, overflow="ellipsis")
+        return Text(visible(self.line()), no_wrap=True, overflow="ellipsis")
 
     def _beat(self) -> None:
         if self.shown and not self._live and self._clock() - self._printed >= _HEARTBEAT:
@@ -320,7 +320,7 @@ class Reporter:
 
     def _print(self, text: str) -> None:
         self._printed = self._clock()
-        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
+        self.console.print(visible(text), markup=False, emoji=False, soft_wrap=True)
 
 
 def _report_seconds(run: float) -> float:

@@ -25,6 +25,7 @@ import pandas as pd
 from letor.digests import file_digest
 from letor.files import read_json, write_json
 from ltr_base.machine import processor_name
+from ltr_base.names import visible
 from ltr_base.parallel import thread_count
 from ltr_base.source_code import is_ours
 from ltr_features.studies.config import Section, read_config
@@ -226,7 +227,7 @@ class Study(ABC):
         """
         stages = self.stages()
         if dry_run:
-            print(f"{self.headline}\n{self.runner.plan_text(stages)}")
+            print(visible(f"{self.headline}\n{self.runner.plan_text(stages)}"))
             return self.folder / REPORT
         with self.runner.running(stages, REPORT):
             self._tell_other_report()

@@ -235,3 +235,17 @@ def test_what_an_engine_cannot_do_is_refused(ranker):
         export(normalised, "solr")
     with pytest.raises(InputError, match="trained with normalise='minmax'"):
         to_onnx(normalised)
+
+
+def test_trees_of_too_many_levels_are_told():
+    """Each of 1,300 columns is 1 in one row, so that each level splits one row off."""
+    n = 1300
+    X = np.zeros((2 * n, n), np.float32)
+    X[np.arange(0, 2 * n, 2), np.arange(n)] = 1
+    ranker = LambdaMART(n_estimators=1, num_leaves=n, min_data_in_leaf=1, normalise="none")
+    ranker.fit(X, np.tile([1, 0], n), qid=np.repeat(np.arange(n), 2))
+    for target in TARGETS:
+        with pytest.raises(InputError, match="trees of some 1,000 levels or more"):
+            export(ranker, target)
+    with pytest.raises(InputError, match="trees of some 1,000 levels or more"):
+        to_onnx(ranker)

@@ -9,7 +9,7 @@ import pytest
 from learnable import rows
 
 from letor.dataset import RankingData
-from letor.errors import InputError
+from letor.errors import InputError, RankerWarning
 from letor.evaluation import Evaluator
 from letor.measures import parse_measure
 from letor.rankers.lambdamart import LambdaMART
@@ -276,3 +276,13 @@ def test_rank_xendcg_is_another_objective_that_repeats():
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, quick().fit(train, valid).predict(data))
     assert Evaluator(parse_measure("ndcg@10"), data).mean(one) > 0.8
+
+
+@pytest.mark.parametrize(("name", "value"), [("gain", np.arange(5.0)), ("truncation_level", 3)])
+def test_parameters_that_an_objective_does_not_use_are_told(name, value):
+    train, data = rows(0), rows(2)
+    usual = quick(objective="rank_xendcg").fit(train)
+    with pytest.warns(RankerWarning, match=f"{name} has no effect without objective="):
+        ranker = quick(objective="rank_xendcg", **{name: value}).fit(train)
+    np.testing.assert_array_equal(ranker.predict(data), usual.predict(data))
+    assert not quick(**{name: value}).fit(train).remarks

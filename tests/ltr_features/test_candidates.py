@@ -144,6 +144,13 @@ def test_files_name_candidates(context, tmp_path):
     _, few = found.remarks(replace(context.collection, judgements=quarter))
     assert "only 25 % of the relevant documents are among them" in few
     assert listed(find(context, run={"path": str(run), "depth": 1}).pairs) == [(0, 9), (1, 4)]
+    two = tmp_path / "two.csv"
+    two.write_text("qid,docno,bm25,dense\nq1,d4,1,2\nq1,d5,2,1\n")
+    with pytest.raises(InputError, match="has several scores, bm25, dense: name the one"):
+        find(context, run={"path": str(two), "depth": 1})
+    dense = find(context, run={"path": str(two), "depth": 1, "scores": ["dense"]})
+    assert listed(dense.pairs) == [(1, 4)]
+    assert listed(find(context, run={"path": str(two)}).pairs) == [(1, 5), (1, 4)]
     judged = tmp_path / "judged.csv"
     judged.write_text("qid,docno,grade\nq1,d4,0\ngone,d1,1\nq0,d3,2\n")
     found = find(context, judged={"path": str(judged)}, bm25={"depth": 1})

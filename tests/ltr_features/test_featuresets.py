@@ -246,6 +246,7 @@ def test_the_plug_in_tries_the_features_on_an_index():
         (["bm25_body"], "solr", {"fields": {"boddy": "x"}}, "did you mean 'body'"),
         (["bm25_body"], "solr", {"fields": {"body": "a b}"}}, "field body='a b}': use letters"),
         (["bm25_body"], "solr", {"index": "shop"}, "Solr tests features at the first query"),
+        (["bm25_body"], "opensearch", {"index": ""}, "index is empty: name the engine's index"),
     ],
 )
 def test_what_cannot_be_written_is_refused(columns, target, options, message):

@@ -20,7 +20,13 @@ from ltr_features.columns.registry import family_class, get_family
 from ltr_features.columns.vector_sources import Doc2VecSource, WordVectorSource
 from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_query_times
 from ltr_features.sources.registry import check_options, get_source, sources
-from ltr_features.studies.config import DATA_ADVICE, folder_problems, no_such, read_config
+from ltr_features.studies.config import (
+    DATA_ADVICE,
+    MAX_SEED,
+    folder_problems,
+    no_such,
+    read_config,
+)
 from ltr_features.studies.kinds.given_files import read_classes
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import has_vectors
@@ -80,7 +86,7 @@ def _problems(config: ExperimentConfig, data: Path) -> list[str]:
         *_candidate_problems(config, data),
         *(problem for part in config.columns for problem in _family_problems(part, data)),
         *(problem for part in config.models for problem in _model_problems(part)),
-        *(problem for part in config.rankers for problem in _ranker_problems(part)),
+        *(problem for part in config.rankers for problem in _ranker_problems(part, config)),
         *_folder_names(config),
         *_system_problems(config, data),
         *_evaluation_problems(config),
@@ -165,7 +171,7 @@ def _model_problems(part: ModelConfig) -> Iterator[str]:
     yield from unknown or _refused(place, lambda: part.recipe.new_model().check_for_parts())
 
 
-def _ranker_problems(part: RankerConfig) -> Iterator[str]:
+def _ranker_problems(part: RankerConfig, config: ExperimentConfig) -> Iterator[str]:
     place = f"rankers, {part.name!r}"
     if part.ranker not in ranker_names():
         yield from no_such(place, "ranker", [part.ranker], ranker_names())
@@ -176,7 +182,17 @@ def _ranker_problems(part: RankerConfig) -> Iterator[str]:
         yield f"{place}: {error}; install the package"
         return
     unknown = list(_unknown(place, part.params, known, "params."))
-    yield from unknown or _refused(place, lambda: get_ranker(part.ranker)(**part.params).check())
+    mistakes = unknown or [*_refused(place, lambda: get_ranker(part.ranker)(**part.params).check())]
+    yield from mistakes
+    if "seed" in known and not mistakes:
+        own = part.params.get("seed", 0)
+        systems = [system for system in config.all_systems if config.ranker_of(system) == part]
+        seed = max((own + config.seed + s.seed + config.fits_of(s) - 1 for s in systems), default=0)
+        if seed > MAX_SEED:
+            yield (
+                f"{place}: the seeds of the file, of a system, of the ranker and of its last fit "
+                f"add up to {seed:,}, and rankers take {MAX_SEED:,} at most: give smaller ones"
+            )
 
 
 def _refused(place: str, make: Callable[[], object]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from letor.errors import InputError
 from ltr_features.columns.out_of_fold import check_folds
-from ltr_features.studies.config import Section
+from ltr_features.studies.config import RankerSeed, Section
 from ltr_features.studies.kinds.sections import (
     CollectionConfig,
     FamilyConfig,
@@ -114,7 +114,7 @@ class SystemConfig(Section):
     columns: tuple[str, ...] = ()
     ranker: str | None = Field(default=None, min_length=1)
     rankers: tuple[str, ...] = ()
-    seed: int = Field(0, ge=0)
+    seed: RankerSeed = 0
     turn: int = Field(0, ge=0)
     repeats: int | None = Field(None, ge=1)
 
@@ -235,7 +235,7 @@ class ExperimentConfig(Section):
     kind: Literal["ranking"] = "ranking"
     title: str
     introduction: str = ""
-    seed: int = Field(0, ge=0)
+    seed: RankerSeed = 0
     collection: CollectionConfig
     text: TextConfig = TextConfig()
     repeats: int = Field(1, ge=1)

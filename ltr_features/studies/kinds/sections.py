@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from letor.errors import LetorWarning
+from ltr_base.quiet import ignored
 from ltr_features.columns.base import ColumnFamily
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.registry import family_class, get_family
@@ -95,7 +97,9 @@ class FamilyConfig(Section):
         may have, if they are not given."""
         kind = family_class(self.family)
         known = {k: v for k, v in usual.items() if k in inspect.signature(kind).parameters}
-        return get_family(self.family, **known | with_paths(kind, self.options, data))
+        # What a table has besides numbers is told when the file is checked.
+        with ignored(".*: left out, ", category=LetorWarning):
+            return get_family(self.family, **known | with_paths(kind, self.options, data))
 
     def content(self, data: Path, digests: Digests) -> dict[str, Any]:
         """The options by name of the family, see :func:`with_content`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,11 @@ from markupsafe import Markup
 from ltr_features.studies.page.charts.drawing import FAMILY_COLOURS, PALETTE, Drawing
 from ltr_features.studies.page.study_figures import dots
 from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
+
+#: Hebrew, Arabic and the other letters that are written from right to left, with their marks.
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+#: A name, or several words, of such letters.
+_NAME = re.compile(f"[{_RIGHT_TO_LEFT}](?:[{_RIGHT_TO_LEFT}\\s'-]*[{_RIGHT_TO_LEFT}])?")
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,7 @@ def render(template: str, **values: Any) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_isolated,
     )
     environment.filters["plain"] = _plain
     numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(1))
@@ -145,6 +152,17 @@ def render(template: str, **values: Any) -> str:
         "script": Markup("\n").join(map(_source, ("rankings.js", "embedding_map.js", "script.js"))),
     }
     return environment.get_template(template).render(**values)
+
+
+def _isolated(value: Any) -> Any:
+    """What a page shows of a value: a text in which names that are written from right to left stand
+    between isolating characters, as they would turn the numbers and signs beside them, too.
+
+    ``<bdi>`` would do the same, but has no place in attributes and options.
+    """
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _NAME.sub("\u2068\\g<0>\u2069", value)
 
 
 def _colours() -> Markup:

@@ -152,6 +152,8 @@ def test_models_are_compared_on_later_pages(tmp_path, rows):
         if line[:1] in (["pbm"], ["ctr"]) and len(line) > 2
     }
     assert found["pbm"] < found["ctr"]
+    log = ["clicks", "models", tmp_path / "log.csv", "--column", "time=time"]
+    assert r"since, until (--split) or other rules leave out all" in refused(*log, "--split", -1)
 
 
 def test_dates_are_dates_of_toml_too(tmp_path):
@@ -267,6 +269,7 @@ def test_models_of_pages_are_left_out_for_counts(tmp_path):
         (["judge", "LOG", "--out", "."], "is the current folder"),
         (["models", "LOG", "--split", "3"], "since and until need times"),
         (["models", "LOG", "--test", "LOG"], "which is fitted: its pages do not show"),
+        (["models", "none.csv", "--split", "x"], "--split is neither a number nor a time"),
         (["models", "none.csv", "--layout", "counts", "--split", "3"], "--split needs pages"),
         (["models", "none.jsonl", "--layout", "ubi", "--test", "b.jsonl"], "split UBI's by time"),
         (["simulate", "rows.txt", "--out", "x.tsv"], "either --column or --ranker"),

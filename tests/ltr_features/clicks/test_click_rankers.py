@@ -117,7 +117,7 @@ def test_objectives_that_do_not_learn_positions_are_refused():
 
 @pytest.mark.parametrize(("kind", "parameter", "quick"), RANKERS)
 def test_a_parameter_of_positions_that_are_not_learned_is_told(kind, parameter, quick, clicked):
-    _, idle = kind.of_positions
+    idle = next(name for name, (other, _) in kind.effective_with.items() if other == parameter)
     with pytest.warns(RankerWarning, match=f"{idle} has no effect without {parameter}=True"):
         kind(**quick, **{idle: 0.5}).fit(judged(0))
     for params in ({}, {parameter: True, idle: 0.5}):

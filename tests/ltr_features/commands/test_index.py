@@ -24,6 +24,16 @@ def test_index_says_that_text_cannot_hold_ids_with_blanks(tmp_path):
     assert "rename them, the first to 'a_1' for example, unless you build Parquet only" in told
 
 
+def test_index_tells_of_ids_that_two_files_write_otherwise(tmp_path):
+    (tmp_path / "d.csv").write_text("docno,text\nA1,red shoe\na1,blue shoe\nb,hat\n")
+    (tmp_path / "j.csv").write_text("qid,query,docno,label\n7,shoe,A1,1\n07,hat,b,1\n8,red,a1,1\n")
+    table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
+    told = run("index", "table", *table, "--out", tmp_path / "w").stderr
+    assert "note: 1 document id as another one but for case, blanks" in told
+    assert "such as 'a1' beside 'A1': if both are one document, write its id alike" in told
+    assert "such as '07' beside '7': if both are one query" in told
+
+
 def test_the_help_of_index_names_every_source():
     """It is written by hand, as a list from the registry would make every command start later."""
     command = get_command(app).commands["index"]

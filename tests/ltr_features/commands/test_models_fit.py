@@ -25,9 +25,12 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
     queries, model = tmp_path / "train.ids", tmp_path / "ssi.safetensors"
     queries.write_text("".join(f"q{i}\n" for i in range(30)))
     text = done("models", "fit", "ssi", "--workspace", workspace, "--queries", queries, "--out",
-                model, "--param", "rank=4", "--param", "max_epochs=2")  # fmt: skip
+                model, "--param", "rank=4", "--param", "max_epochs=2",
+                "--terms", "both", "--heaviest", 30)  # fmt: skip
     assert "30 training queries" in text
-    assert "rank = 4" in done("models", "info", model)
+    told = done("models", "info", model)
+    assert "rank = 4" in told
+    assert "field: whole\nterms: both\nmin document frequency: 1\nheaviest: 30\n" in told
     done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
          tmp_path / "all.txt")  # fmt: skip
     rows = read_rows(tmp_path / "all.txt")

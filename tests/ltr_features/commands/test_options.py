@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 from letor.errors import InputError
+from ltr_features import commands
+from ltr_features.cli import app
 from ltr_features.commands.options import (
     candidate_settings,
+    echo,
     settings,
     settings_by_owner,
     settings_of,
@@ -48,3 +54,26 @@ def test_settings_of_a_single_owner_need_not_name_it():
 
 def test_a_source_of_candidates_may_come_without_settings():
     assert candidate_settings(["bm25", "lsi.depth=5"]) == {"bm25": {}, "lsi": {"depth": 5}}
+
+
+def test_terminals_obey_nothing_that_commands_print(capsys):
+    echo("run\x1b[2J\t\x9b1m\n", nl=False)
+    assert capsys.readouterr().out == "run\\x1b[2J\t\\x9b1m\n"
+    for path in Path(commands.__file__).parent.glob("*.py"):
+        found = path.read_text(encoding="utf-8").count("typer.echo(")
+        assert found == (path.name == "options.py"), f"{path.name}: print by echo of options"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["validate", ""], "file"),
+        (["compare", "a.run", "", "--out", "x"], "runs"),
+        (["compare", "a.run", "--qrels", "", "--out", "x"], "--qrels"),
+        (["columns", "append", "rows", "--model-file=a", "--model-file="], "--model-file"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(arguments, name):
+    told = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    assert told.exit_code == 2
+    assert f"{name} is an empty path: name the file or folder" in told.stderr

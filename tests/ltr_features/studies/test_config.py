@@ -10,6 +10,7 @@ from letor.errors import InputError
 from ltr_features.studies.config import refitted
 from ltr_features.studies.kinds.ranking_checks import demo_config, load_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
+from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.run import run_file
 from ssi_models.registry import get_model
 
@@ -162,6 +163,16 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ),
         ("seed = 0", "repeats = 0", "repeats: must be 1 or more, got 0"),
         ("seed = 0", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
+        (
+            "seed = 0",
+            "seed = 3_000_000_000",
+            "  seed: must be 2,147,483,647 or less",
+        ),
+        (
+            "learning_rate = 0.15",
+            "learning_rate = 0.15\nseed = 2_147_483_646",
+            "'LambdaMART': the seeds of .* add up to 2,147,483,648, and rankers take",
+        ),
         ('model = "ssi"', 'model = "sssi"', "no model 'sssi'; did you mean 'ssi'"),
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
         ('family = "vsm"', 'family = "vms"', "no column family 'vms'; did you mean 'vsm'"),
@@ -177,6 +188,26 @@ def test_mistakes_are_named(tmp_path, before, after, message):
     assert before in DEMO
     with pytest.raises(InputError, match=message):
         load(tmp_path, DEMO.replace(before, after, 1))
+
+
+def test_what_a_table_has_besides_numbers_is_told_once(tmp_path, recwarn):
+    (tmp_path / "n.csv").write_text("docno,price,colour\nd,1.5,red\n", encoding="utf-8")
+    family = '[[columns]]\nfamily = "numbers"\noptions = { file = "n.csv" }\n\n'
+    config = load(tmp_path, DEMO.replace("[[columns]]", f"{family}[[columns]]", 1))
+    assert config.columns[0].made(tmp_path).column_names == ["price"]
+    told = [warning for warning in recwarn if "left out" in str(warning.message)]
+    assert [str(one.message).partition(": ")[2] for one in told] == [
+        "left out, as the first value is not a number, such as 7.25: colour ('red')"
+    ]
+
+
+def test_a_former_key_is_told_with_its_file(tmp_path):
+    text = DEMO.replace('model = "ssi"', 'model = "ssi"\nstream = "body"', 1)
+    with pytest.warns(FutureWarning, match=r"experiment\.toml: stream is now field"):
+        models = {model.name: model for model in load(tmp_path, text).models}
+    assert models["ssi"].field == "body"
+    with pytest.warns(FutureWarning, match="^stream is now field"):  # no file is read here
+        ModelConfig(name="a", model="ssi", stream="body")
 
 
 def test_a_split_without_a_title_is_called_by_its_name(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from browser import BROWSER, Browser
 
 from ltr_features.studies.page.html import render
+from ltr_features.studies.page.pages import Document
 from ltr_features.studies.page.report import Report, Study
 from ltr_features.studies.page.verdicts import signed
 
@@ -235,3 +236,31 @@ def test_values_beside_a_text_from_right_to_left_keep_their_order(
       });
     })()""")
     assert before < after
+
+
+def test_numbers_beside_a_name_from_right_to_left_keep_their_order(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    names = ["\u05e7\u05e9\u05ea", "\u05e0\u05e9\u05e8"]
+    page = Document(
+        "t", "", [], {"a": dict.fromkeys(names, 0.5)}, "MAP",
+        notes=[f"{names[0]} 0.1234, {names[1]} 0.5678"],
+    )  # fmt: skip
+    path = tmp_path / "report.html"
+    path.write_text(page.html(), encoding="utf-8")
+    browser.open(path)
+    places = browser.evaluate("""(() => {
+      const text = document.querySelector("ul.findings li").firstChild;
+      return [...text.data.matchAll(/[\u05e7\u05e0]|\\d\\.\\d{4}/g)].map(found => {
+        const range = document.createRange();
+        range.setStart(text, found.index);
+        range.setEnd(text, found.index + found[0].length);
+        return range.getBoundingClientRect().left;
+      });
+    })()""")
+    assert len(places) == 4
+    assert places == sorted(places)
+
+    report = make_report(n_queries=5, n_systems=4, hostile=names[0])
+    drawn = re.findall('data-(?:system|baseline)="(.*?)"', render(report))
+    assert set(drawn) <= {system.name for system in report.studies[0].systems}  # as the script has

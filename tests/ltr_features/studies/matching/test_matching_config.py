@@ -153,4 +153,8 @@ def test_values_that_no_row_chooses_from_are_refused(tmp_path):
 def test_other_draws_of_words_are_other_queries():
     task = TaskConfig(source="links", folder="articles", query_words=3)
     assert task.asks_as(task.model_copy(update={"n_triples": 7}))
+    whole = task.model_copy(update={"query_words": None})
     assert not task.asks_as(task.model_copy(update={"queries_per_article": 2}))
+    for other in ({"n_words": 50}, {"min_documents": 2}, {"cjk_bigrams": True}):
+        assert not task.asks_as(task.model_copy(update=other))
+        assert whole.asks_as(whole.model_copy(update=other))
