@@ -104,12 +104,6 @@ def written_alike(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     return {name: found[form] for name, form in forms.items() if form in found}
 
 
-def alike_within(names: Iterable[str]) -> dict[str, str]:
-    """For each id that differs only in :data:`OTHERWISE` from earlier ones, the first of these."""
-    first: dict[str, str] = {}
-    return {n: other for n in names if (other := first.setdefault(folded(n), n)) != n}
-
-
 def folded(name: str) -> str:
     """What an id has in common with other ways to write it, see :func:`written_alike`."""
     return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold().strip())

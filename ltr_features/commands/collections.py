@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import OTHERWISE, alike_within, counted
+from ltr_base.names import OTHERWISE, counted
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
@@ -138,6 +138,8 @@ def index(
 
 def _alike_ids(collection: Collection) -> Iterator[str]:
     """Remarks on ids that are those of one document or query, perhaps, in two files."""
+    from ltr_features.text.id_rows import alike_within
+
     for what, ids in (("document", collection.document_ids), ("query", collection.query_ids)):
         if alike := alike_within(ids):
             name, first = next(iter(alike.items()))

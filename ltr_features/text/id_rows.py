@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.arrays import read_only
+from ltr_base.names import folded
 from ltr_features.text.arrow_texts import StoredTexts
 
 #: Finds the rows of ids, int64; -1 for unknown ids.
@@ -38,6 +39,17 @@ def ids_of(rows: NDArray[np.int64], ids: Sequence[str]) -> NDArray[np.object_]:
     else:
         found[:] = [ids[row] for row in rows.tolist()]
     return found
+
+
+def alike_within(ids: Sequence[str]) -> dict[str, str]:
+    """For each id that differs only in :data:`~ltr_base.names.OTHERWISE` from earlier ones, the
+    first of these. Of other ids only a number each is kept, as there may be many millions."""
+    form = np.fromiter((hash(folded(name)) for name in ids), np.int64, len(ids))
+    order = np.argsort(form, kind="stable")
+    again = form[order[1:]] == form[order[:-1]]
+    rows = np.sort(order[np.append(again, False) | np.append(False, again)])
+    first: dict[str, str] = {}
+    return {n: other for n in ids_of(rows, ids) if (other := first.setdefault(folded(n), n)) != n}
 
 
 def places_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.int64]:
