@@ -18,6 +18,9 @@ from ltr_features.studies.statistics.query_classes import MOST_CLASSES, PROPERTI
 from ltr_features.text.id_rows import examples
 from ltr_features.text.query_texts import normalised
 
+#: Columns that a report's table of the classes of each query has besides these.
+_COLUMNS = ("query", "study")
+
 
 def same_text(texts: Mapping[str, str], queries: Iterable[str]) -> dict[str, str] | None:
     """The first query with the same text (see :func:`~ltr_features.text.collection.normalised`), by
@@ -53,19 +56,19 @@ def read_classes(
         queries: those that are tested, if known. option: what names the file, for messages.
 
     Raises:
-        InputError: as that function; a column has the name of a kind of queries that every report
+        InputError: as that function; a column of classes has the name of one that every report
             has; all columns have too many values, as texts do; or no query has classes.
     """
     classes = read_query_classes(path)
-    if doubled := [name for name in classes.columns if name in PROPERTIES]:
-        raise InputError(
-            f"{path}: reports have kinds of queries by {doubled[0]} of their own; give "
-            "the column another name"
-        )
     if (texts := texts_among(classes)) == [*classes.columns]:
         raise InputError(
             f"{path}: {in_words(texts)}: more than {MOST_CLASSES} values; group them to "
             "fewer classes"
+        )
+    owned = dict.fromkeys(PROPERTIES, "kinds of queries by") | dict.fromkeys(_COLUMNS, "a column")
+    for name in owned.keys() & classes.columns.difference(texts):
+        raise InputError(
+            f"{path}: reports have {owned[name]} {name} of their own; give the column another name"
         )
     not_found(path, option, classes.index, queries)
     return classes
