@@ -256,7 +256,7 @@ def _of_rows(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _of_judgements(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Place, query and the file's name without suffix of each judgement in a folder."""
-    files = sorted(path for path in folder.iterdir() if ".tsv" in path.suffixes)
+    files = sorted(p for p in folder.iterdir() if ".tsv" in Path(p.name.lower()).suffixes)
     if not files:
         raise InputError(f"{folder}: no judgements (*.tsv)")
     for path in files:
