@@ -12,7 +12,7 @@ import pandas as pd
 from letor.column_settings import settings_of
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import in_words, written_otherwise
+from ltr_base.names import OTHERWISE, in_words, written_alike, written_otherwise
 from ltr_features.sources.query_files import read_query_classes
 from ltr_features.studies.statistics.query_classes import MOST_CLASSES, PROPERTIES, texts_among
 from ltr_features.text.id_rows import examples
@@ -57,7 +57,8 @@ def read_classes(
 
     Raises:
         InputError: as that function; a column of classes has the name of one that every report
-            has; all columns have too many values, as texts do; or no query has classes.
+            has; all columns have too many values, as texts do; no query has classes, or some have
+            them under an id that is written otherwise.
     """
     classes = read_query_classes(path)
     if (texts := texts_among(classes)) == [*classes.columns]:
@@ -71,6 +72,13 @@ def read_classes(
             f"{path}: reports have {owned[name]} {name} of their own; give the column another name"
         )
     not_found(path, option, classes.index, queries)
+    lacking = [query for query in queries if query not in classes.index]
+    if alike := written_alike(lacking, classes.index.difference([*queries])):
+        query, other = next(iter(alike.items()))
+        raise InputError(
+            f"{option} {path}: it has {len(alike):,} of the queries under another id, {other!r} "
+            f"for {query!r}: write ids alike in all files (these differ in {OTHERWISE})"
+        )
     return classes
 
 

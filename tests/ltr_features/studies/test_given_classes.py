@@ -81,6 +81,13 @@ def test_files_that_give_no_classes_are_refused(tmp_path, name, text, message):
         read_classes(tmp_path / name, ["q0", "q1"])
 
 
+def test_ids_that_a_spreadsheet_wrote_are_no_queries_without_classes(tmp_path):
+    (tmp_path / "a.csv").write_text("qid,market\n7,at\n12,de\n8,ch\n")
+    with pytest.raises(InputError, match=r"1 of the queries under another id, '7' for '007'"):
+        read_classes(tmp_path / "a.csv", ["007", "12", "13"])
+    assert read_classes(tmp_path / "a.csv", ["007", "7", "12"])["market"]["7"] == "at"
+
+
 def test_given_classes_stand_beside_those_of_every_report(tmp_path):
     (tmp_path / "a.csv").write_text(TABLE)
     own = query_classes(pd.DataFrame({"words": [1, 2, 3, 3]}, index=["q3", "q2", "q1", "q0"]))
