@@ -85,7 +85,8 @@ class TaskConfig(Section):
     def asks_as(self, other: TaskConfig) -> bool:
         """Whether the test queries and their answers are those of another task, so that results
         can be compared query by query."""
-        return all(getattr(self, name) == getattr(other, name) for name in _ASKED)
+        deciding = _ASKED if self.query_words is None else (*_ASKED, *_DRAWN_FROM)
+        return all(getattr(self, name) == getattr(other, name) for name in deciding)
 
 
 #: Options of a task that only the other source has.
@@ -98,6 +99,8 @@ _ASKED = (
     "source", "folder", "fields", "split", "train_share", "query_words", "queries_per_article",
     "query_language", "document_language", "n_test_queries", "seed",
 )  # fmt: skip
+#: Options that decide from which words those of queries are drawn.
+_DRAWN_FROM = ("n_words", "cjk_bigrams", "min_documents")
 
 
 class PaperNumbers(Section):

@@ -154,3 +154,7 @@ def test_other_draws_of_words_are_other_queries():
     task = TaskConfig(source="links", folder="articles", query_words=3)
     assert task.asks_as(task.model_copy(update={"n_triples": 7}))
     assert not task.asks_as(task.model_copy(update={"queries_per_article": 2}))
+    rarer = {"min_documents": task.min_documents + 1}
+    assert not task.asks_as(task.model_copy(update=rarer))  # draws from fewer words
+    whole = task.model_copy(update={"query_words": None})
+    assert whole.asks_as(whole.model_copy(update=rarer))
