@@ -210,7 +210,7 @@ def _without_tabs(path: Path) -> dict[str, str]:
         if "\t" in value:
             raise InputError(
                 f"{place(path, number)}: expected query id, tab, class; where queries have "
-                "several, name these and the query ids (qid) in the first line"
+                "several, name these and the query ids (qid) in the first line of a .tsv or .csv"
             )
         classes[query] = value
     return classes

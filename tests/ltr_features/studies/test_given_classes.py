@@ -67,6 +67,7 @@ def test_classes_are_read_from_tables_and_from_two_columns(tmp_path):
         ("a.csv", "qid\nq0\n", "the only column is qid; add a column with classes"),
         ("a.csv", "topic,language\nq0,de\n", "none has a usual name for id or class: call"),
         ("a.tsv", "topic\tlanguage\twanted\n", "line 1: expected query id, tab, class; where"),
+        ("a.txt", "qid\tlanguage\twanted\n", r"\(qid\) in the first line of a \.tsv or \.csv"),
         ("a.txt", "q0 de\n", "line 1: expected query id, tab, class"),
         ("a.csv", "qid,words\nq0,few\n", "kinds of queries by words of their own"),
         ("a.csv", "qid,query\nq0,an apple\n", "reports have a column query of their own; give"),
