@@ -106,4 +106,5 @@ def written_alike(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
 
 def folded(name: str) -> str:
     """What an id has in common with other ways to write it, see :func:`written_alike`."""
-    return re.sub(r"^0+(?=.)|\.0$", "", unicodedata.normalize("NFC", name).casefold().strip())
+    plain = unicodedata.normalize("NFC", name).casefold().strip().removesuffix(".0")
+    return plain.lstrip("0") or plain[-1:]

@@ -237,7 +237,9 @@ class ModelCandidates(CandidateSource):
 
     def check(self) -> None:
         if self.recipe.looks_at_labels:
-            usable = [name for name, kind in MODELS.items() if kind.learns_from == "documents"]
+            usable = [name for name, kind in MODELS.items() if not kind().looks_at_labels]
+            if self.recipe.kind.learns_from == "documents":
+                usable.append(f"{self.model} with a lambda2, which judgements choose by default")
             raise InputError(
                 f"candidates: model {self.model!r} learns from judgements, so its candidates would "
                 f"leak the labels of the rows that they form; use {', '.join(usable)}"

@@ -29,7 +29,7 @@ _Features = dict[str, float | None]
 
 def is_feature_log(path: Path) -> bool:
     """Whether a file is a feature log, JSON lines, by its name."""
-    return any(suffix in _ANY for suffix in path.suffixes[-2:])
+    return any(suffix in _ANY for suffix in Path(path.name.lower()).suffixes[-2:])
 
 
 def read_feature_log(

@@ -23,8 +23,8 @@ from ltr_features.text.records import place
 _LARGEST = 1 << 24
 
 #: Which of several grades of a pair counts, by the option on_other_grade.
-_OF_GRADES: dict[str, Callable[[list[int]], int] | None] = {
-    "raise": None,
+_OF_GRADES: dict[str, Callable[[list[int]], int]] = {
+    "raise": itemgetter(0),  # all are the same
     "highest": max,
     "lowest": min,
     "median": statistics.median_low,
@@ -91,7 +91,7 @@ class JudgedPairs:
         self._of_grades, self._rule = _OF_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
         self._repeated: dict[tuple[str, int], list[int]] = {}  # all grades of such a pair
-        self.n_skipped = self._n_other = 0
+        self.n_skipped = 0
         self._first_skipped = ""
         #: How often each unknown id was skipped, of queries and of documents.
         self._unknown: tuple[Counter[str], Counter[str]] = Counter(), Counter()
@@ -128,17 +128,12 @@ class JudgedPairs:
         known = self._grades.setdefault(query, {})
         if row not in known:
             known[row] = value
-            return
-        before = known[row]
-        grades = self._repeated.setdefault((query, row), [before])
-        grades.append(value)
-        if self._of_grades is not None:
-            known[row] = self._of_grades(grades)
-            self._n_other += before != value
-        elif before != value:
+        elif self._rule != "raise":
+            self._repeated.setdefault((query, row), [known[row]]).append(value)
+        elif known[row] != value:
             # The id may be a number that we assigned.
             shown = f"{query!r} ({self._queries[query]!r})"
-            raise InputError(other_grade(where, shown, repr(document), before, value))
+            raise InputError(other_grade(where, shown, repr(document), known[row], value))
 
     def add_rows(self, path: object, rows: Iterable[tuple[int, Mapping[str, str]]]) -> None:
         """Add the judgements of :func:`~ltr_features.sources.files.judgement_rows`."""
@@ -205,15 +200,26 @@ class JudgedPairs:
 
     @property
     def facts(self) -> dict[str, int]:
-        """Facts for the description: judgements whose pair had another grade before, and pairs with
-        a grade below 0, if there are any."""
+        """Facts for the description: judgements with another grade than the one that is taken of
+        their pair, and pairs with a grade below 0, if there are any."""
+        taken = self._taken()
         found = {
-            f"judgements of pairs with another grade; the {self._rule} taken": self._n_other,
+            f"judgements of pairs with another grade; the {self._rule} taken": sum(
+                grade != taken[query][row]
+                for (query, row), grades in self._repeated.items()
+                for grade in grades
+            ),
             "judged pairs with a grade below 0, which counts as 0": sum(
-                grade < 0 for grades in self._grades.values() for grade in grades.values()
+                grade < 0 for grades in taken.values() for grade in grades.values()
             ),
         }
         return {what: n for what, n in found.items() if n}
+
+    def _taken(self) -> dict[str, dict[int, int]]:
+        """The grade that counts, by query and row of the document."""
+        for (query, row), grades in self._repeated.items():
+            self._grades[query][row] = self._of_grades(grades)
+        return self._grades
 
     def _written_otherwise(self) -> dict[str, str]:
         """A fact for the description, if there is one: skipped judgements of known ids that are
@@ -230,10 +236,11 @@ class JudgedPairs:
 
     def judgements(self, query_ids: Sequence[str]) -> Judgements:
         """All judgements, ordered by query as given; within a query in the order of the lines."""
+        taken = self._taken()
         triples = [
             (row, document, grade)
             for row, query in enumerate(query_ids)
-            for document, grade in self._grades.get(query, {}).items()
+            for document, grade in taken.get(query, {}).items()
         ]
         columns = np.array(triples, dtype=np.int64).reshape(-1, 3).T
         return Judgements(*(column.copy() for column in columns))

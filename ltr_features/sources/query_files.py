@@ -17,7 +17,7 @@ from ltr_features.clicks.times import span_text, time_of
 from ltr_features.sources.files import judgement_rows
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import is_table, named_rows, rows, table_columns
-from ltr_features.sources.usual_names import find_columns
+from ltr_features.sources.usual_names import find_columns, is_unnamed
 from ltr_features.text.collection import Collection
 from ltr_features.text.id_rows import examples, rows_of
 from ltr_features.text.records import place
@@ -170,8 +170,9 @@ def read_query_classes(path: Path) -> pd.DataFrame:
 
     Args:
         path: a table with a column ``qid`` (or ``query_id``, ``id``, ``query``); each other column
-            is a property, and its values are the classes. Or query id, tab, class; the property is
-            then called ``class``.
+            is a property, and its values are the classes; one without a name, such as the index
+            that pandas writes, is left out. Or query id, tab, class; the property is then called
+            ``class``.
 
     Returns:
         Texts, "" where a query has none: a row per query, a column per property.
@@ -184,7 +185,7 @@ def read_query_classes(path: Path) -> pd.DataFrame:
     ids = find_columns(names, _IDS)
     if ids is None:
         return pd.DataFrame({"class": _without_tabs(path)}, dtype=object)
-    properties = [name for name in names if name not in ids]
+    properties = [name for name in names if name not in ids and not is_unnamed(name)]
     if not properties:
         raise InputError(f"{path}: the only column is {ids[0]}; add a column with classes")
     classes: dict[str, list[str]] = {}
@@ -209,7 +210,7 @@ def _without_tabs(path: Path) -> dict[str, str]:
         if "\t" in value:
             raise InputError(
                 f"{place(path, number)}: expected query id, tab, class; where queries have "
-                "several, name these and the query ids (qid) in the first line"
+                "several, name these and the query ids (qid) in the first line of a .tsv or .csv"
             )
         classes[query] = value
     return classes
@@ -255,7 +256,7 @@ def _of_rows(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _of_judgements(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Place, query and the file's name without suffix of each judgement in a folder."""
-    files = sorted(path for path in folder.iterdir() if ".tsv" in path.suffixes)
+    files = sorted(p for p in folder.iterdir() if ".tsv" in Path(p.name.lower()).suffixes)
     if not files:
         raise InputError(f"{folder}: no judgements (*.tsv)")
     for path in files:

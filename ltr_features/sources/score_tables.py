@@ -121,7 +121,8 @@ def _is_run(path: Path, *named: str | None) -> bool:
     """Whether a file is read as a run: by its name, or its first line if no column is named."""
     if not is_table(path):
         return True
-    return not any(named) and ".tsv" in path.suffixes and not is_pair_table(path) and is_run(path)
+    is_tsv = ".tsv" in Path(path.name.lower()).suffixes
+    return not any(named) and is_tsv and not is_pair_table(path) and is_run(path)
 
 
 def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:

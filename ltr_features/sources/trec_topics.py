@@ -86,7 +86,7 @@ def _xml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[
 def _line_topics(path: Path, text: str) -> Iterator[tuple[str, str]]:
     """A query per line: id, colon or tab, text. Ids with spaces need a tab, and ids with colons a
     file named .tsv."""
-    only_tabs = ".tsv" in path.suffixes
+    only_tabs = ".tsv" in Path(path.name.lower()).suffixes
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -47,6 +47,7 @@ def test_repeated_names_are_listed_once_and_sorted():
 
 def test_an_id_that_is_only_written_otherwise_is_told():
     for name, known in (("004", "4"), ("4", "004"), ("4.0", "4"), ("CR1 ", "cr1"), ("0", "00"),
+                        ("0.0", "0"), ("0", "00.0"),
                         ("gro\u0308\u00dfe", "gr\u00f6\u00dfe")):  # fmt: skip
         assert written_otherwise(name, ["x", known]).startswith(f"there is {known!r}: write ids")
     for name, known in (("40", "4"), ("0", "1"), ("4.05", "4"), ("a", "b")):

@@ -231,7 +231,8 @@ def test_top_rows_are_those_of_a_stable_sort(scores, depth):
         ({"run": {"path": "gone.run"}}, r"gone\.run"),
         ({"run": {"path": __file__, "query": "q"}}, "name columns of tables, and .* is a run"),
         ({"letor": {}}, "letor needs files"),
-        ({"ssi": {}}, "model 'ssi' learns from judgements, .* use .*lsi"),
+        ({"ssi": {}}, "model 'ssi' learns from judgements, .* use vsm, lsi, lsa, unigram$"),
+        ({"plsa": {}}, "use vsm, lsi, lsa, unigram, plsa with a lambda2, which judgements choose"),
         ({"m": {"source": "model", "model": "lsj"}}, "lsj"),
     ],
 )

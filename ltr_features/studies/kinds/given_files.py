@@ -12,11 +12,14 @@ import pandas as pd
 from letor.column_settings import settings_of
 from letor.dataset import RankingData
 from letor.errors import InputError
-from ltr_base.names import in_words, written_otherwise
+from ltr_base.names import OTHERWISE, in_words, written_alike, written_otherwise
 from ltr_features.sources.query_files import read_query_classes
 from ltr_features.studies.statistics.query_classes import MOST_CLASSES, PROPERTIES, texts_among
 from ltr_features.text.id_rows import examples
 from ltr_features.text.query_texts import normalised
+
+#: Columns that a report's table of the classes of each query has besides these.
+_COLUMNS = ("query", "study")
 
 
 def same_text(texts: Mapping[str, str], queries: Iterable[str]) -> dict[str, str] | None:
@@ -53,21 +56,29 @@ def read_classes(
         queries: those that are tested, if known. option: what names the file, for messages.
 
     Raises:
-        InputError: as that function; a column has the name of a kind of queries that every report
-            has; all columns have too many values, as texts do; or no query has classes.
+        InputError: as that function; a column of classes has the name of one that every report
+            has; all columns have too many values, as texts do; no query has classes, or some have
+            them under an id that is written otherwise.
     """
     classes = read_query_classes(path)
-    if doubled := [name for name in classes.columns if name in PROPERTIES]:
-        raise InputError(
-            f"{path}: reports have kinds of queries by {doubled[0]} of their own; give "
-            "the column another name"
-        )
     if (texts := texts_among(classes)) == [*classes.columns]:
         raise InputError(
             f"{path}: {in_words(texts)}: more than {MOST_CLASSES} values; group them to "
             "fewer classes"
         )
+    owned = dict.fromkeys(PROPERTIES, "kinds of queries by") | dict.fromkeys(_COLUMNS, "a column")
+    for name in owned.keys() & classes.columns.difference(texts):
+        raise InputError(
+            f"{path}: reports have {owned[name]} {name} of their own; give the column another name"
+        )
     not_found(path, option, classes.index, queries)
+    lacking = [query for query in queries if query not in classes.index]
+    if alike := written_alike(lacking, classes.index.difference([*queries])):
+        query, other = next(iter(alike.items()))
+        raise InputError(
+            f"{option} {path}: it has {len(alike):,} of the queries under another id, {other!r} "
+            f"for {query!r}: write ids alike in all files (these differ in {OTHERWISE})"
+        )
     return classes
 
 

@@ -89,7 +89,7 @@ def with_given(
     classes: pd.DataFrame, given: pd.DataFrame | None = None
 ) -> tuple[pd.DataFrame, str]:
     """Add classes that a user gave to those by :func:`query_classes`, with a note on columns that
-    tell nothing: they have more than :data:`MOST_CLASSES` values, or one for all queries.
+    tell nothing: they have more than :data:`MOST_CLASSES` classes, or one or none for all queries.
 
     Args:
         given: texts, as read by :func:`~ltr_features.studies.kinds.given_files.read_classes`. A
@@ -100,22 +100,28 @@ def with_given(
     left_out = texts_among(given)
     found = {}
     for name in given.columns.difference(left_out, sort=False):
-        values = given[name].reindex(classes.index, fill_value="")
-        labels = [label for label in given[name].unique() if label and (values == label).any()]
-        labels += [NOT_GIVEN] if (values == "").any() else []
-        found[name] = pd.Categorical(values.replace("", NOT_GIVEN), labels, ordered=True)
-    alike = [name for name, column in found.items() if len(column.categories) == 1]
+        of_query = given[name].replace("", NOT_GIVEN)
+        values = of_query.reindex(classes.index, fill_value=NOT_GIVEN)
+        known = [label for label in of_query.unique() if label != NOT_GIVEN]
+        labels = [label for label in (*known, NOT_GIVEN) if (values == label).any()]
+        found[name] = pd.Categorical(values, labels, ordered=True)
+    alike = {name: of[0] for name, of in found.items() if len(of.categories) == 1}
     notes = (
         (left_out, f"more than {MOST_CLASSES} values, so no classes"),
-        (alike, "the same for all queries"),
+        ([name for name, label in alike.items() if label != NOT_GIVEN], "the same for all queries"),
+        (
+            [name for name, label in alike.items() if label == NOT_GIVEN],
+            "none of the queries has one",
+        ),
     )
     told = (f"{in_words(names)}: {why}." for names, why in notes if names)
-    return classes.assign(**found), " ".join(told)
+    # Not by assign(**found): columns may have any name, such as that of its parameter.
+    return classes.join(pd.DataFrame(found, index=classes.index)), " ".join(told)
 
 
 def texts_among(given: pd.DataFrame) -> list[str]:
-    """The columns with more than :data:`MOST_CLASSES` values."""
-    return [name for name in given.columns if given[name].nunique() > MOST_CLASSES]
+    """The columns with more than :data:`MOST_CLASSES` values, besides queries that have none."""
+    return [n for n in given.columns if given[n][given[n] != ""].nunique() > MOST_CLASSES]
 
 
 def query_classes(properties: pd.DataFrame) -> pd.DataFrame:

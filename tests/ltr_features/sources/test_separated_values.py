@@ -13,8 +13,12 @@ from typer.testing import CliRunner
 from letor.errors import InputError
 from ltr_features.cli import app
 from ltr_features.clicks.source import read_log
+from ltr_features.sources.feature_log import is_feature_log
+from ltr_features.sources.query_files import read_query_parts
+from ltr_features.sources.score_tables import score_columns
 from ltr_features.sources.table import read_table
 from ltr_features.sources.table_blocks import is_table, rows, table_columns
+from ltr_features.sources.trec_topics import read_topics
 
 
 def values(path, *columns):
@@ -218,6 +222,19 @@ def test_names_of_files_may_be_in_capitals(tmp_path, name):
     path = write(tmp_path / name, f"id{separator}text\n007{separator}a\n")
     assert is_table(path)
     assert values(path, "id", "text") == [("007", "a")]
+
+
+def test_what_a_name_says_it_says_in_capitals(tmp_path):
+    run = write(tmp_path / "RUN.TSV", "q1\tQ0\td1\t1\t2.5\tbm25\n")
+    assert score_columns(run) == ["score"]
+    topics = write(tmp_path / "TOPICS.TSV", "shop:7\tred shoe\n")
+    assert read_topics(topics) == [("shop:7", "red shoe")]
+    assert is_feature_log(tmp_path / "LOG.JSONL")
+    (tmp_path / "qrels").mkdir()
+    for part, query in (("TRAIN", "q1"), ("VALI", "q2"), ("TEST", "q3")):
+        write(tmp_path / "qrels" / f"{part}.TSV", f"{query}\t0\td1\t1\n")
+    parts = read_query_parts(tmp_path / "qrels", ["q1", "q2", "q3"])
+    assert parts == {"q1": "train", "q2": "validation", "q3": "test"}
 
 
 def test_only_csv_and_tsv_have_numbers(tmp_path):

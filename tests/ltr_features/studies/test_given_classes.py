@@ -50,7 +50,8 @@ def test_classes_are_read_from_tables_and_from_two_columns(tmp_path):
             "qid": ["7", "8"],
             "class": ["new", "old one"],
         }
-    numbers = classes_in(tmp_path / "c.csv", "query_id,year\n007,2020\n8,2021\n")
+    # Left out is the column without a name that pandas writes, of numbers of rows.
+    numbers = classes_in(tmp_path / "c.csv", ",query_id,year\n0,007,2020\n1,8,2021\n")
     assert numbers == {"qid": ["007", "8"], "year": ["2020", "2021"]}
 
 
@@ -66,8 +67,11 @@ def test_classes_are_read_from_tables_and_from_two_columns(tmp_path):
         ("a.csv", "qid\nq0\n", "the only column is qid; add a column with classes"),
         ("a.csv", "topic,language\nq0,de\n", "none has a usual name for id or class: call"),
         ("a.tsv", "topic\tlanguage\twanted\n", "line 1: expected query id, tab, class; where"),
+        ("a.txt", "qid\tlanguage\twanted\n", r"\(qid\) in the first line of a \.tsv or \.csv"),
         ("a.txt", "q0 de\n", "line 1: expected query id, tab, class"),
         ("a.csv", "qid,words\nq0,few\n", "kinds of queries by words of their own"),
+        ("a.csv", "qid,query\nq0,an apple\n", "reports have a column query of their own; give"),
+        ("a.csv", "qid,study\nq0,first\n", "reports have a column study of their own; give"),
         ("a.csv", "qid,text\n" + "".join(f"q{i},t{i}\n" for i in range(31)), "text: more than 30"),
         ("a.csv", "qid,language\nQ-0,de\n", "query_classes .*a.csv: none of its ids"),
     ],
@@ -76,6 +80,13 @@ def test_files_that_give_no_classes_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read_classes(tmp_path / name, ["q0", "q1"])
+
+
+def test_ids_that_a_spreadsheet_wrote_are_no_queries_without_classes(tmp_path):
+    (tmp_path / "a.csv").write_text("qid,market\n7,at\n12,de\n8,ch\n")
+    with pytest.raises(InputError, match=r"1 of the queries under another id, '7' for '007'"):
+        read_classes(tmp_path / "a.csv", ["007", "12", "13"])
+    assert read_classes(tmp_path / "a.csv", ["007", "7", "12"])["market"]["7"] == "at"
 
 
 def test_given_classes_stand_beside_those_of_every_report(tmp_path):
@@ -91,6 +102,18 @@ def test_given_classes_stand_beside_those_of_every_report(tmp_path):
     assert found["wanted"].tolist() == ["not given", "not given", "fact", "page"]
     assert note == ("text: more than 30 values, so no classes. market: the same for all queries.")
     assert with_given(own) == (own, "")
+
+
+def test_classes_may_have_any_names_and_be_given_for_some_queries(tmp_path):
+    own = query_classes(pd.DataFrame({"words": [1, 2, 3]}, index=["q0", "q1", "q2"]))
+    lines = [f"q{i},{('not given', '', 'de')[i % 3]},c{i},\n" for i in range(30)]
+    (tmp_path / "a.csv").write_text(f"qid,self,other,none\nq90,,,x\nq91,,,\n{''.join(lines)}")
+    found, note = with_given(own, read_classes(tmp_path / "a.csv", ["q0"]))
+    assert found.columns.tolist() == ["words", "self", "other", "none"]
+    assert found["self"].tolist() == ["not given", "not given", "de"]
+    assert found["self"].cat.categories.tolist() == ["de", "not given"]
+    assert found["other"].tolist() == ["c0", "c1", "c2"]  # 30 classes, and queries that have none
+    assert note == "none: none of the queries has one."
 
 
 def test_p_values_of_classes_are_corrected_over_all_classes():

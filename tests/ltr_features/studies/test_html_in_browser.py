@@ -170,6 +170,30 @@ def test_values_are_rounded_once_as_in_the_tables(
     assert rows == [expected_row(study, row[0]) for row in rows]
 
 
+def test_halves_and_small_means_are_shown_as_in_the_tables(
+    make_report: Callable[..., Report], browser: Browser, tmp_path: Path
+) -> None:
+    study = make_report(n_queries=5, n_systems=4).studies[0]
+    name, other = study.pairs[0]
+    # Average precisions such as 1/32 end in a half, and so do differences such as .41 - .96875.
+    values = {
+        name: [1 / 32, 0.41, 29 / 32, 0.625, 0.9839],
+        other: [5 / 32, 0.96875, 0.55, 21 / 32, 0.625],
+    }
+    systems = [
+        replace(s, per_query=s.per_query.mul(0).add(values.get(s.name, 0), axis=0), fits=())
+        for s in study.systems
+    ]
+    study = replace(study, systems=systems, hard_queries=None, query_kinds=None)
+    path = tmp_path / "report.html"
+    path.write_text(render(Report("t", "", [study])), encoding="utf-8")
+    browser.open(path)
+    _, rows = browser.evaluate(f"(() => {{ {TOOLS} {SHOWN} }})()")
+    assert rows == [expected_row(study, row[0]) for row in rows]
+    mean = float(np.mean(np.subtract(*values.values())))
+    assert browser.evaluate(MEAN) == f"mean difference {signed(mean)}"
+
+
 def test_a_phone_names_queries_without_texts_and_rankings(
     make_report: Callable[..., Report], browser: Browser, tmp_path: Path
 ) -> None:

@@ -2,9 +2,13 @@
   "use strict";
   const PAGE = 10;
   const rounded = v => Math.round(v * 1e9) / 1e9;
-  // Four decimals, or two significant digits of a number that would be rounded to 0.
+  // Four decimals; of halves, 1/32, 5/32, ... go down to the even digit, as in the tables.
+  const fixed = (size, digits = 4) => (32 * size % 4 === 1 ? size - 1e-9 : size).toFixed(digits);
+  // Two significant digits of a number that would be rounded to 0.
   const digits = size => size && !+size.toFixed(4) ? 1 - Math.floor(Math.log10(size)) : 4;
-  const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v).toFixed(digits(Math.abs(v)));
+  const signed = v => (v > 0 ? "+" : v < 0 ? "−" : "") + fixed(Math.abs(v), digits(Math.abs(v)));
+  // Rounding once more would decide otherwise where a difference is nearly a half.
+  const gain = (system, baseline) => signed(rounded(system - baseline) && system - baseline);
   const collator = new Intl.Collator("en", { numeric: true });  // made once, not for each comparison
   const studies = {};
 
@@ -126,10 +130,10 @@
         const row = document.createElement("tr");
         cell(row, data.queries[r.i], "muted");
         cell(row, "").append(data.rankings ? opener(r.i, row) : text(r.i));
-        cell(row, r.baseline.toFixed(4), "number");
-        cell(row, r.system.toFixed(4), "number");
+        cell(row, fixed(r.baseline), "number");
+        cell(row, fixed(r.system), "number");
         const style = r.difference > 0 ? " gain-text" : r.difference < 0 ? " loss-text" : "";
-        cell(row, signed(r.difference), "number" + style);
+        cell(row, gain(r.system, r.baseline), "number" + style);
         bar(row, r.difference, largest);
         body.append(row);
         if (state.open.has(r.i)) open(r.i, row);
@@ -140,7 +144,7 @@
         : "no query matches";
       const sum = found.reduce((total, r) => total + r.difference, 0);
       find(".mean").textContent = found.length
-        ? `mean difference ${signed(Math.round(sum / found.length * 1e4) / 1e4)}` : "";
+        ? `mean difference ${signed(rounded(sum / found.length))}` : "";
       find(".back").disabled = state.page === 0;
       find(".next").disabled = state.page === pages - 1;
       for (const head of root.querySelectorAll("th[data-key]")) {
@@ -201,7 +205,7 @@
       const i = order[rank];
       if (i === undefined) tip.hide();
       // Isolated, a text from right to left does not turn round the numbers behind it.
-      else tip.show(event, `\u2068${data.labels[i]}\u2069: ${baseline[i].toFixed(4)} → ${system[i].toFixed(4)} (${signed(rounded(system[i] - baseline[i]))})`);
+      else tip.show(event, `\u2068${data.labels[i]}\u2069: ${fixed(baseline[i])} → ${fixed(system[i])} (${gain(system[i], baseline[i])})`);
     });
     drawing.addEventListener("pointerleave", tip.hide);
   }
