@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Lock
+from typing import Any
 
-from threadpoolctl import OpenBLASController, threadpool_limits
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = Lock()
-_limit: threadpool_limits | None = None
+_limit: Any = None
 _n_blocks = 0
 if hasattr(os, "register_at_fork"):  # a copy of the lock that another thread holds stays locked
     os.register_at_fork(
@@ -28,10 +30,9 @@ def one_blas_thread() -> Iterator[None]:
     global _limit, _n_blocks
     with _lock:
         if _limit is None:
-            import scipy.linalg  # noqa: F401  it has a BLAS of its own, which must be loaded by now
-
+            blas = _blas()
             _take_control()
-            _limit = threadpool_limits(1, user_api="blas")
+            _limit = blas.limit(limits=1)
         _n_blocks += 1
     try:
         yield
@@ -43,6 +44,15 @@ def one_blas_thread() -> Iterator[None]:
                 _limit.restore_original_limits()
                 _take_control()
                 _limit = None
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS of NumPy and that of SciPy. To find them takes some milliseconds, which each model
+    of each query of a service would wait for."""
+    import scipy.linalg  # noqa: F401  so that its BLAS is loaded
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _take_control() -> None:
