@@ -91,7 +91,7 @@ class JudgedPairs:
         self._of_grades, self._rule = _OF_GRADES[on_other_grade], on_other_grade
         self._grades: dict[str, dict[int, int]] = {}
         self._repeated: dict[tuple[str, int], list[int]] = {}  # all grades of such a pair
-        self.n_skipped = self._n_other = 0
+        self.n_skipped = 0
         self._first_skipped = ""
         #: How often each unknown id was skipped, of queries and of documents.
         self._unknown: tuple[Counter[str], Counter[str]] = Counter(), Counter()
@@ -134,7 +134,6 @@ class JudgedPairs:
         grades.append(value)
         if self._of_grades is not None:
             known[row] = self._of_grades(grades)
-            self._n_other += before != value
         elif before != value:
             # The id may be a number that we assigned.
             shown = f"{query!r} ({self._queries[query]!r})"
@@ -205,10 +204,12 @@ class JudgedPairs:
 
     @property
     def facts(self) -> dict[str, int]:
-        """Facts for the description: judgements whose pair had another grade before, and pairs with
-        a grade below 0, if there are any."""
+        """Facts for the description: pairs with several different grades, and pairs with a grade
+        below 0, if there are any."""
         found = {
-            f"judgements of pairs with another grade; the {self._rule} taken": self._n_other,
+            f"judged pairs with different grades; the {self._rule} taken": sum(
+                len(set(grades)) > 1 for grades in self._repeated.values()
+            ),
             "judged pairs with a grade below 0, which counts as 0": sum(
                 grade < 0 for grades in self._grades.values() for grade in grades.values()
             ),
