@@ -57,6 +57,8 @@ def read_classes(
             has; all columns have too many values, as texts do; or no query has classes.
     """
     classes = read_query_classes(path)
+    if classes.empty:
+        raise InputError(f"{option} {path}: no rows")
     if doubled := [name for name in classes.columns if name in PROPERTIES]:
         raise InputError(
             f"{path}: reports have kinds of queries by {doubled[0]} of their own; give "
