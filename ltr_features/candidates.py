@@ -94,8 +94,8 @@ def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
         return []
     return [
         f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are among "
-        "them, and no ranker can show the others: take more (depth), or add a source that does not "
-        "need the query's words (lsi, or vsm with terms=letter-trigrams) or, if other documents "
+        "them, and no ranker can show the others: take more (depth), also of sources that do not "
+        "need the query's words (lsi, or vsm with terms=letter-trigrams), or, if other documents "
         "are judged too, judged"
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, Self
@@ -45,6 +45,20 @@ class FittedBuilder:
         """The features' names, in order."""
         families = [name for family in self.families for name in family.column_names]
         return [*families, *(recipe.name for recipe in self.models)]
+
+    def only(self, columns: Collection[str]) -> Self:
+        """A builder, fitted as this one is, with the families and models that make one of the
+        columns at least; candidates stay those of all."""
+        other = copy(self)
+        other.families = [
+            family
+            for family in self.families
+            if any(name in columns for name in family.column_names)
+        ]
+        other.models = tuple(recipe for recipe in self.models if recipe.name in columns)
+        if hasattr(self, "fitted_"):
+            other.fitted_ = [made for made in self.fitted_ if made.recipe.name in columns]
+        return other
 
     def transform(self, frame: Any) -> pd.DataFrame:
         """Add the columns to the rows of a frame.

@@ -35,7 +35,8 @@ class ScoringPipeline:
 
     Document representations (embeddings, links, term counts, postings) are computed at the first
     query and kept. The pipeline keeps what builder and ranker have learned when it is made, also if
-    they are fitted again later.
+    they are fitted again later. It leaves out families and models of which the ranker takes no
+    column: they may be such as know no new queries or added documents.
 
     Args:
         features: a fitted builder that has the columns of the ranker.
@@ -49,11 +50,12 @@ class ScoringPipeline:
 
     Raises:
         NotFittedError: the ranker is not fitted.
-        InputError: the ranker was trained on columns that the builder does not make.
+        InputError: the ranker was trained on columns that the builder does not make, or that new
+            queries do not have.
     """
 
     def __init__(self, features: FeatureBuilder, ranker: Ranker) -> None:
-        self.check(features, ranker)
+        features = self.check(features, ranker)
         if (remark := changed_settings(ranker.column_settings_, _settings(features))) is not None:
             warn_user(f"the pipeline: {remark}", LetorWarning)
         taken = [*features.searches_]
@@ -64,12 +66,15 @@ class ScoringPipeline:
                 "rank (docnos), or train on candidates of bm25 and of models that learn from texts",
                 LetorWarning,
             )
-        self.features, self.ranker = copy.copy(features), copy.copy(ranker)
+        self.features, self.ranker = features, copy.copy(ranker)
 
     @staticmethod
-    def check(features: FeatureBuilder, ranker: Ranker) -> None:
-        """Raise an error unless the builder, fitted or not, has the columns of a fitted ranker, and
-        can compute them for new queries."""
+    def check(features: FeatureBuilder, ranker: Ranker) -> FeatureBuilder:
+        """The families and models of a builder, fitted or not, that a fitted ranker needs.
+
+        Raises:
+            NotFittedError, InputError: as for the class.
+        """
         if not hasattr(ranker, "feature_names_"):
             raise NotFittedError(f"{type(ranker).__name__} is not fitted: call fit first")
         missing = sorted(set(ranker.feature_names_) - set(features.column_names))
@@ -78,12 +83,14 @@ class ScoringPipeline:
                 f"the ranker needs the columns {listed(missing, 20)}, which the features do "
                 "not have; build them as they were built for training"
             )
-        if given := [family.name for family in features.families if not family.knows_new_queries]:
+        needed = features.only(ranker.feature_names_)
+        if given := [family.name for family in needed.families if not family.knows_new_queries]:
             raise InputError(
                 f"column family {listed(given, 5)}: new queries have no given scores or vectors, "
-                "so a pipeline cannot compute its columns; build columns and train the ranker "
-                "without"
+                "so a pipeline cannot compute its columns; train the ranker without (rank train "
+                "--without COLUMN)"
             )
+        return needed
 
     def __repr__(self) -> str:
         return f"<ScoringPipeline: {self.ranker!r} on {self.features!r}>"

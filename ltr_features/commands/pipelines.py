@@ -61,8 +61,9 @@ def pipeline_build(
     """Put a ranker and what computes its columns into one folder, which ranks documents for any
     query: `serve` answers with it, `pipeline add` adds documents, `ScoringPipeline.load` reads it.
 
-    The columns are those of the fold's test rows: the same families, candidates and trained models.
-    Models that `columns build` kept in the folder are not trained again.
+    The columns are those of the fold's test rows: the same candidates, and the same families and
+    trained models, but those of which the ranker takes no column. Models that `columns build` kept
+    in the folder are not trained again.
 
     Example: ltr-features pipeline build folds --ranker ranker --out service"""
     from letor.rankers.registry import load_ranker
@@ -85,7 +86,7 @@ def pipeline_build(
         models_folder=models,
         threads=threads,
     )
-    ScoringPipeline.check(builder, trained)
+    builder = ScoringPipeline.check(builder, trained)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)  # `columns build` has told them
         builder.fit(build.context, by_name[fold].train, folds=build.split)

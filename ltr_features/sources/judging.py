@@ -200,17 +200,14 @@ class JudgedPairs:
 
     @property
     def facts(self) -> dict[str, int]:
-        """Facts for the description: judgements with another grade than the one that is taken of
-        their pair, and pairs with a grade below 0, if there are any."""
-        taken = self._taken()
+        """Facts for the description: pairs with several different grades, and pairs with a grade
+        below 0, if there are any."""
         found = {
-            f"judgements of pairs with another grade; the {self._rule} taken": sum(
-                grade != taken[query][row]
-                for (query, row), grades in self._repeated.items()
-                for grade in grades
+            f"judged pairs with different grades; the {self._rule} taken": sum(
+                len(set(grades)) > 1 for grades in self._repeated.values()
             ),
             "judged pairs with a grade below 0, which counts as 0": sum(
-                grade < 0 for grades in taken.values() for grade in grades.values()
+                grade < 0 for grades in self._taken().values() for grade in grades.values()
             ),
         }
         return {what: n for what, n in found.items() if n}

@@ -283,6 +283,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert f"{told['recall']['lsi']:.3f}" in facts
     (remark,) = told["remarks"]
     assert remark.startswith("candidates: only 33 % of the relevant documents are among them")
+    assert "take more (depth), also of sources that do not need the query's words" in remark
     # A run file makes the columns again; what it has too much is left out, and told.
     lines = Path("sample/runs/lsa.run").read_text()
     Path("more.run").write_text(f"{lines}nobody Q0 nothing 1 1 t\n")

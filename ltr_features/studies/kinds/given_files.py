@@ -61,6 +61,8 @@ def read_classes(
             them under an id that is written otherwise.
     """
     classes = read_query_classes(path)
+    if classes.empty:
+        raise InputError(f"{option} {path}: no rows")
     if (texts := texts_among(classes)) == [*classes.columns]:
         raise InputError(
             f"{path}: {in_words(texts)}: more than {MOST_CLASSES} values; group them to "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ltr_base.names import in_words
+from ltr_base.names import counted, in_words
 from ltr_features.studies.page.query_rankings import RankedDocument, moved
 from ltr_features.studies.page.report import Study
 from ltr_features.studies.page.table_parts import (
@@ -131,6 +131,9 @@ def _class_caption(study: Study, table: pd.DataFrame) -> str:
     }
     explained = "".join(f" {text}" for name, text in meanings.items() if name in properties)
     groups = " by group" if study.groups else ""
+    assert study.query_kinds is not None  # there is a table of them
+    if n := len(study.queries) - len(study.query_kinds):
+        explained += f" In no row: {counted(n, 'query')} without a relevant document."
     return (
         f"{study.measures[0]} of {study.pairs[0][0]} against {study.pairs[0][1]} by kind of query; "
         f"{made}.{explained} p: Fisher's randomisation test{groups}. Corrected p: "

@@ -287,11 +287,16 @@ def test_given_scores_make_no_pipeline(workspace, tmp_path):
     scores.write_text(f"qid\tdocno\ts\n{query}\t{document}\t1\n")
     build = ("columns", "build", "--workspace", workspace, "--family", "vsm", "--family", "scores")
     run(*build, "--option", f"scores.files.s={scores}", "--folds", 4, "--out", folds)
-    run("rank", "train", folds / "Fold1" / "train.txt", "--out", tmp_path / "ranker")
+    train = ("rank", "train", folds / "Fold1" / "train.txt", "--out", tmp_path / "ranker")
+    run(*train)
     service = tmp_path / "service"
-    message = refused("pipeline", "build", folds, "--out", service, "--ranker", tmp_path / "ranker")
+    build = ("pipeline", "build", folds, "--out", service, "--ranker", tmp_path / "ranker")
+    message = refused(*build)
     assert "column family scores: new queries have no given scores or vectors" in message
     assert not service.exists()
+    run(*train, "--without", "s")
+    assert done(*build).endswith(f" documents, 1 column: {service}\n")
+    assert ScoringPipeline.load(service).features.column_names == ["vsm"]
 
 
 def test_a_server_is_given_an_address(tmp_path):

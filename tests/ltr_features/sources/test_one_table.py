@@ -137,7 +137,7 @@ def test_pairs_with_two_grades_or_one_below_0_are_told(tmp_path, one_table):
     for choice, grades in expected.items():
         c = read_table(path, **ONE_TABLE, on_other_grade=choice)
         assert c.judgements.grade.tolist() == grades
-        told = f"judgements of pairs with another grade; the {choice} taken"
+        told = f"judged pairs with different grades; the {choice} taken"
         assert c.description[told] == 3
     marked = save_table(one_table.assign(relevance=[-1, 1, -1, 0]), tmp_path / "marked.csv")
     c = read_table(marked, **{**ONE_TABLE, "grade_thresholds": None})
@@ -153,10 +153,10 @@ def test_the_median_is_that_of_all_raters(tmp_path, one_table):
     options = {**ONE_TABLE, "grade_thresholds": None, "on_other_grade": "median"}
     c = read_table(path, **options)
     assert c.judgements.grade.tolist() == [1, 3, 2, 2]
-    told = "judgements of pairs with another grade; the median taken"
-    assert c.description[told] == 9  # whatever the order of the rows
-    save_table(raters.iloc[::-1], path)
-    assert read_table(path, **options).description[told] == 9
+    told = "judged pairs with different grades; the median taken"
+    assert c.description[told] == 4
+    again = save_table(raters.iloc[::-1], tmp_path / "reversed.csv")
+    assert read_table(again, **options).description[told] == 4  # whatever the order of the rows
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_classes_are_read_from_tables_and_from_two_columns(tmp_path):
         ("a.csv", "qid,study\nq0,first\n", "reports have a column study of their own; give"),
         ("a.csv", "qid,text\n" + "".join(f"q{i},t{i}\n" for i in range(31)), "text: more than 30"),
         ("a.csv", "qid,language\nQ-0,de\n", "query_classes .*a.csv: none of its ids"),
+        ("a.csv", "qid,language\n", "query_classes .*a.csv: no rows"),
     ],
 )
 def test_files_that_give_no_classes_are_refused(tmp_path, name, text, message):

@@ -196,7 +196,14 @@ def test_the_tables_of_hard_queries(study: Study) -> None:
 
 
 def test_the_tables_of_classes_and_of_single_queries(study: Study) -> None:
-    one, two = rows(class_table(study))
+    table = class_table(study)
+    assert table is not None
+    assert "In no row" not in table.caption
+    assert study.query_kinds is not None
+    fewer = class_table(replace(study, query_kinds=study.query_kinds.iloc[:-1]))
+    assert fewer is not None
+    assert "In no row: 1 query without a relevant document." in fewer.caption
+    one, two = rows(table)
     assert one == {
         "Queries with": "words: 1", "Difference": "+0.2000▲", "95% interval": "+0.2000 to +0.2000",
         "p": "0.016", "Corrected p": "0.031",  # twice as large: of two tests
