@@ -1,4 +1,5 @@
-"""A small ranking experiment: its collection as each source reads it, the keys of its stages."""
+"""A small ranking experiment: its collection as each source reads it, experiment files, the
+keys of its stages."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 from dumps import topical_dump
 
 from ltr_features.studies.kinds.ranking import RankingStudy
+from ltr_features.studies.kinds.ranking_checks import load_config
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 
 N_TOPICS, N_QUERIES = 3, 12
@@ -101,6 +103,13 @@ def config_of(collection: dict[str, Any], columns: tuple[Any, ...] = ()) -> Expe
             "evaluation": {"measures": ["NDCG@10"], "comparisons": [["SSI", "VSM"]]},
         }
     )
+
+
+def load(folder: Path, text: str) -> ExperimentConfig:
+    """The experiment of a file with this text, whose data are in the folder, too."""
+    path = folder / "experiment.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path, folder)
 
 
 def keys(config: ExperimentConfig, data: str | Path = ".") -> dict[str, str]:
