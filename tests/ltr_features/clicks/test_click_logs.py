@@ -181,7 +181,7 @@ def test_another_look_at_a_query_is_another_page(tmp_path):
     }  # fmt: skip
     assert log.description["pages of the session and query of the page before"] == 2
     assert log.description["duplicate rows of a page, counted once"] == 1
-    with pytest.raises(InputError, match="all left out"):  # it counts them
+    with pytest.raises(InputError, match="leave out all of it"):  # it counts them
         read_click_rows(path, rules=LogRules(max_pages=2))
 
 
