@@ -16,7 +16,7 @@ from ltr_features.clicks.rules import (
     FirstPosition,
     LogRules,
     log_columns,
-    path_list,
+    log_files,
     unclicked_files,
 )
 from ltr_features.clicks.tables import FILLED, BadRows, whole, whole_numbers
@@ -67,7 +67,7 @@ def read_click_rows(
             file with the content of another, or all of whose pages an earlier one has, by session
             and query. Messages never contain texts of queries.
     """
-    files, wanted = path_list(paths), ("query", "document", "position", "clicked", "session")
+    files, wanted = log_files(paths), ("query", "document", "position", "clicked", "session")
     bad = BadRows(on_bad_row)
     names = log_columns(files, columns, wanted, lenient=bad.skip)
     return RowReader(files, names, rules or LogRules(), on_bad_row).read()
@@ -95,7 +95,7 @@ def read_click_counts(
         if getattr(rules, name) is not None:
             raise InputError(f"{name}: counts have neither pages nor times; leave it out")
     bad = BadRows(on_bad_row)
-    files, keys = path_list(paths), ("query", "document", "position", "shown", "clicked")
+    files, keys = log_files(paths), ("query", "document", "position", "shown", "clicked")
     names, facts = log_columns(files, columns, keys, lenient=bad.skip)
     query, document = Codes(rules.query_rule), Codes()
     first, builder = FirstPosition(rules), LogBuilder(pages=False)

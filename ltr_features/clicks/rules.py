@@ -110,7 +110,7 @@ class LogRules:
             )
 
 
-def path_list(paths: Paths) -> list[Path]:
+def log_files(paths: Paths) -> list[Path]:
     """The files of a log, see :func:`files_of`.
 
     Raises:

@@ -14,7 +14,7 @@ import numpy as np
 from letor.errors import InputError, reading
 from ltr_base.names import listed
 from ltr_features.clicks.log import MAX_POSITIONS, ClickLog, LogBuilder
-from ltr_features.clicks.rules import LogRules, path_list, unclicked_files
+from ltr_features.clicks.rules import LogRules, log_files, unclicked_files
 from ltr_features.clicks.tables import BadRows
 from ltr_features.clicks.times import LogTimes, Time, time_of
 from ltr_features.parameters import check_choice
@@ -84,7 +84,7 @@ def read_ubi(
 class _Ubi:
     def __init__(self, queries: Paths, events: Paths, rules: LogRules, on_bad_row: str) -> None:
         self._on_bad_row, self._bad = on_bad_row, BadRows(on_bad_row)
-        self.queries, self.events, self.rules = path_list(queries), path_list(events), rules
+        self.queries, self.events, self.rules = log_files(queries), log_files(events), rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
         self._clicked: Counter[Path] = Counter()  # by file of the pages

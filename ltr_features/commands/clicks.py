@@ -235,13 +235,12 @@ def clicks_models(
 
 def _check_apart(log: list[Path], test: list[Path]) -> None:
     """Raise InputError if a file of the test log is fitted, too."""
+    from letor.digests import file_digest
     from ltr_features.sources.input_files import files_of
-    from ltr_features.studies.identity import Digests
 
-    digests = Digests()
-    fitted = {digests.sha256(path): path for path in files_of(log)} if test else {}
+    fitted = {file_digest(path): path for path in files_of(log)} if test else {}
     for path in files_of(test):
-        if same := fitted.get(digests.sha256(path)):
+        if same := fitted.get(file_digest(path)):
             raise InputError(
                 f"--test {path}: the same log as {same}, which is fitted: its pages do not show "
                 "how models predict others; leave it out of one of the two"

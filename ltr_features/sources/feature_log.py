@@ -16,6 +16,7 @@ from letor.errors import InputError, LetorWarning
 from letor.trec import plain_number
 from ltr_base.names import counted, listed
 from ltr_base.user_warning import warn_user
+from ltr_features.sources.input_files import suffixes
 from ltr_features.sources.labelled_rows import labelled
 from ltr_features.sources.score_tables import QUERY_NAMES
 from ltr_features.sources.usual_names import find_columns
@@ -29,7 +30,7 @@ _Features = dict[str, float | None]
 
 def is_feature_log(path: Path) -> bool:
     """Whether a file is a feature log, JSON lines, by its name."""
-    return any(suffix in _ANY for suffix in Path(path.name.lower()).suffixes[-2:])
+    return any(suffix in _ANY for suffix in suffixes(path)[-2:])
 
 
 def read_feature_log(

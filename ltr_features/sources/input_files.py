@@ -55,6 +55,11 @@ def _is_note(file: Path, folder: Path) -> bool:
     return any(name.startswith(_NOTES) for name in file.relative_to(folder).parts)
 
 
+def suffixes(path: Path) -> list[str]:
+    """The suffixes of a file's name in lower case, as some programs write ITEMS.CSV."""
+    return Path(path.name.lower()).suffixes
+
+
 def is_pattern(path: str | os.PathLike[str], folder: Path = Path()) -> bool:
     """Whether a path, relative to a folder, is a pattern and not that of a file or folder."""
     return has_magic(os.fspath(path)) and not (folder / path).exists()

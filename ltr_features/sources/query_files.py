@@ -15,6 +15,7 @@ from letor.errors import InputError
 from ltr_base.names import counted, written_otherwise
 from ltr_features.clicks.times import span_text, time_of
 from ltr_features.sources.files import judgement_rows
+from ltr_features.sources.input_files import suffixes
 from ltr_features.sources.score_tables import QUERY_IDS
 from ltr_features.sources.table_blocks import is_table, named_rows, rows, table_columns
 from ltr_features.sources.usual_names import find_columns, is_unnamed
@@ -256,7 +257,7 @@ def _of_rows(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _of_judgements(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Place, query and the file's name without suffix of each judgement in a folder."""
-    files = sorted(p for p in folder.iterdir() if ".tsv" in Path(p.name.lower()).suffixes)
+    files = sorted(p for p in folder.iterdir() if ".tsv" in suffixes(p))
     if not files:
         raise InputError(f"{folder}: no judgements (*.tsv)")
     for path in files:

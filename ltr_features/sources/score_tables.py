@@ -25,6 +25,7 @@ from letor.trec import is_run, read_run
 from ltr_base.names import nearest
 from ltr_features.sources.arrow_tables import is_number
 from ltr_features.sources.id_codes import Codes
+from ltr_features.sources.input_files import suffixes
 from ltr_features.sources.table_blocks import Block, blocks, is_table, table_columns
 from ltr_features.sources.usual_names import find_columns, is_unnamed
 from ltr_features.text.records import place
@@ -121,8 +122,8 @@ def _is_run(path: Path, *named: str | None) -> bool:
     """Whether a file is read as a run: by its name, or its first line if no column is named."""
     if not is_table(path):
         return True
-    is_tsv = ".tsv" in Path(path.name.lower()).suffixes
-    return not any(named) and is_tsv and not is_pair_table(path) and is_run(path)
+    is_tsv = not any(named) and ".tsv" in suffixes(path)
+    return is_tsv and not is_pair_table(path) and is_run(path)
 
 
 def _letor_scores(path: Path, scores: Sequence[str]) -> ScoreTable:

@@ -33,6 +33,7 @@ from ltr_features.sources.arrow_tables import (
     parquet_batches,
     parquet_schema,
 )
+from ltr_features.sources.input_files import suffixes
 from ltr_features.sources.usual_names import add_usual
 from ltr_features.text.records import (
     OnBadLine,
@@ -111,21 +112,21 @@ def table_format(path: Path) -> str:
     Raises:
         InputError: another suffix.
     """
-    suffixes = Path(path.name.lower()).suffixes  # some programs write ITEMS.CSV
-    if suffixes and suffixes[-1] in COMPRESSED:
-        suffixes = suffixes[:-1]
-    if not suffixes or suffixes[-1] not in _SUFFIXES:
+    found = suffixes(path)
+    if found and found[-1] in COMPRESSED:
+        found = found[:-1]
+    if not found or found[-1] not in _SUFFIXES:
         raise InputError(
             f"{path}: the name must end in {', '.join(_SUFFIXES)}; save a spreadsheet as .csv"
         )
-    return ".jsonl" if suffixes[-1] in _JSON else suffixes[-1]
+    return ".jsonl" if found[-1] in _JSON else found[-1]
 
 
 def is_table(path: Path | Frame) -> bool:
     """Whether ``path`` is a frame, or a file with the suffix of a table."""
     if isinstance(path, Frame):
         return True
-    return any(suffix in _SUFFIXES for suffix in Path(path.name.lower()).suffixes[-2:])
+    return any(suffix in _SUFFIXES for suffix in suffixes(path)[-2:])
 
 
 def table_columns(

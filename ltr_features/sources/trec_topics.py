@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from letor.compression import text_lines
 from letor.errors import InputError
+from ltr_features.sources.input_files import suffixes
 
 TOPIC_FIELDS = ("title", "desc", "narr")
 #: Start or end tag of any element, or a comment; p < 0.05 and n > 3 are none.
@@ -86,7 +87,7 @@ def _xml_topics(path: Path, text: str, fields: Sequence[str]) -> Iterator[tuple[
 def _line_topics(path: Path, text: str) -> Iterator[tuple[str, str]]:
     """A query per line: id, colon or tab, text. Ids with spaces need a tab, and ids with colons a
     file named .tsv."""
-    only_tabs = ".tsv" in Path(path.name.lower()).suffixes
+    only_tabs = ".tsv" in suffixes(path)
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -84,9 +84,13 @@ class Digests:
             InputError: a file cannot be read.
         """
         paths = [Path(os.path.abspath(file)) for file in files]
-        above = os.path.commonpath([path.parent for path in paths])
+        shared = set.intersection(*(set(path.parents) for path in paths))
+        above = max(shared, key=lambda folder: len(folder.parts), default=None)
         return [
-            {**self.identity(path), "name": path.relative_to(above).as_posix()} for path in paths
+            self.identity(path)
+            if above is None  # on several drives
+            else {**self.identity(path), "name": path.relative_to(above).as_posix()}
+            for path in paths
         ]
 
     def save(self) -> None:
