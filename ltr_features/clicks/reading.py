@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from letor.errors import InputError, reading
 from ltr_base.names import listed
@@ -22,7 +23,7 @@ from ltr_features.clicks.rules import (
 from ltr_features.clicks.tables import FILLED, BadRows, whole, whole_numbers
 from ltr_features.sources.id_codes import Codes
 from ltr_features.sources.input_files import Paths
-from ltr_features.sources.table_blocks import ColumnName
+from ltr_features.sources.table_blocks import Block, ColumnName
 
 
 def read_click_rows(
@@ -113,16 +114,7 @@ def read_click_counts(
             position, kept = first.places(block, names["position"])
             shown = whole_numbers(block, names["shown"], 0)
             clicked = whole_numbers(block, names["clicked"], 0)
-            over = clicked > shown
-            if over.any() and not bad.skip:
-                row = int(np.argmax(over))
-                raise InputError(
-                    f"{block.where(row)}: {clicked[row]} clicks on a result that was shown "
-                    f"{shown[row]} times"
-                )
-            if over.any():
-                bad.leave_out(block, over, "more clicks than showings")
-            kept &= (shown > 0) & ~over
+            kept &= (shown > 0) & ~_more_clicked(block, shown, clicked, bad)
             q, d = query.of(block, names["query"]), document.of(block, names["document"])
             n_clicks[path] += int(clicked.sum())
             builder.add_counts(q[kept], d[kept], position[kept], shown[kept], clicked[kept])
@@ -141,3 +133,19 @@ def read_click_counts(
     bad.check()
     with reading(listed([str(file) for file in files], 3)):
         return builder.finish(list(query.number), list(document.number), description)
+
+
+def _more_clicked(
+    block: Block, shown: NDArray[np.int64], clicked: NDArray[np.int64], bad: BadRows
+) -> NDArray[np.bool_]:
+    """bool [n]: which rows have more clicks than showings; they are refused or counted as bad."""
+    over = clicked > shown
+    if over.any() and not bad.skip:
+        row = int(np.argmax(over))
+        raise InputError(
+            f"{block.where(row)}: {clicked[row]} clicks on a result that was shown {shown[row]} "
+            "times"
+        )
+    if over.any():
+        bad.leave_out(block, over, "more clicks than showings")
+    return over

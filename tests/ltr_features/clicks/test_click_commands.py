@@ -376,28 +376,3 @@ def test_judgements_stay_out_of_the_folder_of_the_log(log, tmp_path):
     inside = tmp_path / "judged"
     message = refused("clicks", "judge", tmp_path, "--out", inside)
     assert f"{inside} is in {tmp_path}, whose files are the log" in message
-
-
-def test_ubi_from_the_command_line(tmp_path):
-    pages = [
-        {"query_id": str(i), "user_query": SECRET, "timestamp": "2024-05-01T10:00:00Z",
-         "query_response_hit_ids": ["a", "b"] if i % 2 else ["b", "a"]}
-        for i in range(40)
-    ]  # fmt: skip
-    events = [
-        {"action_name": "click", "query_id": str(i), "timestamp": "2024-05-01T10:00:01Z",
-         "event_attributes": {"object": {"object_id": "a"}}}
-        for i in range(0, 40, 3)
-    ]  # fmt: skip
-    days = (("q.jsonl", pages), ("e1.jsonl", events[:9]), ("e2.jsonl", events[9:]))
-    for name, records in days:
-        (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
-    output = said(
-        "clicks", "judge", tmp_path / "q.jsonl", "--layout", "ubi", "--events",
-        tmp_path / "e1.jsonl", "--events", tmp_path / "e[2-9]*", "--out", tmp_path / "judged",
-    )  # fmt: skip
-    files = json.loads((tmp_path / "judged" / "clicks.json").read_text())["files"]
-    assert [file["name"] for file in files] == [name for name, _ in days]
-    assert "pages: 40" in output
-    table = pd.read_csv(tmp_path / "judged" / "judgements.tsv", sep="\t")
-    assert dict(zip(table["document"], table["clicked"], strict=True)) == {"a": 14, "b": 0}

@@ -2,8 +2,10 @@
 
 import json
 
+import pandas as pd
 import pytest
 from click_logs import SECONDS, SECRET, as_counts
+from toys import run
 
 from letor.errors import InputError
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
@@ -225,3 +227,20 @@ def test_logs_without_a_row_are_named(tmp_path):
             read(tmp_path / name)
     with pytest.raises(InputError, match=r"queries.jsonl: click log: no result was shown"):
         read_ubi(*write_ubi(tmp_path, [], []))
+
+
+def test_ubi_from_the_command_line(tmp_path):
+    pages = [ubi_query(str(i), SECRET, ["a", "b"] if i % 2 else ["b", "a"]) for i in range(40)]
+    events = [ubi_event(str(i), "a", ordinal=2 - i % 2) for i in range(0, 40, 3)]
+    days = (("q.jsonl", pages), ("e1.jsonl", events[:9]), ("e2.jsonl", events[9:]))
+    for name, records in days:
+        (tmp_path / name).write_text("\n".join(map(json.dumps, records)))
+    output = run(
+        "clicks", "judge", tmp_path / "q.jsonl", "--layout", "ubi", "--events",
+        tmp_path / "e1.jsonl", "--events", tmp_path / "e[2-9]*", "--out", tmp_path / "judged",
+    ).output  # fmt: skip
+    files = json.loads((tmp_path / "judged" / "clicks.json").read_text())["files"]
+    assert [file["name"] for file in files] == [name for name, _ in days]
+    assert "pages: 40" in output
+    table = pd.read_csv(tmp_path / "judged" / "judgements.tsv", sep="\t")
+    assert dict(zip(table["document"], table["clicked"], strict=True)) == {"a": 14, "b": 0}
