@@ -27,6 +27,7 @@ from ltr_features.commands import (
     letor_files,
     models,
     pipelines,
+    pipelines_rank,
     rank,
 )
 from ltr_features.commands.options import EXIT_BAD_INPUT, EXIT_INTERRUPTED, Commands
@@ -63,6 +64,7 @@ app.command()(pipelines.serve)
 app.command()(collections.wikipedia)
 columns.app.command("append")(columns_append.columns_append)
 columns.app.command("export")(featuresets.columns_export)
+pipelines.app.command("rank")(pipelines_rank.pipeline_rank)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")
 app.add_typer(models.app, name="models")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from numbers import Integral
 from pathlib import Path
@@ -142,6 +142,40 @@ class ScoringPipeline:
         """
         docnos = self._candidates(query, n, docnos, excluded)
         return _ranked(docnos, self.score(query, docnos), n)[1]
+
+    def rank_queries(
+        self,
+        queries: Mapping[str, str],
+        n: int = 1000,
+        *,
+        docnos: Mapping[str, Sequence[str]] | None = None,
+        excluded: Mapping[str, Sequence[str]] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> pd.DataFrame:
+        """The n best documents of each query: ``qid``, ``docno``, ``score`` (float32), ``rank``
+        (from 1), as :func:`letor.trec.write_run` and ranx take them. A query without candidates
+        has no row.
+
+        Args:
+            queries: texts by id. n: number of documents of each.
+            docnos, excluded: those arguments of :meth:`rank`, by query id; a query that ``docnos``
+                lacks has no candidates.
+            on_progress: called with (queries done, all queries) after each query.
+
+        Raises:
+            InputError: as :meth:`rank`; or there are no queries.
+        """
+        if not queries:
+            raise InputError("no queries to rank documents for")
+        rankings = []
+        for done, (qid, query) in enumerate(queries.items(), start=1):
+            given = None if docnos is None else docnos.get(qid, ())
+            best = self.rank(query, n, docnos=given, excluded=(excluded or {}).get(qid, ()))
+            best.insert(0, "qid", qid)
+            rankings.append(best)
+            if on_progress is not None:
+                on_progress(done, len(queries))
+        return pd.concat(rankings, ignore_index=True)
 
     def explain(
         self,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from letor.rankers.base import Ranker
 
 app = Commands(
-    help="Pipelines that rank: build and explain them, add and remove documents.",
+    help="Pipelines that rank: build and explain them, add and remove documents, write rankings.",
     no_args_is_help=True,
 )
 
