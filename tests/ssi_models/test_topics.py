@@ -377,20 +377,11 @@ def test_parameters_out_of_range_are_refused_by_name(options, message, planted):
         fitted(BLTMPR, planted, **options)
 
 
-def test_bad_data_are_refused_by_name(planted):
+def test_topics_are_learned_from_pairs_and_told_by_a_fitted_model(planted):
     Q, D, _ = planted
-    n = Q.shape[0]
     model = BLTM(n_topics=K)
     with pytest.raises(ValueError, match="learns from pairs"):
         model.fit(Q, D)
-    with pytest.raises(ValueError, match="Q has 79 columns, D has 80"):
-        model.fit(Q[:, :79], D, paired(n))
-    with pytest.raises(ValueError, match="counts must be 0 or more"):
-        model.fit(-Q, D, paired(n))
-    with pytest.raises(ValueError, match="pairs has words on both sides"):
-        model.fit(sp.csr_matrix(Q.shape), D, paired(n))
-    with pytest.raises(ValueError, match="preferences are over 3 x 3 rows"):
-        model.fit(Q, D, paired(3))
     with pytest.raises(ValueError, match="not fitted"):
         model.document_topics(D)
 
