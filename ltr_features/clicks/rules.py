@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from letor.compression import COMPRESSED, open_input
 from letor.digests import file_digest
 from letor.errors import InputError, reading
 from ltr_base.names import listed
@@ -114,8 +116,8 @@ def log_files(paths: Paths) -> list[Path]:
     """The files of a log, see :func:`files_of`.
 
     Raises:
-        InputError: no path is given, or a frame in its place, or two files have the same content;
-            or as :func:`files_of`.
+        InputError: no path is given, or a frame in its place, or two files have the same content,
+            compressed or not; or as :func:`files_of`.
     """
     if hasattr(paths, "columns"):
         raise InputError(
@@ -128,10 +130,18 @@ def log_files(paths: Paths) -> list[Path]:
         seen: dict[str, Path] = {}
         for path in files:
             with reading(path):
-                first = seen.setdefault(file_digest(path), path)
+                first = seen.setdefault(content_digest(path), path)
             if first is not path:
                 raise InputError(f"{path}: the same log as {first}, so clicks would count twice")
     return files
+
+
+def content_digest(path: Path) -> str:
+    """The SHA-256 of what a file holds, unpacked if it is compressed, as hexadecimal digits."""
+    if path.suffix not in COMPRESSED:
+        return file_digest(path)
+    with open_input(path) as content:
+        return hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
 
 
 def unclicked_files(n_clicks: Mapping[Path, int]) -> dict[str, str]:

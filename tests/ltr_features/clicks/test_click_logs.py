@@ -104,6 +104,9 @@ def test_the_same_log_twice_is_refused(tmp_path):
             read_click_rows([path, twice])
     with pytest.raises(InputError, match="the same log as"):
         read_click_counts([path, copy])
+    (tmp_path / "copy.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match=r"copy\.tsv\.gz: the same log as .*x\.tsv, so clicks"):
+        read_click_counts([path, tmp_path / "copy.tsv.gz"])
     (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(path.read_bytes().replace(b"\n", b"\r\n")))
     with pytest.raises(InputError, match=r"x\.tsv\.gz: an earlier file has all its 4 pages, by"):
         read_click_rows([path, tmp_path / "x.tsv.gz"])
