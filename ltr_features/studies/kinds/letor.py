@@ -154,7 +154,7 @@ class LetorStudy(Study):
         """The rows with the further columns."""
         if not self.config.columns:
             return rows
-        families = [column.made(self.data) for column in self.config.columns]
+        families = [column.made(self.data, tell=True) for column in self.config.columns]
         names = {name for family in families for name in family.column_names}
         if known := {*rows.column_names} & names:
             raise InputError(f"columns: the rows have a column {min(known)!r} already: rename it")

@@ -1,5 +1,6 @@
 """Files, folders and patterns in place of one file."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_what_is_not_there_is_told(folder):
     (folder / "day" / "c.csv").unlink()
     with pytest.raises(InputError, match=r"day: a folder without files"):
         files_of([folder / "day"])
+
+
+def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(InputError, match=r"logs: cannot be read \(Permission denied\)"):
+        files_of(folder)
 
 
 def test_links_in_a_folder_are_told(folder, tmp_path):
