@@ -104,7 +104,7 @@ class RowReader:
             **self.counts,
             **self._bad.facts,
             **unclicked_files(clicked),
-            "positions": first.in_words,
+            **first.facts,
             **self._times.facts,
             "queries": self.rules.queries_in_words,
         }

@@ -127,7 +127,7 @@ def read_click_counts(
         "rows below the depth or never shown, left out": n_deep,
         **bad.facts,
         **unclicked_files(n_clicks),
-        "positions": first.in_words,
+        **first.facts,
         "queries": rules.queries_in_words,
     }
     bad.check()

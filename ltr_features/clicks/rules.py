@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from letor.compression import COMPRESSED, open_input
 from letor.digests import file_digest
 from letor.errors import InputError, reading
 from ltr_base.names import listed
@@ -21,7 +25,7 @@ from ltr_features.clicks.times import time_of
 from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, column_list
 from ltr_features.sources.files import QUERY_TEXT_NAMES
-from ltr_features.sources.input_files import Paths, files_of
+from ltr_features.sources.input_files import Paths, files_of, suffixes
 from ltr_features.sources.score_tables import DOCUMENT_NAMES, QUERY_IDS
 from ltr_features.sources.table_blocks import Block, ColumnName, table_columns
 from ltr_features.sources.usual_names import add_usual, columns_in_words
@@ -114,8 +118,8 @@ def log_files(paths: Paths) -> list[Path]:
     """The files of a log, see :func:`files_of`.
 
     Raises:
-        InputError: no path is given, or a frame in its place, or two files have the same content;
-            or as :func:`files_of`.
+        InputError: no path is given, or a frame in its place, or two files have the same content,
+            compressed or not; or as :func:`files_of`.
     """
     if hasattr(paths, "columns"):
         raise InputError(
@@ -128,10 +132,28 @@ def log_files(paths: Paths) -> list[Path]:
         seen: dict[str, Path] = {}
         for path in files:
             with reading(path):
-                first = seen.setdefault(file_digest(path), path)
-            if first is not path:
+                first = seen.setdefault(content_digest(path), path)
+                again = first is not path and _has_rows(path)
+            if again:
                 raise InputError(f"{path}: the same log as {first}, so clicks would count twice")
     return files
+
+
+def content_digest(path: Path) -> str:
+    """The SHA-256 of what a file holds, unpacked if it is compressed, as hexadecimal digits."""
+    if path.suffix not in COMPRESSED:
+        return file_digest(path)
+    with open_input(path) as content:
+        return hashlib.file_digest(cast(Any, content), "sha256").hexdigest()
+
+
+def _has_rows(path: Path) -> bool:
+    """Whether a file has more than the header that it should have by its name."""
+    if ".parquet" in suffixes(path):
+        return pq.read_metadata(path).num_rows > 0
+    with open_input(path) as content:
+        lines = [line for line in islice(content, 2) if line.strip()]
+    return len(lines) > bool({".csv", ".tsv"}.intersection(suffixes(path)))
 
 
 def unclicked_files(n_clicks: Mapping[Path, int]) -> dict[str, str]:
@@ -205,6 +227,7 @@ class FirstPosition:
         self._depth = rules.depth
         self._given = rules.first_position is not None
         self.first = rules.first_position or 0
+        self._least: dict[Path, int] = {}  # by file with rows
 
     def seek(self, paths: Sequence[Path], column: ColumnName, bad: BadRows) -> None:
         """Find the smallest position in the files, unless the first position is given.
@@ -222,8 +245,10 @@ class FirstPosition:
             for block in bad.blocks(path, {column: whole(0)}):
                 position = whole_numbers(block, column, 0)
                 row = int(position.argmin())
-                if position[row] < least:
-                    least, where = int(position[row]), block.where(row)
+                lowest = int(position[row])
+                self._least[path] = min(lowest, self._least.get(path, lowest))
+                if lowest < least:
+                    least, where = lowest, block.where(row)
         if least > 1 and where:
             raise InputError(
                 f"{where}: the least position of the log is {least}; if it counts from 0 or 1, say "
@@ -250,5 +275,9 @@ class FirstPosition:
         return place, kept
 
     @property
-    def in_words(self) -> str:
-        return f"from {self.first} ({'given' if self._given else 'the least that occurs'})"
+    def facts(self) -> dict[str, str]:
+        """For the description: how positions count, and the files that may count in another way."""
+        words = f"from {self.first} ({'given' if self._given else 'the least that occurs'})"
+        others = [str(path) for path, least in self._least.items() if least > self.first]
+        named = {f"files without a position {self.first}": listed(others, 3)} if others else {}
+        return {"positions": words, **named}

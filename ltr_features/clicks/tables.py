@@ -108,15 +108,15 @@ class BadRows:
     and counted by reason.
 
     Attributes:
-        skip: whether they are left out.
+        skip: whether they are left out. what: what the rows are, for messages.
 
     Raises:
         InputError: ``rule`` is neither "raise" nor "skip".
     """
 
-    def __init__(self, rule: str) -> None:
+    def __init__(self, rule: str, what: str = "rows") -> None:
         check_choice("on_bad_row", rule, ("raise", "skip"))
-        self.skip = rule == "skip"
+        self.skip, self.what = rule == "skip", what
         self._n_good = 0
         self._n_bad: Counter[str] = Counter()
         self._first: dict[str, str] = {}
@@ -168,8 +168,8 @@ class BadRows:
         if n > _MOST_BAD * (n + self._n_good):
             found = "; ".join(f"{reason}: {told}" for reason, told in self._told().items())
             raise InputError(
-                f"{n:,} of {n + self._n_good:,} rows cannot be read, more than {100 * _MOST_BAD:g} "
-                f"% ({found}): correct the log, or name other columns"
+                f"{n:,} of {n + self._n_good:,} {self.what} cannot be read, more than "
+                f"{100 * _MOST_BAD:g} % ({found}): correct the log, or name other columns"
             )
 
     @property
@@ -177,7 +177,7 @@ class BadRows:
         """For the description: files without a row, and the number of bad rows by reason with the
         first of each."""
         empty = {"files without a row": listed(self._empty, 3)} if self._empty else {}
-        return {**empty, **({"bad rows, left out": self._told()} if self._n_bad else {})}
+        return empty | ({f"bad {self.what}, left out": self._told()} if self._n_bad else {})
 
     def _told(self) -> dict[str, str]:
         return {why: f"{n:,}, the first in {self._first[why]}" for why, n in self._n_bad.items()}

@@ -83,7 +83,10 @@ def read_ubi(
 
 class _Ubi:
     def __init__(self, queries: Paths, events: Paths, rules: LogRules, on_bad_row: str) -> None:
-        self._on_bad_row, self._bad = on_bad_row, BadRows(on_bad_row)
+        self._on_bad_row = on_bad_row
+        # Apart, as many good events would outweigh the bad queries.
+        self._bad_queries = BadRows(on_bad_row, "records of queries")
+        self._bad_events = BadRows(on_bad_row, "records of events")
         self.queries, self.events, self.rules = log_files(queries), log_files(events), rules
         self.counts: dict[str, int] = {}
         self._clicks: dict[str, dict[str, _Click]] = {}
@@ -96,13 +99,14 @@ class _Ubi:
 
     def read_events(self) -> None:
         others: Counter[str] = Counter()
-        for at, where, event in _records(self.events, self._bad):
-            with self._bad.record(where):
+        for at, where, event in _records(self.events, self._bad_events):
+            with self._bad_events.record(where):
                 action = _text(where, event, "action_name")
                 if action in self.rules.actions:
                     self._add_click(at, where, event)
                 else:
                     others[action] += 1
+        self._bad_events.check()
         names = listed([f"{name} ({n:,})" for name, n in others.most_common()], 5)
         if others and not self._clicks:
             raise InputError(
@@ -133,8 +137,8 @@ class _Ubi:
         robots = self._robots()
         seen: set[str] = set()
         pages: list[_Page] = []
-        for (file, _), where, record in _records(self.queries, self._bad):
-            with self._bad.record(where):
+        for (file, _), where, record in _records(self.queries, self._bad_queries):
+            with self._bad_queries.record(where):
                 query_id = _text(where, record, "query_id")
                 if query_id in seen:
                     self._count("pages with the query_id of another, left out")
@@ -146,6 +150,7 @@ class _Ubi:
             if len(pages) == _PAGES_AT_ONCE:
                 self._add(pages)
                 pages = []
+        self._bad_queries.check()
         self._add(pages)
 
     def _page(
@@ -158,7 +163,7 @@ class _Ubi:
         if not self._times.chosen(np.array(time.seconds)):
             self._count("pages of another time, left out")
             return None
-        if str(record.get("client_id")) in robots:
+        if _client(record) in robots:
             self._count("pages of sessions with too many pages, left out")
             return None
         missing = set(clicks) - set(hits)
@@ -182,7 +187,6 @@ class _Ubi:
         return self._query.setdefault(text, len(self._query)), code, clicked
 
     def finish(self, on_unknown: str) -> ClickLog:
-        self._bad.check()
         unknown = [c.place for clicks in self._clicks.values() for c in clicks.values()]
         if unknown and on_unknown == "raise":
             file, line = min(unknown)
@@ -203,7 +207,8 @@ class _Ubi:
             "files": len(self.queries),
             "files of events": len(self.events),
             **self.counts,
-            **self._bad.facts,
+            **self._bad_events.facts,
+            **self._bad_queries.facts,
             **unclicked_files(self._clicked),
             "positions": "from 0 (the order of the hits)",
             **self._times.facts,
@@ -235,8 +240,7 @@ class _Ubi:
         if self.rules.max_pages is None:
             return set()
         records = _records(self.queries, BadRows(self._on_bad_row))
-        clients = (page.get("client_id") for _, _, page in records)
-        pages = Counter(client for client in clients if isinstance(client, str))
+        pages = Counter(client for _, _, page in records if (client := _client(page)))
         return {client for client, n in pages.items() if n > self.rules.max_pages}
 
     def _add(self, pages: list[_Page]) -> None:
@@ -280,6 +284,12 @@ def _text(where: str, record: Mapping[str, Any], key: str) -> str:
     if value is None or isinstance(value, (list, dict)):
         raise InputError(f"{where}: {key} is {'missing' if value is None else 'not text'}")
     return str(value)
+
+
+def _client(page: Mapping[str, Any]) -> str:
+    """Whom a page was shown to, by a text or a number; "" if it does not say."""
+    client = page.get("client_id")
+    return str(client) if isinstance(client, str | int) else ""
 
 
 def _ordinal(attributes: Mapping[str, Any]) -> int | None:

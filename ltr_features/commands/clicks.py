@@ -158,13 +158,15 @@ def clicks_judge(
     rules, options = settings(rule or [], "rule"), settings(param or [], "param")
     unfitted = unfitted_model(model, options)
     known = None if labels is None else read_judgements(labels)
+    log = files_of(log)  # files that come later are not read
+    events = files_of(events or []) if layout == "ubi" else events
     found = _read(log, layout, events, column, rules, on_unknown, on_bad_row)
     check_ids(found)
     fitted = unfitted.fit(found)
     judgements = ClickJudgements(fitted, min_evidence, grades, scale)
     compared = None if known is None else by_label(judgements, known)
     provenance = {
-        "files": Digests().identities(files_of(given)),
+        "files": Digests().identities([*log, *(events or [])]),
         "layout": layout,
         "rules": {name: str(value) for name, value in rules.items()},
         "model": model,
@@ -235,12 +237,12 @@ def clicks_models(
 
 def _check_apart(log: list[Path], test: list[Path]) -> None:
     """Raise InputError if a file of the test log is fitted, too."""
-    from letor.digests import file_digest
+    from ltr_features.clicks.rules import content_digest
     from ltr_features.sources.input_files import files_of
 
-    fitted = {file_digest(path): path for path in files_of(log)} if test else {}
+    fitted = {content_digest(path): path for path in files_of(log)} if test else {}
     for path in files_of(test):
-        if same := fitted.get(file_digest(path)):
+        if same := fitted.get(content_digest(path)):
             raise InputError(
                 f"--test {path}: the same log as {same}, which is fitted: its pages do not show "
                 "how models predict others; leave it out of one of the two"

@@ -106,9 +106,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for all outputs; finished stages there are reused.")
     ] = Path("ltr-demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, help="Seed of queries, folds, models and tests.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of queries, folds, models and tests.")] = 0,
     dump: Annotated[
         Path | None,
         typer.Option(help="A MediaWiki XML dump (.xml, .bz2, .gz) instead of the excerpt."),

@@ -29,7 +29,8 @@ def files_of(paths: Paths) -> list[Path]:
     depth) what matches them. Those of each folder and pattern are ordered by name.
 
     Raises:
-        InputError: there is no such file, nothing matches a pattern, or a folder has no files.
+        InputError: there is no such file, nothing matches a pattern, or a folder has no files, has
+            a link to a folder, or cannot be read.
     """
     return [file for path in each(paths) for file in _files(Path(path))]
 
@@ -42,17 +43,30 @@ def _files(path: Path) -> Iterator[Path]:
         for one in found:
             yield from _files(one)
     elif path.is_dir():
-        inside = sorted(p for p in path.rglob("*") if p.is_file() and not _is_note(p, path))
+        inside = sorted(_inside(path))
         if not inside:
             raise InputError(f"{path}: a folder without files")
-        yield from inside
+        for file in inside:
+            yield from _files(file)
     else:
         check_is_file(path)
         yield path
 
 
-def _is_note(file: Path, folder: Path) -> bool:
-    return any(name.startswith(_NOTES) for name in file.relative_to(folder).parts)
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files below a folder, but notes."""
+    for at, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(_NOTES)]
+        for link in filter(Path.is_symlink, (Path(at, name) for name in folders)):
+            raise InputError(
+                f"{link}: a link to a folder, which may hold the same files again: name the "
+                f"folders to be read, or a pattern of them ({folder / '*'})"
+            )
+        yield from (Path(at, name) for name in files if not name.startswith(_NOTES))
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read ({error.strerror})")
 
 
 def suffixes(path: Path) -> list[str]:
@@ -66,5 +80,7 @@ def is_pattern(path: str | os.PathLike[str], folder: Path = Path()) -> bool:
 
 
 def matching(pattern: str | os.PathLike[str], folder: Path = Path()) -> list[Path]:
-    """What matches a pattern that is relative to a folder: paths relative to it, ordered."""
-    return sorted(map(Path, glob(os.fspath(pattern), root_dir=folder, recursive=True)))
+    """What matches a pattern that is relative to a folder, but what is in a folder that matches:
+    paths relative to it, ordered."""
+    found = set(map(Path, glob(os.fspath(pattern), root_dir=folder, recursive=True)))
+    return sorted(path for path in found if found.isdisjoint(path.parents))

@@ -234,6 +234,15 @@ def refitted(made: Callable[..., Any], params: Mapping[str, Any], fit: int) -> d
     return {**params, "seed": params.get("seed", seed.default) + fit}
 
 
+def too_large_seed(place: str, seed: int, summands: str) -> Iterator[str]:
+    """The mistake that a sum of seeds is larger than rankers take, if it is."""
+    if seed > MAX_SEED:
+        yield (
+            f"{place}: the seeds of {summands} add up to {seed:,}, and rankers take {MAX_SEED:,} "
+            "at most: give smaller ones"
+        )
+
+
 #: File systems allow names of 255 bytes, with ending, number and the mark of an unfinished file.
 NAME_BYTES = 200
 

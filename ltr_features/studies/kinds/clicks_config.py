@@ -11,7 +11,7 @@ from letor.measures import parse_measure
 from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import USERS_WITH, Simulation, Users
-from ltr_features.studies.config import RankerSeed, Section, folder_problems
+from ltr_features.studies.config import RankerSeed, Section, folder_problems, too_large_seed
 from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
 
@@ -164,5 +164,7 @@ class ClicksConfig(Section):
         return self
 
     def problems(self) -> Iterator[str]:
+        last = self.seed + self.repeats - 1
+        yield from too_large_seed("seed", last, "the file and of its last simulation")
         if self.matching is not None:
             yield from folder_problems("models", [model.name for model in self.matching.models])

@@ -39,7 +39,7 @@ from ltr_features.remarks import family_remarks, given_remark, grouped_remarks
 from ltr_features.row_columns import columns_of_rows
 from ltr_features.sources.files import read_queries
 from ltr_features.sources.query_files import read_query_groups, read_query_sources
-from ltr_features.studies.config import refitted, slug
+from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.given_files import digest_of_rows, read_classes, same_text
 from ltr_features.studies.kinds.letor_config import PLACE, RankerConfig, SchemeConfig, StudyConfig
 from ltr_features.studies.kinds.letor_findings import by_ties, properties_of
@@ -154,7 +154,7 @@ class LetorStudy(Study):
         """The rows with the further columns."""
         if not self.config.columns:
             return rows
-        families = [column.made(self.data) for column in self.config.columns]
+        families = [column.made(self.data, tell=True) for column in self.config.columns]
         names = {name for family in families for name in family.column_names}
         if known := {*rows.column_names} & names:
             raise InputError(f"columns: the rows have a column {min(known)!r} already: rename it")
@@ -221,7 +221,7 @@ class LetorStudy(Study):
         self, place: dict[str, Any], digest: Any, fold: Fold, ranker: RankerConfig
     ) -> Planned:
         config, fit = self.config, place["fit"]
-        ranker = ranker.model_copy(update={"params": _params(ranker, fit)})
+        ranker = ranker.model_copy(update={"params": ranker.refitted(fit)})
         columns = ranker.chosen(self._rows.column_names)
         grid = GRIDS[ranker.ranker] if ranker.grid is None else ranker.grid
         inputs = {
@@ -345,13 +345,9 @@ def _folds(
         raise InputError(f"scheme {scheme.name!r}: {error}") from error
 
 
-def _params(ranker: RankerConfig, fit: int) -> dict[str, Any]:
-    return refitted(get_ranker(ranker.ranker), ranker.params, fit)
-
-
 def _varies(scheme: SchemeConfig, ranker: RankerConfig) -> bool:
     """Whether further fits of a ranker differ from the first."""
-    return not scheme.official or _params(ranker, 1) != ranker.params
+    return not scheme.official or ranker.refitted(1) != ranker.params
 
 
 def _train(

@@ -15,7 +15,13 @@ from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
-from ltr_features.studies.config import Section, folder_problems, no_such
+from ltr_features.studies.config import (
+    Section,
+    folder_problems,
+    no_such,
+    refitted,
+    too_large_seed,
+)
 from ltr_features.studies.kinds.sections import FamilyConfig
 
 #: Columns that give the place of a trained ranker in the report's tables.
@@ -87,6 +93,10 @@ class RankerConfig(Section):
             kind().set_params(**self.params, **dict(zip(tried, values, strict=True)))
             for values in combinations
         ]
+
+    def refitted(self, fit: int) -> dict[str, Any]:
+        """The fixed parameters in one of several fits, see ``studies.config.refitted``."""
+        return refitted(get_ranker(self.ranker), self.params, fit)
 
     def chosen(self, known: Sequence[str]) -> list[str]:
         """The columns that the ranker sees, among the known ones.
@@ -203,6 +213,11 @@ class StudyConfig(Section):
         return [ranker.label for ranker in self.rankers if ranker.label not in apart]
 
     def problems(self) -> Iterator[str]:
+        for ranker in self.rankers:
+            last = ranker.refitted(self.repeats - 1).get("seed", 0)
+            yield from too_large_seed(
+                f"rankers, {ranker.label!r}", last, "the ranker and of its last fit"
+            )
         labels = [ranker.label for ranker in self.rankers]
         schemes = [scheme.name for scheme in self.schemes]
         yield from folder_problems("rankers", labels)

@@ -22,10 +22,10 @@ from ltr_features.sources.query_files import SAME_ID, read_query_groups, read_qu
 from ltr_features.sources.registry import check_options, get_source, sources
 from ltr_features.studies.config import (
     DATA_ADVICE,
-    MAX_SEED,
     folder_problems,
     no_such,
     read_config,
+    too_large_seed,
 )
 from ltr_features.studies.kinds.given_files import read_classes
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
@@ -61,7 +61,11 @@ def demo_config(
     dump: Path | None = None, seed: int | None = None, repeats: int = 1
 ) -> ExperimentConfig:
     """The experiment that ``ltr-features demo`` runs, optionally with another dump or seed, or with
-    more fits of each system."""
+    more fits of each system.
+
+    Raises:
+        InputError: the seed is larger than rankers take.
+    """
     experiments = resources.files("ltr_features.studies") / "experiments"
     config = load_config(Path(str(experiments / "demo.toml")))
     changed: dict[str, Any] = {"repeats": repeats} | ({} if seed is None else {"seed": seed})
@@ -74,7 +78,11 @@ def demo_config(
             else part
             for part in config.columns
         )
-    return config.model_copy(update=changed)
+    config = config.model_copy(update=changed)
+    for part in config.rankers:
+        for problem in _ranker_problems(part, config):
+            raise InputError(problem)
+    return config
 
 
 def _problems(config: ExperimentConfig, data: Path) -> list[str]:
@@ -188,11 +196,8 @@ def _ranker_problems(part: RankerConfig, config: ExperimentConfig) -> Iterator[s
         own = part.params.get("seed", 0)
         systems = [system for system in config.all_systems if config.ranker_of(system) == part]
         seed = max((own + config.seed + s.seed + config.fits_of(s) - 1 for s in systems), default=0)
-        if seed > MAX_SEED:
-            yield (
-                f"{place}: the seeds of the file, of a system, of the ranker and of its last fit "
-                f"add up to {seed:,}, and rankers take {MAX_SEED:,} at most: give smaller ones"
-            )
+        summands = "the file, of a system, of the ranker and of its last fit"
+        yield from too_large_seed(place, seed, summands)
 
 
 def _refused(place: str, make: Callable[[], object]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -92,13 +93,13 @@ class FamilyConfig(Section):
     family: str
     options: dict[str, Any] = Field({})
 
-    def made(self, data: Path, **usual: Any) -> ColumnFamily:
-        """The family; paths are relative to the data folder. ``usual``: values of options that it
-        may have, if they are not given."""
+    def made(self, data: Path, *, tell: bool = False, **usual: Any) -> ColumnFamily:
+        """The family; paths are relative to the data folder. ``tell``: whether to tell what a table
+        has besides numbers, if no check of the file did. ``usual``: values of options that it may
+        have, if they are not given."""
         kind = family_class(self.family)
         known = {k: v for k, v in usual.items() if k in inspect.signature(kind).parameters}
-        # What a table has besides numbers is told when the file is checked.
-        with ignored(".*: left out, ", category=LetorWarning):
+        with nullcontext() if tell else ignored(".*: left out, ", category=LetorWarning):
             return get_family(self.family, **known | with_paths(kind, self.options, data))
 
     def content(self, data: Path, digests: Digests) -> dict[str, Any]:

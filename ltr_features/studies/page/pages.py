@@ -20,8 +20,9 @@ from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
 
 #: Hebrew, Arabic and the other letters that are written from right to left, with their marks.
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
-#: A name, or several words, of such letters.
-_NAME = re.compile(f"[{_RIGHT_TO_LEFT}](?:[{_RIGHT_TO_LEFT}\\s'-]*[{_RIGHT_TO_LEFT}])?")
+#: A name, or several words, of such letters. Within a word there may be a quotation mark, of an
+#: abbreviation in Hebrew, or a mark that keeps letters apart, as in Persian, or joins them.
+_NAME = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:(?:[\\s'-]+|[\"\u200c\u200d])[{_RIGHT_TO_LEFT}]+)*")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,19 @@ def log(rows, tmp_path):
     return tmp_path / "log.tsv"
 
 
+def test_a_file_that_comes_while_a_log_is_judged_is_not_said_to_be_in_it(
+    log, tmp_path, monkeypatch
+):
+    (tmp_path / "logs").mkdir()
+    log.rename(tmp_path / "logs" / "1.tsv")
+    late = tmp_path / "logs" / "2.tsv"
+    monkeypatch.setattr("ltr_features.clicks.output.check_ids", lambda read: late.write_text(""))
+    run("clicks", "judge", tmp_path / "logs", "--out", tmp_path / "judged")
+    files = json.loads((tmp_path / "judged" / "clicks.json").read_text())["files"]
+    assert [file["name"] for file in files] == ["1.tsv"]
+    assert late.exists()
+
+
 def test_simulate_judge_compare(rows, tmp_path):
     output = said(
         "clicks", "simulate", tmp_path / "rows.txt", "--column", "1", "--sessions", 20_000,

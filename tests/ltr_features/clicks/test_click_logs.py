@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from letor.errors import InputError
 from ltr_features.clicks.reading import read_click_counts, read_click_rows
-from ltr_features.clicks.rules import LogRules
+from ltr_features.clicks.rules import LogRules, log_files
 from ltr_features.sources import table_blocks
 from ltr_features.text.query_texts import normalised
 
@@ -104,12 +104,33 @@ def test_the_same_log_twice_is_refused(tmp_path):
             read_click_rows([path, twice])
     with pytest.raises(InputError, match="the same log as"):
         read_click_counts([path, copy])
+    (tmp_path / "copy.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(InputError, match=r"copy\.tsv\.gz: the same log as .*x\.tsv, so clicks"):
+        read_click_counts([path, tmp_path / "copy.tsv.gz"])
     (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(path.read_bytes().replace(b"\n", b"\r\n")))
     with pytest.raises(InputError, match=r"x\.tsv\.gz: an earlier file has all its 4 pages, by"):
         read_click_rows([path, tmp_path / "x.tsv.gz"])
+    for name in ("e.csv", "e.jsonl", "e.parquet"):  # of days or parts without a row
+        empty = [write_log(tmp_path / f"{number}{name}", []) for number in range(2)]
+        assert log_files(empty) == empty
     more = write_log(tmp_path / "more.tsv", [*ROWS, *page("new", "q", ["a"])])
     said = read_click_rows([path, more]).description
     assert said["pages with the session and query of one in an earlier file"] == 4
+
+
+def test_files_whose_positions_begin_otherwise_are_named(tmp_path):
+    """Of two programs that write logs, one may count from 0."""
+    first = write_log(tmp_path / "1.tsv", ROWS)
+    told, zero = "files without a position 0", page("new", "q", ["a", "b"], first=0)
+    second = write_log(tmp_path / "2.tsv", zero)
+    assert read_click_rows([first, second]).description[told] == str(first)
+    rules = LogRules(first_position=0)
+    for log in (
+        read_click_rows(first),
+        read_click_rows(second),
+        read_click_rows(first, rules=rules),
+    ):
+        assert not any("files without a position" in key for key in log.description)
 
 
 def test_all_files_of_a_log_have_the_columns_of_the_first(tmp_path):

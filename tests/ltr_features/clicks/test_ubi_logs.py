@@ -150,15 +150,24 @@ def test_bad_ubi_records_are_left_out_with_their_clicks(tmp_path):
     for rules in (None, LogRules(max_pages=50)):
         log = read_ubi(queries_file, events_file, rules=rules, on_bad_row="skip")
         assert as_counts(log) == {("q", "a", 0): (58, 56), ("q", "b", 1): (58, 0)}
-        assert log.description["bad rows, left out"] == {
+        assert log.description["bad records of events, left out"] == {
             "not a JSON object": f"1, the first in {events_file}, line 21",
             "a click without event_attributes.object": f"1, the first in {events_file}, line 4",
+        }
+        assert log.description["bad records of queries, left out"] == {
             "user_query is empty": f"1, the first in {queries_file}, line 8",
             "query_response_hit_ids is not a list": f"1, the first in {queries_file}, line 10",
         }
     events_file.write_text("\n".join([*lines[:20], *["{}"] * 20]))
-    with pytest.raises(InputError, match=r"23 of 100 rows cannot be read.*action_name is missing"):
+    with pytest.raises(InputError, match=r"21 of 40 records of events cannot be read.*action_name"):
         read_ubi(queries_file, events_file, on_bad_row="skip")
+
+
+def test_too_many_bad_ubi_queries_are_refused_however_many_events_there_are(tmp_path):
+    queries = [ubi_query(str(i), "q" if i else " ", ["a"]) for i in range(10)]
+    paths = write_ubi(tmp_path, queries, [ubi_event("1", "a")] * 1000)
+    with pytest.raises(InputError, match=r"1 of 10 records of queries cannot be read.*is empty"):
+        read_ubi(*paths, on_bad_row="skip")
 
 
 def test_ubi_clicks_on_a_page_without_results_are_not_lost(tmp_path):
@@ -170,8 +179,9 @@ def test_ubi_clicks_on_a_page_without_results_are_not_lost(tmp_path):
     assert log.description["clicks without a showing, left out"] == 1
 
 
-def test_ubi_rules(tmp_path):
-    queries = [ubi_query(str(i), "q", ["a", "b"], client="robot") for i in range(3)]
+@pytest.mark.parametrize("robot", ["robot", 7])
+def test_ubi_rules(tmp_path, robot):
+    queries = [ubi_query(str(i), "q", ["a", "b"], client=robot) for i in range(3)]
     queries += [
         ubi_query("8", "q", ["a", "b", "c"], time="2024-05-03T00:00:00Z", client="x"),
         ubi_query("9", "q", ["b", "a"], time="2024-04-30T00:00:00Z", client="y"),

@@ -1,5 +1,6 @@
 """Files, folders and patterns in place of one file."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,8 @@ def test_folders_and_patterns_are_read_by_name(folder):
     assert names(str(folder / "*.csv")) == ["b.csv"]
     assert names(folder / "**" / "*.csv") == ["d.csv", "b.csv", "c.csv"]
     assert names(folder / "d*") == ["c.csv"]
+    assert names(folder / "**") == names(folder)
+    assert names(folder / "*" / "**") == ["d.csv", "c.csv"]
     assert names([folder / "b.csv", folder / "[a]*"]) == ["b.csv", "a.gz"]
     assert names(folder / "_SUCCESS") == ["_SUCCESS"]
     assert files_of([]) == []
@@ -50,6 +53,29 @@ def test_what_is_not_there_is_told(folder):
         files_of([folder / "day"])
 
 
+def test_a_folder_that_cannot_be_read_is_told(folder, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(InputError, match=r"logs: cannot be read \(Permission denied\)"):
+        files_of(folder)
+
+
+def test_links_in_a_folder_are_told(folder, tmp_path):
+    """A walk through the folder would pass over them, as over files that are gone."""
+    (folder / "gone.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(InputError, match=r"gone\.csv: no such file"):
+        files_of(folder)
+    (folder / "gone.csv").unlink()
+    (folder / "linked.csv").symlink_to(folder / "_old" / "d.csv")
+    assert names(folder) == ["a.gz", "b.csv", "c.csv", "linked.csv"]
+    (folder / "other").symlink_to(folder / "_old")
+    with pytest.raises(InputError, match=r"other: a link to a folder, .* pattern of them \(.*\*\)"):
+        files_of(folder)
+    assert names(folder / "[!_]*") == ["a.gz", "b.csv", "c.csv", "linked.csv", "d.csv"]
+
+
 def test_patterns_in_experiments_are_relative_to_the_data_and_known_by_content(folder, tmp_path):
     def paths(log):
         return with_paths(read_clicks, {"log": log, "documents": "[d]"}, tmp_path)
@@ -58,6 +84,7 @@ def test_patterns_in_experiments_are_relative_to_the_data_and_known_by_content(f
     assert paths("logs/*.*") == {"log": [a, b], "documents": str(tmp_path / "[d]")}
     assert paths(["logs/b.csv", "logs/*.gz"])["log"] == [b, a]
     assert paths("logs")["log"] == str(folder)
+    assert paths("logs/**")["log"] == [str(folder)]
     assert paths("logs/*.tsv")["log"] == str(tmp_path / "logs" / "*.tsv")
 
     def content():

@@ -250,6 +250,7 @@ def test_the_report_tells_the_expectation(report):
         (MATCHING, '"words and topics"', '"ssi"', r"two models share the name \(as a folder\) ssi"),
         (MATCHING, '"wtm"', '"wtm"\nparams = { ranq = 3 }', "'wtm' has no parameter 'ranq'"),
         (MATCHING, "rank = 4", "list_share = 0.5", "model 'ssi': list_share has no effect here"),
+        (CLICKS, "kind =", "seed = 2147483647\nkind =", "seed: .* add up to 2,147,483,648, and"),
         (CLICKS, "kind =", "measure = 'err@10'\nkind =", r"labels .* up to 20, .* n_grades = 5"),
         (CLICKS, "[users]", "[users]\ncontinuation = 0.5", "continuation: users of the model pbm"),
         (CLICKS, "[users]", "[users]\nmodel = 'dcm'\neta = 2.0", "eta: users of the model dcm"),

@@ -8,7 +8,7 @@ import pytest
 from small_experiment import load
 
 from letor.errors import InputError
-from ltr_features.studies.config import refitted
+from ltr_features.studies.config import MAX_SEED, refitted
 from ltr_features.studies.kinds.ranking_checks import demo_config
 from ltr_features.studies.kinds.ranking_config import EvaluationConfig
 from ltr_features.studies.kinds.sections import ModelConfig
@@ -34,6 +34,9 @@ def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
     assert {other.collection.dump, *named} == {str(tmp_path / "dump.xml")}
     assert other.seed == 7
     assert config.repeats == 1
+    assert demo_config(seed=MAX_SEED - 2, repeats=3).repeats == 3
+    with pytest.raises(InputError, match=r"seeds .* add up to 2,147,483,649, and rankers"):
+        demo_config(seed=MAX_SEED, repeats=3)
     full = demo_config(repeats=3)
     assert [full.fits_of(system) for system in full.systems if system.name == "words+SSI"] == [3]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -284,6 +285,21 @@ def test_numbers_beside_a_name_from_right_to_left_keep_their_order(
     })()""")
     assert len(places) == 4
     assert places == sorted(places)
+
+    # An abbreviation in Hebrew and a plural in Persian are a word each.
+    for word in ('\u05e6\u05d4"\u05dc', "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"):
+        path.write_text(replace(page, notes=[f"a {word} 0.1234"]).html(), encoding="utf-8")
+        browser.open(path)
+        first, last, number = browser.evaluate(f"""(() => {{
+          const text = document.querySelector("ul.findings li").firstChild;
+          return {json.dumps([word[0], word[-1], "0.1"])}.map(part => {{
+            const range = document.createRange();
+            range.setStart(text, text.data.indexOf(part));
+            range.setEnd(text, text.data.indexOf(part) + 1);
+            return range.getBoundingClientRect().left;
+          }});
+        }})()""")
+        assert last < first < number
 
     report = make_report(n_queries=5, n_systems=4, hostile=names[0])
     drawn = re.findall('data-(?:system|baseline)="(.*?)"', render(report))

@@ -33,6 +33,12 @@ from ltr_features.studies.run import run_file
         ('name = "three"', 'name = "official"', r"two schemes share the name \(as a folder\) offi"),
         ('label = "AdaRank"', f'label = "{"a" * 201}"', "a name of 201 bytes; give 200 at most"),
         ("k = 3", "k = 2", "schemes.1.k"),
+        (
+            "[measures]",
+            'repeats = 2\n[[rankers]]\nlabel = "Net"\nranker = "ranknet"\n'
+            "params = { seed = 2_147_483_647 }\n[measures]",
+            "rankers, .Net.: the seeds of the ranker and of its last fit add up to 2,147,483,648",
+        ),
         ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
         ("MAP = 0.123", "MRR = 0.123", "references.0: no measure 'MRR'"),
         ('measure = "MAP"', 'measure = "ERR"', "expected.0: no measure 'ERR'"),

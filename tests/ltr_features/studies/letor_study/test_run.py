@@ -199,6 +199,17 @@ def test_columns_that_others_made_are_judged_without_texts(joined, tmp_path):
     assert "sha256" in json.dumps(manifest["inputs"]["columns"])
 
 
+def test_what_a_table_has_besides_numbers_is_told_once(joined, tmp_path, recwarn):
+    ids = [line.rpartition(" ")[2] for part in (tmp_path / "toy").iterdir() for line in part.open()]
+    table = pd.DataFrame({"docno": map(str.strip, ids), "mine": range(len(ids)), "colour": "red"})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    options = 'family = "numbers"\noptions = { file = "mine.csv" }\n'
+    joined.write_text(re.sub('family = "scores"\noptions = .*\n', options, JOINED))
+    run_file(joined, data=tmp_path, out=tmp_path / "out", dry_run=True)
+    told = [str(one.message) for one in recwarn if "left out" in str(one.message)]
+    assert [message.partition("colour ")[2] for message in told] == ["('red')"]
+
+
 def test_runs_of_the_test_queries_are_kept(joined, tmp_path):
     folder = run_file(joined, data=tmp_path, out=tmp_path / "out")
     rows, folds = read_folds(tmp_path / "toy")
