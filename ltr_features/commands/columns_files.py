@@ -377,7 +377,12 @@ def _tell(
     of_candidates = [] if found is None else found.left_out
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
-        of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
+        n_found = n_relevant - data.missing.n_relevant
+        n_empty = (
+            len(data.queries_without_rows) if isinstance(data, RankingData) else data.n_without_rows
+        )
+        n_judged = len(set(collection.judgements.query.tolist()))
+        of_candidates += recall_remarks(n_found, n_relevant, n_empty, n_judged)
     if isinstance(data, RankingData):  # the labels of written rows are not in memory
         of_candidates += nothing_to_rank(data, build.split)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]
