@@ -369,7 +369,7 @@ def _tell(
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
-        echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
+        echo(f"Mean recall of the candidates: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""
