@@ -4,8 +4,9 @@ Everything learned from documents stays as it was when the ranker was trained: v
 average lengths, background models, word vectors, links, and the models. So documents of the build
 keep their feature values to the bit, and the thresholds of the ranker's trees keep their meaning.
 A new document gets the values that it would have had in the build if it had not influenced any of
-these statistics; words outside the vocabulary count only towards its lengths. A document that was
-removed is one that an empty text replaces, and that is not there for those who ask for it.
+these statistics; words outside the vocabulary count only towards its lengths and by their letter
+trigrams. A document that was removed is one that an empty text replaces, and that is not there for
+those who ask for it.
 :class:`Drift` measures how far the documents have moved away from those of the build.
 """
 

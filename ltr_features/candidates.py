@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from letor.errors import InputError
 from ltr_base.former import present_names
-from ltr_base.names import nearest, quoted
+from ltr_base.names import counted, nearest, quoted
 from ltr_features.candidate_kinds import (
     BM25Candidates,
     CandidateSource,
@@ -33,6 +33,9 @@ from ltr_features.text.candidates import PoolRecall, candidate_recall
 from ltr_features.text.collection import FORMER_KEYS, Collection, Judgements, Pairs
 from ltr_features.text.id_rows import places_of
 from ssi_models.registry import MODELS, find_model
+
+#: From this share on, queries without candidates are worth a remark.
+_MANY_EMPTY = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,10 @@ class Candidates:
     def remarks(self, collection: Collection) -> list[str]:
         """All remarks on the candidates: ``left_out``, and :func:`recall_remarks`."""
         recall = candidate_recall(self.pairs, collection.judgements, collection.n_queries)
-        return [*self.left_out, *recall_remarks(recall.n_found, recall.n_relevant)]
+        judged = np.unique(collection.judgements.query)
+        n_empty = len(np.setdiff1d(judged, self.pairs.query))
+        of_recall = recall_remarks(recall.n_found, recall.n_relevant, n_empty, len(judged))
+        return [*self.left_out, *of_recall]
 
     @property
     def origins(self) -> list[str] | None:
@@ -83,21 +89,31 @@ class Candidates:
         }
 
 
-def recall_remarks(n_found: int, n_relevant: int) -> list[str]:
-    """A remark, without a full stop, if most relevant documents are not among the candidates.
+def recall_remarks(n_found: int, n_relevant: int, n_empty: int, n_judged: int) -> list[str]:
+    """Remarks, without a full stop, if most relevant documents are not among the candidates, and if
+    many queries have no candidates.
 
     Args:
         n_found: number of relevant (query, document) pairs among the candidates.
         n_relevant: number of all relevant pairs.
+        n_empty: number of judged queries without candidates.
+        n_judged: number of all judged queries.
     """
-    if 2 * n_found >= n_relevant:
-        return []
-    return [
-        f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are among "
-        "them, and no ranker can show the others: take more (depth), also of sources that do not "
-        "need the query's words (lsi, or vsm with terms=letter-trigrams), or, if other documents "
-        "are judged too, judged"
-    ]
+    told = []
+    if 2 * n_found < n_relevant:
+        told.append(
+            f"candidates: only {100 * n_found / n_relevant:.0f} % of the relevant documents are "
+            "among them, and no ranker can show the others: take more (depth), also of sources "
+            "that do not need the query's words (lsi, or vsm with terms=letter-trigrams), or, if "
+            "other documents are judged too, judged"
+        )
+    if n_empty and n_empty >= _MANY_EMPTY * n_judged:
+        told.append(
+            f"candidates: {n_empty:,} of {counted(n_judged, 'query')} have none, so that no column "
+            "and no ranker can help them: if people spell what documents spell otherwise, take a "
+            "source that compares letters, too (vsm with terms=letter-trigrams)"
+        )
+    return told
 
 
 KINDS: dict[str, type[CandidateSource]] = {

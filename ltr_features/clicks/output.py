@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from letor.errors import InputError
 from letor.files import atomic_path, check_replaced, write_json
 from letor.trec import write_qrels
+from ltr_base.names import counted
 from ltr_features.clicks.base import ClickModel
 from ltr_features.clicks.judging import (
     ClickJudgements,
@@ -148,9 +150,25 @@ def by_label(judgements: ClickJudgements, qrels: pd.DataFrame) -> pd.DataFrame:
         qrels.assign(row=row), left_on=["row", "document"], right_on=["row", "docno"], how="inner"
     )
     if merged.empty:
-        raise InputError("no pair of the labels has enough clicks: do queries and documents agree?")
+        raise InputError(_nothing_to_compare(log, qrels, row))
     merged["click_rate"] = merged["clicked"] / merged["shown"]
     groups = merged.groupby("label")
     means = groups[["click_rate", "relevance"]].mean()
     means.insert(0, "pairs", groups.size())
     return means.reset_index()
+
+
+def _nothing_to_compare(log: ClickLog, qrels: pd.DataFrame, row: NDArray[np.int64]) -> str:
+    """Why no pair of labels, whose queries are the log's rows or -1, has enough evidence."""
+    queries, documents = set(qrels["qid"]), set(qrels["docno"])
+    n_queries, n_documents = len(set(row[row >= 0].tolist())), len(documents & {*log.document_ids})
+    told = (
+        f"no pair of the labels has enough clicks: of {counted(len(queries), 'query')} of the "
+        f"labels {n_queries:,} are in the log, of {counted(len(documents), 'document')} "
+        f"{n_documents:,}"
+    )
+    if n_queries or not log.has_texts:
+        return told
+    return (
+        f"{told}; a table with a column of ids and one of texts is read by its ids; leave these out"
+    )

@@ -21,7 +21,7 @@ from letor.errors import InputError, reading
 from letor.files import atomic_path, check_replaced, read_json, write_json
 from ltr_base.former import warn_of_former
 from ltr_base.names import counted, listed, quoted
-from ltr_features.text.analyzer import Analyzer
+from ltr_features.text.analyzer import BY_LETTERS, Analyzer
 from ltr_features.text.collection import Collection, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.document_workers import DocumentWorkers
@@ -41,7 +41,8 @@ _NO_NAMES = frozenset("ai")
 #: What parts letters that are one word: apostrophes, and the points of abbreviations.
 _WITHIN_WORDS = re.compile(r"['\u2019]|(?<=[^\W\d_])\.")
 _UNKNOWN_ADVICE = (
-    "add them to documents as synonyms, or take letter trigrams if they are other spellings"
+    "add them to documents as synonyms, or, if they are other spellings, compare letters: "
+    f"{BY_LETTERS}"
 )
 _MARK = "workspace.json"
 _VERSION = 1

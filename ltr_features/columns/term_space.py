@@ -34,11 +34,12 @@ from ssi_models.weighting import TfIdf, heaviest
 
 
 def document_counts(context: ColumnContext, kind: Kind, field: str = WHOLE) -> csr_matrix:
-    """int32 [n_documents, T], columns sorted: how often each term occurs in the field."""
-    counts = context.index.counts(field)
+    """int32 [n_documents, T], columns sorted: how often each term occurs in the field. Words of
+    added documents that no other has contribute those of their trigrams that others have."""
     if kind == "words":
-        return counts
-    return _product(counts, _trigrams(context).of_words(context.index.vocabulary))
+        return context.index.counts(field)
+    words, counts = context.index.every_word(field)
+    return _product(counts, _trigrams(context).of_words(words))
 
 
 def query_counts(context: ColumnContext, kind: Kind) -> csr_matrix:

@@ -369,7 +369,7 @@ def _tell(
     if found is not None and len(found.sources) > 1:
         recalls = found.recalls(collection.judgements, collection.n_queries)
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
-        echo(f"Recall of relevant documents: {', '.join(means)}", err=True)
+        echo(f"Mean recall of the candidates: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""
@@ -377,7 +377,12 @@ def _tell(
     of_candidates = [] if found is None else found.left_out
     if data.missing is not None:
         n_relevant = int((collection.judgements.grade >= 1).sum())
-        of_candidates += recall_remarks(n_relevant - data.missing.n_relevant, n_relevant)
+        n_found = n_relevant - data.missing.n_relevant
+        n_empty = (
+            len(data.queries_without_rows) if isinstance(data, RankingData) else data.n_without_rows
+        )
+        n_judged = len(set(collection.judgements.query.tolist()))
+        of_candidates += recall_remarks(n_found, n_relevant, n_empty, n_judged)
     if isinstance(data, RankingData):  # the labels of written rows are not in memory
         of_candidates += nothing_to_rank(data, build.split)
     of_columns = [*family_remarks(data.provenance), *grouped_remarks(provenance)]

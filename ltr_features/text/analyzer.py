@@ -66,10 +66,11 @@ _PAIRS_ADVICE = (
     "index Chinese and Japanese, which have no spaces between words, by pairs of characters (index "
     "--cjk-bigrams), or put spaces between the words"
 )
+#: How columns and candidates compare letters; the end of a sentence.
+BY_LETTERS = "--family letters, and as candidates the model vsm with terms=letter-trigrams"
 _SPACES_ADVICE = (
     "Thai, Lao, Burmese and Khmer have no spaces between words: put spaces there, in documents and "
-    "queries, or compare their letters: --family letters, and as candidates the model vsm with "
-    "terms=letter-trigrams"
+    f"queries, or compare their letters: {BY_LETTERS}"
 )
 
 

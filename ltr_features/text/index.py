@@ -68,12 +68,17 @@ class TermIndex:
     """
 
     def __init__(
-        self, analyzer: Analyzer, vocabulary: Vocabulary, counts: Mapping[str, FieldCounts]
+        self,
+        analyzer: Analyzer,
+        vocabulary: Vocabulary,
+        counts: Mapping[str, FieldCounts],
+        added: tuple[Sequence[str], Mapping[str, csr_matrix]] | None = None,
     ) -> None:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
         self.fields = tuple(field for field in FIELDS if field in counts)
         self._counts = dict(counts)
+        self._added = added  # of added documents, all their words, with counts by field
         self._matrices: dict[str, csr_matrix] = {}
 
     @classmethod
@@ -119,7 +124,7 @@ class TermIndex:
 
     def of_added(self, collection: Collection) -> TermIndex:
         """An index of added documents with the vocabulary and statistics of this one. Words that
-        the vocabulary lacks only count towards the documents' lengths.
+        the vocabulary lacks count towards the documents' lengths, and in :meth:`every_word`.
 
         Args:
             collection: the documents, with all fields of this index.
@@ -129,7 +134,8 @@ class TermIndex:
         """
         words, matrices = count_fields(_slices(collection), self.fields, self.analyzer)
         rows, counts = self.vocabulary.rows(words), {}
-        for field, matrix in _with_whole(self.fields, matrices).items():
+        every = {WHOLE: matrices[0], **_with_whole(self.fields, matrices)}
+        for field, matrix in every.items():
             known = renumbered(matrix, rows, len(self.vocabulary))
             counts[field] = replace(
                 FieldCounts.from_matrix(known),
@@ -139,8 +145,7 @@ class TermIndex:
                 unknown=np.diff(matrix.indptr).astype(np.int64) - np.diff(known.indptr),
                 statistics=self.field(field),
             )
-        counts.setdefault(WHOLE, counts[self.fields[0]])
-        return TermIndex(self.analyzer, self.vocabulary, counts)
+        return TermIndex(self.analyzer, self.vocabulary, counts, (words, every))
 
     @property
     def n_documents(self) -> int:
@@ -170,6 +175,16 @@ class TermIndex:
             matrix.has_canonical_format = True
             self._matrices[field] = matrix
         return self._matrices[field]
+
+    def every_word(self, field: str) -> tuple[Sequence[str], csr_matrix]:
+        """All words of the documents in code point order, and int32 [n_documents, n words], how
+        often each occurs in the field: those of the vocabulary or, of added documents, their own,
+        with those that the vocabulary lacks."""
+        counts = self.counts(field)
+        if self._added is None:
+            return self.vocabulary, counts
+        words, by_field = self._added
+        return words, by_field[field]
 
     def query_counts(self, texts: Sequence[str]) -> csr_matrix:
         """int32 [len(texts), V], columns sorted: word counts of texts, analysed by this index's

@@ -22,6 +22,7 @@ from letor.writing import write_letor
 from ltr_features import candidate_kinds
 from ltr_features.candidate_kinds import top_rows
 from ltr_features.candidates import Candidates, candidate_sources, find_candidates
+from ltr_features.columns.context import open_workspace
 from ltr_features.columns.registry import get_family
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.sample import write_sample
@@ -54,6 +55,28 @@ def find(context, **settings) -> Candidates:
 
 def listed(pairs):
     return list(zip(pairs.query.tolist(), pairs.document.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("n_queries", "told"), [(10, True), (11, False)])
+def test_many_queries_without_candidates_are_told(tmp_path, n_queries, told):
+    """Of judged ones; on rows in memory, on those written block by block, and in experiments."""
+    words = [f"word{number}" for number in range(n_queries)]
+    documents, ratings = tmp_path / "documents.csv", tmp_path / "ratings.csv"
+    documents.write_text("id,text\n" + "".join(f"d{word},{word}\n" for word in words))
+    asked = ["wrod0", *words[1:]]
+    lines = (f"{query},d{word},1\n" for query, word in zip(asked, words, strict=True))
+    ratings.write_text("search_term,docno,grade\n" + "".join(lines))
+    table = (f"documents={documents}", f"judgements={ratings}")
+    run("index", "table", *table, "--out", tmp_path / "workspace")
+    remark = f"candidates: 1 of {n_queries} queries have none, so that no column and no ranker"
+    build = ("columns", "build", "--workspace", tmp_path / "workspace", "--family", "vsm", "--out")
+    for name in ("rows.txt", "rows.parquet"):
+        assert (remark in run(*build, tmp_path / name).stderr) == told
+    opened = open_workspace(tmp_path / "workspace")
+    remarks = find(opened, bm25={}).remarks(opened.collection)
+    assert [one.startswith(remark) for one in remarks] == [True] * told
+    unjudged = opened.for_queries(["wrod0", "word1"])
+    assert find(unjudged, bm25={}).remarks(unjudged.collection) == []
 
 
 def test_one_source_gives_its_own_order(context):
@@ -271,7 +294,7 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert "--depth is for BM25 alone; with --candidates give each source its depth, bm25" in said
     recall = done(f"{build} rows.txt {united}").stderr
     assert re.search(
-        r"Recall of relevant documents: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall
+        r"Mean recall of the candidates: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall
     )
     rows = read_letor("rows.txt")
     assert len(rows) > len(read_qrels("sample/trec/qrels.txt"))

@@ -112,7 +112,13 @@ def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:
         return
     orders = [replace(run_measure(measure), ties=ties) for ties in ("worst", "best")]
     worst, best = evaluate(given.qrels, run, orders).mean()
-    yield from tie_remark(measure, worst, best, "here the smaller document id goes first")
+    order = "here the smaller document id goes first"
+    if "rank" in run and not run.duplicated(["qid", "rank"]).any():
+        order += (
+            ", as measures do not read the ranks of a run; if these are the order that was shown, "
+            "leave out the scores: lines of query, document and rank"
+        )
+    yield from tie_remark(measure, worst, best, order)
 
 
 def _lacking_queries(given: Given, judged: pd.Index) -> Iterator[str]:

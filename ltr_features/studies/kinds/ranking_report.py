@@ -213,8 +213,8 @@ def _remarks(
     of_families = {name: notes for name, notes in table.items() if name not in models}
     return [
         *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] in pair)),
-        *experiment.context.remarks,
         *experiment.candidate_facts["remarks"],
+        *experiment.context.remarks,
         *coverage_remarks(experiment.test_qrels(output.split), found.runs),
         *better_alone(config, found.per_query),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),

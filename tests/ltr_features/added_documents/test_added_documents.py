@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from additions import N, news
-from toys import refused, run, topics
+from toys import refused, run, topics, toy
 
 from letor.digests import changed_files
 from letor.errors import InputError, LetorWarning
@@ -77,6 +77,31 @@ def test_an_added_page_is_no_child_of_another(pipeline, collection):
     added = pipeline.with_documents(["d4", "below"], fields)
     place = added.features.column_names.index("child_pages")
     assert columns(added, [""], ["d4", "below"])[0, :, place].tolist() == [0, 0]
+
+
+def test_letters_of_words_that_no_document_had_find_an_added_one():
+    """As if it had been in the build, with idf of the build."""
+    towns = ["petersburg", "springfield", "neustadt", "peterborough"]
+    collection = toy({"body": towns}, ["springfield"])
+    letters = {"source": "model", "model": "vsm", "terms": "letter-trigrams"}
+    built = FeatureBuilder(["letters", "vsm"], candidates={"letters": letters}).fit(collection)
+    assert built.best_documents("neupetersbrug")[0] == "d0"
+    added = built.with_documents(["new"], {"body": ["neupetersburg"]})
+    assert added.best_documents("neupetersbrug")[0] == "new"
+    weights = {}
+    for town in towns:
+        marked = f"#{town}#"
+        for trigram in {marked[i : i + 3] for i in range(len(town))}:
+            weights[trigram] = weights.get(trigram, 0) + 1
+    weights = {trigram: math.log(len(towns) / n) for trigram, n in weights.items()}
+    rows = []
+    for word in ("neupetersbrug", "neupetersburg"):
+        marked = f"#{word}#"
+        spelled = {marked[i : i + 3] for i in range(len(word))}
+        row = np.array([w * (trigram in spelled) for trigram, w in weights.items()])
+        rows.append(row / np.linalg.norm(row))
+    (found,) = added.compute(["neupetersbrug"], np.zeros(1, np.int64), ["new"]).tolist()
+    assert found == pytest.approx([rows[0] @ rows[1], 0], abs=1e-6)  # no word is the same
 
 
 def test_unknown_words_count_in_lengths_alone(more, collection):

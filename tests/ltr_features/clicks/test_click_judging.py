@@ -254,5 +254,9 @@ def test_labels_are_found_by_texts_and_by_ids():
         assert table["label"].tolist() == [0, 1]
         assert table["click_rate"].tolist() == [0.0, 0.5]
     ids = replace(log, description={"queries": "ids"})
-    with pytest.raises(InputError, match="no pair of the labels has enough clicks"):
+    with pytest.raises(InputError, match=r"of 1 query of the labels 0 are in the log.* 2$"):
         by_label(ClickJudgements(ClickRate().fit(ids)), labels.assign(qid="SEA Q0"))
+    with pytest.raises(InputError, match=r"0 are in the log, of 2 documents 2; .* leave these out"):
+        by_label(judgements, labels.assign(qid="7"))
+    with pytest.raises(InputError, match=r"labels 1 are in the log, of 1 document 0$"):
+        by_label(judgements, labels[:1].assign(qid="sea q0", docno="shore"))

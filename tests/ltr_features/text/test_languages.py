@@ -51,7 +51,7 @@ def test_chinese_and_japanese_are_searched_by_pairs_of_characters(japanese: Path
     [
         ("USB USB USB ต้องระบุค่านี้ ไม่พบข้อมูล ค่านี้ไม่ถูกต้อง กรุณาลองใหม่", "as candidates the model vsm"),
         ("USB USB USB 東京都 京都府 大阪府 北海道", "by pairs of characters"),
-        ("USB USB USB 東京都", "as synonyms"),
+        ("USB USB USB 東京都", "if they are other spellings, compare letters: --family"),
     ],
 )  # fmt: skip
 def test_the_advice_is_for_the_script_of_most_unknown_words(query: str, advice: str) -> None:

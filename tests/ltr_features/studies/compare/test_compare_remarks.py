@@ -46,6 +46,26 @@ def test_equal_scores_that_leave_the_value_open_are_told(tmp_path):
     assert "strict: gives" not in report
 
 
+def test_runs_whose_ranks_order_equal_scores_are_told_how_these_count(tmp_path):
+    (tmp_path / "qrels").write_text(
+        "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
+    )
+    ranked = [(f"q{i}", d, rank) for i in "123" for rank, d in enumerate("bca", 1)]
+    for name, line in {"scores": "{} Q0 {} {} 2 t\n", "ranks": "{} {} {}\n"}.items():
+        lines = "".join(line.format(*of) for of in ranked)
+        (tmp_path / f"{name}.run").write_text(lines)
+    runs = [tmp_path / f"{name}.run" for name in ("scores", "ranks")]
+    report = told(compare_files(runs, tmp_path / "out", qrels=tmp_path / "qrels", test=TEST))
+    assert (
+        "scores: gives equal scores to documents of different grades; its NDCG@10 is between "
+        "0.5000 and 1.0000, depending on their order; here the smaller document id goes first, as "
+        "measures do not read the ranks of a run; if these are the order that was shown, leave out "
+        "the scores: lines of query, document and rank."
+    ) in report
+    means = pd.read_csv(tmp_path / "out" / "report" / "tables" / "means.csv")
+    assert means["NDCG@10"].tolist() == [1, 0.5]
+
+
 def test_unequally_judged_rankings_are_told(tmp_path):
     """Judgements that one of two systems supplied find the other one worse."""
     pool = "".join(f"q{i} 0 {d} {d < 'b':d}\n" for i in "123" for d in "abc")
