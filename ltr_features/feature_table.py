@@ -24,6 +24,7 @@ from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.name_checks import check_distinct
+from ltr_base.names import counted
 from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, check_families, computed
@@ -38,8 +39,9 @@ from ltr_features.columns.out_of_fold import (
     train_parts,
 )
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
+from ltr_features.remarks import warn_of
 from ltr_features.text.collection import Collection, Pairs
-from ltr_features.text.id_rows import ids_of, places_of, rows_of
+from ltr_features.text.id_rows import examples, ids_of, places_of, rows_of
 
 #: The key of a column's provenance with the number of its rows that have a substitute.
 N_MISSING = "rows without a value"
@@ -144,6 +146,30 @@ def missing_values(
             found = family.n_missing(context, pairs)
             counts |= zip(family.column_names, found, strict=True)
     return counts
+
+
+def warn_of_new_queries(
+    context: ColumnContext, pairs: Pairs, families: Sequence[ColumnFamily]
+) -> None:
+    """Warn of queries without a value in any row, in columns whose sources know no new queries."""
+    limited = [family for family in families if not family.knows_new_queries]
+    if not limited:
+        return
+    order = np.argsort(pairs.query, kind="stable")
+    changes = np.flatnonzero(np.diff(pairs.query[order])) + 1
+    unknown: dict[str, list[str]] = {}
+    for rows in np.split(order, changes) if len(order) else []:
+        of_query = pairs.select(rows)
+        query = context.collection.query_ids[of_query.query[0]]
+        for name, n in missing_values(context, of_query, limited).items():
+            if n == len(rows):
+                unknown.setdefault(name, []).append(query)
+    n_queries = len(changes) + 1
+    warn_of(
+        f"{name}: nothing is given for {len(ids):,} of {counted(n_queries, 'query')} "
+        f"({examples(ids)}); their rows get what stands for missing values"
+        for name, ids in unknown.items()
+    )
 
 
 def family_provenance(

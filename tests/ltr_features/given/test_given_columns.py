@@ -24,7 +24,7 @@ from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns
 from ltr_features.part_store import PartFolder
-from ltr_features.remarks import family_remarks
+from ltr_features.remarks import ColumnWarning, family_remarks
 from ltr_features.sample import write_sample
 
 BM25 = {"bm25": {"depth": 5}}
@@ -100,9 +100,25 @@ def test_a_stored_builder_has_the_values_of_queries_by_their_ids(halves, tmp_pat
     folds = k_fold(ids, 5, seed=0)
     fitted = FeatureBuilder(families).fit(collection, folds[0].train, folds=folds)
     fitted.save(tmp_path / "saved")
-    found = FeatureBuilder.load(tmp_path / "saved").transform(frame)
+    with pytest.warns(ColumnWarning) as told:
+        found = FeatureBuilder.load(tmp_path / "saved").transform(frame)
     pd.testing.assert_frame_equal(found, fitted.transform(frame))
     assert set(found.loc[found["s"] == 1, "qid"]) == {*ids[:4], *ids[-4:]}
+    lacking = (
+        f"nothing is given for {len(ids) - 8} of {len(ids)} queries ('q4', 'q5', 'q6', ...); their "
+        "rows get what stands for missing values"
+    )
+    names = ["s", "vectors_cosine", "vectors_dot"]
+    assert [str(warning.message) for warning in told] == [f"{name}: {lacking}" for name in names]
+
+
+def test_queries_of_which_some_rows_have_given_values_are_not_told(halves, recwarn):
+    workspace, families = halves
+    collection = open_workspace(workspace).collection
+    fitted = FeatureBuilder(families).fit(collection)
+    recwarn.clear()
+    fitted.matrix(pd.DataFrame({"qid": ["q0"], "query": ["w1"], "docno": ["d0"]}))
+    assert not [w for w in recwarn if issubclass(w.category, ColumnWarning)]
 
 
 def test_what_is_said_of_several_columns_is_told_once_and_names_those_it_is_about():
