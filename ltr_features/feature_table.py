@@ -180,7 +180,8 @@ def family_provenance(
     provenance: dict[str, dict[str, Any]] = {}
     for family in families:
         with naming(f"column family {family.name!r}"):
-            absent, settings = dict(family.absent(context)), family.settings(context)
+            absent, names = dict(family.absent(context)), family.column_names
+            settings = {name: family.column_settings(context, name) for name in names}
             json.dumps(settings)  # before it is a file's turn
             of_family, on_texts = family.remarks, family.remarks_on(context)
         if isinstance(of_family, str):
@@ -195,7 +196,7 @@ def family_provenance(
                 "description": column.description,
                 "reference": column.reference,
                 "trained on": family.trained_on,
-                SETTINGS: settings,
+                SETTINGS: settings[name],
             }
             if name in absent:
                 notes["absent"] = absent[name]
