@@ -309,7 +309,7 @@ def serve(
         # Warm up: what is computed at the first query is computed now.
         pipeline.rank("", 1)
         pipeline.score("", pipeline.features.document_ids[:1])
-        echo(
-            f"{counted(server.n_documents, 'document')}: http://{host}:{server.server_address[1]}/rank"
-        )
+        address = f"[{host}]" if ":" in host else host
+        url = f"http://{address}:{server.server_address[1]}/rank"
+        echo(f"{counted(server.n_documents, 'document')}: {url}")
         server.serve()
