@@ -29,6 +29,7 @@ from ltr_features.candidate_kinds import bm25_retriever, top_rows
 from ltr_features.columns.base import ColumnFamily, computed
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.fitted import FittedColumn
+from ltr_features.feature_table import warn_of_new_queries
 from ltr_features.text.collection import Collection, Judgements, Pairs
 from ltr_features.text.collection_files import load_collection, save_collection
 from ltr_features.text.id_rows import rows_of
@@ -340,6 +341,7 @@ class Documents:
 
         def compute(context: ColumnContext, pairs: Pairs) -> NDArray[np.float32]:
             context = context.for_queries(queries, ids)
+            warn_of_new_queries(context, pairs, columns)
             return np.hstack([computed(column, context, pairs) for column in columns])
 
         if self.added is None:

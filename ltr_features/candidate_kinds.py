@@ -22,7 +22,7 @@ from ltr_base.names import listed
 from ltr_base.parallel import map_blocks
 from ltr_base.slices import slices
 from ltr_features.columns.context import ColumnContext
-from ltr_features.columns.fitted import FittedColumn
+from ltr_features.columns.fitted import FittedColumn, restored_column
 from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.trained import TrainedColumn
 from ltr_features.columns.vector_sources import Doc2VecSource
@@ -87,6 +87,14 @@ class CandidateSource(ABC):
         cannot."""
         return None
 
+    def stored_search(self, model: Path | None) -> Search | None:
+        """What :meth:`search` returned, read from the file of its model, None if it had none.
+
+        Raises:
+            InputError: the file is missing or damaged.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class BM25Candidates(CandidateSource):
@@ -105,6 +113,9 @@ class BM25Candidates(CandidateSource):
         return Found(found)
 
     def search(self, context: ColumnContext) -> Search:
+        return Search(self.depth)
+
+    def stored_search(self, model: Path | None) -> Search:
         return Search(self.depth)
 
 
@@ -253,6 +264,9 @@ class ModelCandidates(CandidateSource):
 
     def search(self, context: ColumnContext) -> Search:
         return Search(self.depth, self._fitted(context))
+
+    def stored_search(self, model: Path | None) -> Search | None:
+        return None if model is None else Search(self.depth, restored_column(self.recipe, model))
 
     def _fitted(self, context: ColumnContext) -> FittedColumn:
         with TemporaryDirectory() as folder:

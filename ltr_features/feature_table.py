@@ -24,6 +24,7 @@ from letor.folds import Fold
 from letor.mapped import empty_array
 from letor.missing import Missing
 from letor.name_checks import check_distinct
+from ltr_base.names import counted
 from ltr_base.parallel import side_by_side
 from ltr_base.slices import slices
 from ltr_features.columns.base import ColumnFamily, check_families, computed
@@ -38,8 +39,9 @@ from ltr_features.columns.out_of_fold import (
     train_parts,
 )
 from ltr_features.columns.trained import FoldColumn, TrainedColumn
+from ltr_features.remarks import warn_of
 from ltr_features.text.collection import Collection, Pairs
-from ltr_features.text.id_rows import ids_of, places_of, rows_of
+from ltr_features.text.id_rows import examples, ids_of, places_of, rows_of
 
 #: The key of a column's provenance with the number of its rows that have a substitute.
 N_MISSING = "rows without a value"
@@ -146,6 +148,30 @@ def missing_values(
     return counts
 
 
+def warn_of_new_queries(
+    context: ColumnContext, pairs: Pairs, families: Sequence[ColumnFamily]
+) -> None:
+    """Warn of queries without a value in any row, in columns whose sources know no new queries."""
+    limited = [family for family in families if not family.knows_new_queries]
+    if not limited:
+        return
+    order = np.argsort(pairs.query, kind="stable")
+    changes = np.flatnonzero(np.diff(pairs.query[order])) + 1
+    unknown: dict[str, list[str]] = {}
+    for rows in np.split(order, changes) if len(order) else []:
+        of_query = pairs.select(rows)
+        query = context.collection.query_ids[of_query.query[0]]
+        for name, n in missing_values(context, of_query, limited).items():
+            if n == len(rows):
+                unknown.setdefault(name, []).append(query)
+    n_queries = len(changes) + 1
+    warn_of(
+        f"{name}: nothing is given for {len(ids):,} of {counted(n_queries, 'query')} "
+        f"({examples(ids)}); their rows get what stands for missing values"
+        for name, ids in unknown.items()
+    )
+
+
 def family_provenance(
     context: ColumnContext, families: Sequence[ColumnFamily], n_missing: Mapping[str, int], n: int
 ) -> dict[str, dict[str, Any]]:
@@ -154,7 +180,8 @@ def family_provenance(
     provenance: dict[str, dict[str, Any]] = {}
     for family in families:
         with naming(f"column family {family.name!r}"):
-            absent, settings = dict(family.absent(context)), family.settings(context)
+            absent, names = dict(family.absent(context)), family.column_names
+            settings = {name: family.column_settings(context, name) for name in names}
             json.dumps(settings)  # before it is a file's turn
             of_family, on_texts = family.remarks, family.remarks_on(context)
         if isinstance(of_family, str):
@@ -169,7 +196,7 @@ def family_provenance(
                 "description": column.description,
                 "reference": column.reference,
                 "trained on": family.trained_on,
-                SETTINGS: settings,
+                SETTINGS: settings[name],
             }
             if name in absent:
                 notes["absent"] = absent[name]

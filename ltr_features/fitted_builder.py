@@ -70,9 +70,13 @@ class FittedBuilder:
         Returns:
             A new pandas frame, in the order of ``frame``, with a float32 column per feature.
 
+        Warns:
+            ColumnWarning: given scores or vectors know some of the queries in no row.
+
         Raises:
             NotFittedError: before ``fit`` or ``load``.
-            InputError: a column is missing, an unknown document, or a query id with two texts.
+            InputError: a column is missing, an unknown document, a query id with two texts, or
+                given scores or vectors that know none of the queries.
         """
         frame = pandas_frame(frame)
         values = self.matrix(frame)

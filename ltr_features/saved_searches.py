@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ltr_features.candidate_kinds import BM25Candidates, ModelCandidates, Search
+from ltr_features.candidate_kinds import Search
 from ltr_features.candidates import candidate_sources
-from ltr_features.columns.fitted import restored_column
 
 #: Their folder in that of a saved builder.
 SEARCHES = "searches"
@@ -37,11 +36,7 @@ def load_searches(
     Raises:
         InputError: a file is missing or damaged.
     """
-    found = {}
-    for name, source in candidate_sources(settings).items() if settings else ():
-        if isinstance(source, BM25Candidates):
-            found[name] = Search(source.depth)
-        elif isinstance(source, ModelCandidates) and name in saved:
-            path = folder / f"{saved.index(name)}.safetensors"
-            found[name] = Search(source.depth, restored_column(source.recipe, path))
-    return found
+    places = {name: folder / f"{number}.safetensors" for number, name in enumerate(saved)}
+    sources = candidate_sources(settings).items() if settings else ()
+    searches = {name: source.stored_search(places.get(name)) for name, source in sources}
+    return {name: found for name, found in searches.items() if found is not None}

@@ -341,7 +341,7 @@ def _ranked(
 def _settings(features: FeatureBuilder) -> dict[str, dict[str, Any]]:
     """What decides the values of a fitted builder's columns, by column name."""
     return {
-        name: family.settings(features.context_)
+        name: family.column_settings(features.context_, name)
         for family in [*features.families, *features.fitted_]
         for name in family.column_names
     }

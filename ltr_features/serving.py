@@ -30,6 +30,8 @@ from ltr_features.scoring import ScoringPipeline
 MOST_BYTES, MOST_CHARACTERS, MOST_DOCUMENTS = 1 << 20, 100_000, 10_000
 #: Seconds within which a request must have arrived.
 MOST_SECONDS = 10
+_PATHS = "there are GET /health and POST /rank"
+_ALLOWED = {"/health": "GET, HEAD", "/rank": "POST"}
 _KEYS = ("query", "k", "documents", "exclude", "on_unknown")
 
 
@@ -38,7 +40,7 @@ class ScoringServer(ThreadingHTTPServer):
 
     Args:
         pipeline: the pipeline. Scores do not depend on concurrent requests.
-        host: the address to listen on. port: 0 for any free port.
+        host: the address to listen on, of IPv4 or IPv6. port: 0 for any free port.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -52,6 +54,8 @@ class ScoringServer(ThreadingHTTPServer):
         self.n_documents = pipeline.features.n_documents
         # For a port that has just been left; on Windows two servers would share it.
         self.allow_reuse_address = os.name == "posix"
+        if ":" in host:
+            self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
 
     def serve(self) -> None:
@@ -93,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.partition("?")[0] == "/health":  # some load balancers add a parameter
             self._answer(HTTPStatus.OK, {"status": "ok", "documents": self.server.n_documents})
         else:
-            self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
+            self.send_error(HTTPStatus.NOT_FOUND, _PATHS)
 
     def do_HEAD(self) -> None:
         """As GET, without the body: many load balancers check health so."""
@@ -114,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             arrived = f"only {len(body):,} of the {n_bytes:,} bytes of its Content-Length arrived"
             self.send_error(HTTPStatus.BAD_REQUEST, f"{arrived}, within {MOST_SECONDS} seconds")
         elif self.path != "/rank":
-            self.send_error(HTTPStatus.NOT_FOUND, "there are GET /health and POST /rank")
+            self.send_error(HTTPStatus.NOT_FOUND, _PATHS)
         else:
             try:
                 answer = _rank(self.server.pipeline, body)
@@ -125,6 +129,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "see the server's log")
             else:
                 self._answer(HTTPStatus.OK, answer)
+
+    def do_PUT(self) -> None:
+        known = self.path in _ALLOWED
+        self.send_error(HTTPStatus.METHOD_NOT_ALLOWED if known else HTTPStatus.NOT_FOUND, _PATHS)
+
+    do_DELETE = do_PATCH = do_OPTIONS = do_PUT  # noqa: N815, names that the base class looks for
 
     def _body(self, length: int) -> bytes | None:
         """The request's body, or None if it is too long. Then up to eight times the limit is read
@@ -145,6 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
+        if code == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", _ALLOWED[self.path])
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

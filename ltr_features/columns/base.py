@@ -171,6 +171,10 @@ class ColumnFamily(ABC):
         analysis = {"text analysis": str(context.index.analyzer)} if self.reads_texts else {}
         return analysis | plain_settings(self.without_unused(self.get_params()))
 
+    def column_settings(self, context: ColumnContext, column: str) -> dict[str, Any]:
+        """What decides the values of one of the columns, by default :meth:`settings`."""
+        return self.settings(context)
+
     @property
     def column_names(self) -> list[str]:
         return [column.name for column in self.columns]

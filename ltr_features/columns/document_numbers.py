@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,9 @@ class DocumentNumbers(ColumnFamily):
             for (name, substitute), n in zip(self._substitutes.items(), lacking, strict=True)
             if n
         ]
+
+    def column_settings(self, context: ColumnContext, column: str) -> dict[str, Any]:
+        return self.settings(context) | {"missing": self._substitutes[column]}
 
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         return f"{rows_without('number', n_missing, n)} and get {self._substitutes[column]:g}"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ltr_features.sources.score_tables import ScoreTable
 
 _Missing = float | Literal["lowest"] | None
+#: What a pair without a score gets by default.
+_USUAL = "0, or the query's lowest if that is below 0"
 
 
 class _Known(NamedTuple):
@@ -135,10 +137,14 @@ class GivenScores(ColumnFamily):
         known = (self._known(context, name)[score] for name, score in self._origins.values())
         return [int((_places(context, scores, pairs) < 0).sum()) for scores in known]
 
+    def column_settings(self, context: ColumnContext, column: str) -> dict[str, Any]:
+        substitute = self._substitutes[column]
+        return self.settings(context) | {"missing": _USUAL if substitute is None else substitute}
+
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
         substitute = self._substitutes[column]
         if substitute is None:
-            value = "0, or the query's lowest if that is below 0"
+            value = _USUAL
         else:
             value = "the query's lowest" if substitute == "lowest" else f"{substitute:g}"
         return f"{rows_without('score', n_missing, n)} and get {value}"

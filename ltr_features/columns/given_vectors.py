@@ -134,11 +134,19 @@ class GivenVectors(ColumnFamily):
         query, document = self._rows_of(context, pairs)
         return [int(((query < 0) | (document < 0)).sum())] * len(self.measures)
 
+    def column_settings(self, context: ColumnContext, column: str) -> dict[str, Any]:
+        return self.settings(context) | {"missing": self._substitute(column)}
+
     def missing_remark(self, column: str, n_missing: int, n: int) -> str:
-        without = rows_without("vectors", n_missing, n)
+        substitute = self._substitute(column)
+        value = substitute if isinstance(substitute, str) else f"{substitute:g}"
+        return f"{rows_without('vectors', n_missing, n)} and get {value}"
+
+    def _substitute(self, column: str) -> float | str:
+        """What a pair without vectors gets, in words unless it is one number."""
         if self.missing is None and column == f"{self.prefix}_distance":
-            return f"{without} and get the distance of unrelated vectors"
-        return f"{without} and get {self.missing or 0:g}"
+            return "the distance of unrelated vectors"
+        return self.missing or 0
 
     def _rows_of(
         self, context: ColumnContext, pairs: Pairs

@@ -23,6 +23,7 @@ from ltr_features.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from ltr_features.columns.context import ColumnContext
     from ltr_features.text.collection import Collection
 
 
@@ -126,7 +127,7 @@ def index(
     echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
-    for remark in (*context.remarks, *_alike_ids(context.collection)):
+    for remark in (*context.remarks, *_alike_ids(context.collection), *_alike_texts(context)):
         echo(f"note: {remark}", err=True)
     try:
         check_text_ids(context.collection)
@@ -147,6 +148,31 @@ def _alike_ids(collection: Collection) -> Iterator[str]:
                 f"{counted(len(alike), f'{what} id')} as another one but for {OTHERWISE}, such as "
                 f"{name!r} beside {first!r}: if both are one {what}, write its id alike everywhere"
             )
+
+
+def _alike_texts(context: ColumnContext) -> Iterator[str]:
+    """Remarks on documents without a word, and on those that have the same words."""
+    import numpy as np
+
+    codes, ids = context.index.word_codes, context.collection.document_ids
+    documents = counted(len(codes), "document")
+    if n := int((codes == 0).sum()):
+        yield (
+            f"{n:,} of {documents} have no word but those of the url, if there is one, such as "
+            f"{ids[int(np.argmin(codes))]!r}: no column of words finds them"
+        )
+    rows = np.flatnonzero(codes)
+    _, first, code, sizes = np.unique(
+        codes[rows], return_index=True, return_inverse=True, return_counts=True
+    )
+    if n := int((sizes[code] > 1).sum()):
+        again = int(np.flatnonzero(first[code] < np.arange(len(rows)))[0])
+        shown = [repr(ids[int(rows[place])]) for place in (first[code[again]], again)]
+        yield (
+            f"{n:,} of {documents} have the same words as another one, such as {shown[1]} as "
+            f"{shown[0]}: columns of words cannot tell them apart, and a judgement of one does not "
+            "count for the other; if they are copies, keep one"
+        )
 
 
 def sample(

@@ -11,7 +11,7 @@ import typer
 from letor.errors import InputError
 from ltr_base.names import nearest
 from ltr_features.commands import completion
-from ltr_features.commands.options import check_outputs, echo, settings, tell_replaced
+from ltr_features.commands.options import check_outputs, echo, names_by_name, tell_replaced
 
 
 def columns_export(
@@ -51,7 +51,7 @@ def columns_export(
     if out.suffix != ".json":
         raise InputError(f"{out}: the name of the features' file must end in .json")
     names = [name for source in columns for name in _columns_of(source)]
-    fields = {name: str(value) for name, value in settings(field or [], "field").items()}
+    fields = names_by_name(field or [], "field")
     features = featureset(names, target, fields=fields, index=index)
     texts = {
         out: json.dumps(features.body(), indent=1, ensure_ascii=False) + "\n",

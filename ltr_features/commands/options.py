@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
@@ -183,11 +183,7 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
         InputError: an argument without ``=``, or a key twice.
     """
     found: dict[str, Any] = {}
-    for argument in given:
-        key, equals, text = argument.partition("=")
-        if not equals or not key:
-            path = f"; for a path, say whose: folder={argument}" if Path(argument).exists() else ""
-            raise InputError(f"{what} {argument!r} is not of the form KEY=VALUE{path}")
+    for key, text in _keys_and_values(given, what):
         value = _value(text)
         *tables, name = key.split(".")
         place: Any = found
@@ -197,6 +193,29 @@ def settings(given: Sequence[str], what: str) -> dict[str, Any]:
             raise InputError(f"{what} {key!r} is given twice")
         place[name] = value
     return found
+
+
+def names_by_name(given: Sequence[str], what: str) -> dict[str, str]:
+    """Parse ``NAME=NAME`` arguments, whose names are texts as written: dots and all.
+
+    Raises:
+        InputError: an argument without ``=``, or a name twice.
+    """
+    found: dict[str, str] = {}
+    for name, other in _keys_and_values(given, what):
+        if name in found:
+            raise InputError(f"{what} {name!r} is given twice")
+        found[name] = other
+    return found
+
+
+def _keys_and_values(given: Sequence[str], what: str) -> Iterator[tuple[str, str]]:
+    for argument in given:
+        key, equals, text = argument.partition("=")
+        if not equals or not key:
+            path = f"; for a path, say whose: folder={argument}" if Path(argument).exists() else ""
+            raise InputError(f"{what} {argument!r} is not of the form KEY=VALUE{path}")
+        yield key, text
 
 
 def _value(text: str) -> Any:

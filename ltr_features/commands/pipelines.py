@@ -142,6 +142,9 @@ def pipeline_add(
         Literal["keep", "strip"] | None,
         typer.Option(help="HTML in texts: keep it, or strip it; by default as in the build."),
     ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="Encoding of a text file that is not UTF-8: cp1252, latin-1, ...")
+    ] = "utf-8",
     threads: Threads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
@@ -163,6 +166,7 @@ def pipeline_add(
         fields=fields,
         option="--column ",
         on_other_text=on_other_text,
+        encoding=encoding,
         markup=markup or ("strip" if collection.description.get(HTML) == STRIPPED else "keep"),
     )
     new = pipeline.features.unknown_documents(table.ids)
@@ -309,7 +313,7 @@ def serve(
         # Warm up: what is computed at the first query is computed now.
         pipeline.rank("", 1)
         pipeline.score("", pipeline.features.document_ids[:1])
-        echo(
-            f"{counted(server.n_documents, 'document')}: http://{host}:{server.server_address[1]}/rank"
-        )
+        address = f"[{host}]" if ":" in host else host
+        url = f"http://{address}:{server.server_address[1]}/rank"
+        echo(f"{counted(server.n_documents, 'document')}: {url}")
         server.serve()

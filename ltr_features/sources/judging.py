@@ -56,7 +56,8 @@ def other_grade(where: str, query: str, document: str, before: int, now: int) ->
     return (
         f"{where}: query {query} and document {document} were judged {before} before, now "
         f"{now}; keep one of the lines, or when indexing a table, say which grade counts: "
-        "on_other_grade=highest, lowest, median or last"
+        "on_other_grade=highest, lowest, median or last; the workspace's collection/qrels.tsv then "
+        "has one for each pair"
     )
 
 

@@ -33,6 +33,8 @@ DATA_ADVICE = "name the folder of data sets by --data or the environment variabl
 MAX_SEED = 2**31 - 1
 #: A seed that rankers get.
 RankerSeed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+#: A number of fits or simulations: each is planned before the first is made.
+Repeats = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class Section(BaseModel):

@@ -118,6 +118,19 @@ class FieldCounts:
         known = np.diff(self.ends)
         return known if self.unknown is None else known + self.unknown
 
+    def codes(self, weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """uint64 [n_documents]: the sum of the weights, uint64 [V], of each document's words.
+        Documents of the same words, each equally often, have the same; others, for random weights,
+        by chance only."""
+        codes = np.zeros(len(self.ends) - 1, np.uint64)
+        for rows, entries in _blocks(self.ends):
+            summed = np.cumsum(
+                self.counts[entries].astype(np.uint64) * weights[self.terms[entries]]
+            )
+            before = np.concatenate([np.zeros(1, np.uint64), summed])
+            codes[rows] = np.diff(before[self.ends[rows.start : rows.stop + 1] - entries.start])
+        return codes
+
     @property
     def n_documents(self) -> int:
         """Number of documents that the statistics describe."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from letor.digests import write_digests
@@ -196,6 +197,18 @@ class TermIndex:
         sorted columns, over this index's columns; words that occur in no document are left out."""
         # Both vocabularies are in code point order, so the columns stay sorted.
         return renumbered(counts, self.vocabulary.rows(words), len(self.vocabulary))
+
+    @property
+    def word_codes(self) -> NDArray[np.uint64]:
+        """uint64 [n_documents]: equal for documents that have the same words equally often in each
+        field but the url, where copies differ; 0 for documents without a word there."""
+        draw = np.random.default_rng(0)
+        codes = np.zeros(self.n_documents, np.uint64)
+        for field in self.fields:
+            weights = draw.integers(2**64, size=len(self.vocabulary), dtype=np.uint64)
+            if field != "url":
+                codes += self.field(field).codes(weights)
+        return codes
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the index to a folder, replacing an existing index in one step at the end.

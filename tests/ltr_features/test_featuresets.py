@@ -279,6 +279,19 @@ def test_columns_are_those_of_a_ranker_a_pipeline_a_file_a_family_or_named(conte
     assert body["validation"]["index"] == "shop"
 
 
+def test_names_of_fields_are_taken_as_written(tmp_path):
+    """With a dot, and where they would be another kind of value."""
+    (tmp_path / "rows.txt").write_text("1 qid:a 1:3 2:4 #docid = d\n")
+    columns = [{"name": name, "family": "numbers"} for name in ("stars.mean", "price")]
+    (tmp_path / "rows.columns.json").write_text(json.dumps(columns))
+    out = tmp_path / "out.json"
+    export = ("columns", "export", tmp_path / "rows.txt", "--target", "solr", "--out", out)
+    done(*export, "--field", "stars.mean=stars.x", "--field", "price=1_0")
+    assert [f["params"]["field"] for f in json.loads(out.read_text())] == ["stars.x", "1_0"]
+    told = refused(*export, "--field", "price=a", "--field", "price=b")
+    assert "field 'price' is given twice" in told
+
+
 @pytest.mark.parametrize(
     ("names", "target", "lacking"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -34,14 +35,20 @@ def pipeline():
     return ScoringPipeline(builder.fit(collection), ranker)
 
 
-@pytest.fixture
-def server(pipeline):
-    with ScoringServer(pipeline, port=0) as server:
+@contextmanager
+def running(server):
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def server(pipeline):
+    with running(ScoringServer(pipeline, port=0)) as server:
+        yield server
 
 
 def ask(server, method, path, body=None, headers=None):
@@ -161,7 +168,13 @@ def raw(server, data):
 def test_what_is_no_request_to_it_is_an_error_too(server):
     assert ask(server, "GET", "/") == (404, {"error": "there are GET /health and POST /rank"})
     assert ask(server, "POST", "/score", {})[0] == 404
-    status, found = ask(server, "DELETE", "/rank")
+    for method in ("DELETE", "PUT"):
+        told = {"error": "there are GET /health and POST /rank"}
+        assert ask(server, method, "/rank") == (405, told)
+    assert b"Allow: POST\r\n" in raw(server, b"PUT /rank HTTP/1.1\r\n\r\n")
+    assert b"Allow: GET, HEAD\r\n" in raw(server, b"DELETE /health HTTP/1.1\r\n\r\n")
+    assert ask(server, "PUT", "/score") == (404, told)
+    status, found = ask(server, "BREW", "/rank")
     assert (status, list(found)) == (501, ["error"])
     status, found = ask(server, "POST", "/rank", b"x" * (MOST_BYTES + 1))
     assert (status, found) == (413, {"error": "at most 1,048,576 bytes"})
@@ -280,6 +293,18 @@ def test_two_servers_do_not_share_a_port_of_windows(pipeline, monkeypatch):
         server = ScoringServer(pipeline, port=0)
     with server:
         assert not server.socket.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_an_address_may_be_of_ipv6(pipeline):
+    try:
+        server = ScoringServer(pipeline, "::1", 0)
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            pytest.skip("this machine has no IPv6")
+        raise
+    with running(server):
+        assert ask(server, "GET", "/health") == (200, {"status": "ok", "documents": 60})
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can answer")

@@ -11,7 +11,13 @@ from letor.measures import parse_measure
 from ltr_base.names import in_words
 from ltr_features.clicks.models import get_click_model
 from ltr_features.clicks.simulation import USERS_WITH, Simulation, Users
-from ltr_features.studies.config import RankerSeed, Section, folder_problems, too_large_seed
+from ltr_features.studies.config import (
+    RankerSeed,
+    Repeats,
+    Section,
+    folder_problems,
+    too_large_seed,
+)
 from ltr_features.studies.kinds.sections import CollectionConfig, ModelConfig
 from ssi_models.registry import get_model
 
@@ -119,7 +125,7 @@ class ClicksConfig(Section):
     folder: str | None = None
     n_columns: int | None = None
     sessions: tuple[int, ...] = Field((1_000, 10_000, 100_000), min_length=1)
-    repeats: int = Field(1, ge=1)
+    repeats: Repeats = 1
     seed: RankerSeed = 0
     production: ProductionSection = ProductionSection()
     matching: MatchingSection | None = None

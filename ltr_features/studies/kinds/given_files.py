@@ -40,8 +40,9 @@ def not_found(path: Path, option: str, known: Collection[str], wanted: Collectio
     missing = len(set(wanted).difference(known))
     if missing and missing == len(set(wanted)):
         near = written_otherwise(next(iter(wanted)), known) or "do both use the same ids?"
+        shown = f" ({examples(list(known))})" if len(known) else ""
         raise InputError(
-            f"{option} {path}: none of its ids ({examples(list(known))}) is among those compared "
+            f"{option} {path}: none of its ids{shown} is among those compared "
             f"({examples(list(wanted))}); {near}"
         )
     return missing

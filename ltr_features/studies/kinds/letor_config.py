@@ -15,7 +15,9 @@ from letor.measures import parse_measure
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 from letor.tuning import GRIDS
+from ltr_base.names import repeated
 from ltr_features.studies.config import (
+    Repeats,
     Section,
     folder_problems,
     no_such,
@@ -77,6 +79,8 @@ class RankerConfig(Section):
                 raise ValueError(f"{name} is in params and in grid: leave it out of one of them")
             if not values:
                 raise ValueError(f"grid.{name} has no values: name some, or leave it out")
+            if twice := repeated(map(repr, values)):  # each would be trained twice
+                raise ValueError(f"grid.{name} has {twice[0]} more than once: leave one out")
             for value in values:
                 ranker.set_params(**{name: value}).check()
         if self.grid is None and self.ranker not in GRIDS:
@@ -166,7 +170,7 @@ class StudyConfig(Section):
     groups: str | None = None
     sources: str | None = None
     query_classes: str | None = None
-    repeats: int = Field(default=1, ge=1)
+    repeats: Repeats = 1
     n_columns: int | None = None
     non_finite: Literal["raise", "nan"] = "raise"
     columns: list[FamilyConfig] = Field([])

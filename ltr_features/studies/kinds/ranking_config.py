@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from letor.errors import InputError
 from ltr_features.columns.out_of_fold import check_folds
-from ltr_features.studies.config import RankerSeed, Section
+from ltr_features.studies.config import RankerSeed, Repeats, Section
 from ltr_features.studies.kinds.sections import (
     CollectionConfig,
     FamilyConfig,
@@ -116,7 +116,7 @@ class SystemConfig(Section):
     rankers: tuple[str, ...] = ()
     seed: RankerSeed = 0
     turn: int = Field(0, ge=0)
-    repeats: int | None = Field(None, ge=1)
+    repeats: Repeats | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> SystemConfig:
@@ -238,7 +238,7 @@ class ExperimentConfig(Section):
     seed: RankerSeed = 0
     collection: CollectionConfig
     text: TextConfig = TextConfig()
-    repeats: int = Field(1, ge=1)
+    repeats: Repeats = 1
     groups: str | None = None
     times: str | None = None
     sources: str | None = None

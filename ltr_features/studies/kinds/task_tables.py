@@ -17,7 +17,14 @@ from pydantic import Field
 
 from letor.errors import InputError
 from ltr_base.names import counted, repeated
-from ltr_features.studies.config import DATA_ADVICE, Section, folder_problems, no_such, slug
+from ltr_features.studies.config import (
+    DATA_ADVICE,
+    Repeats,
+    Section,
+    folder_problems,
+    no_such,
+    slug,
+)
 from ltr_features.studies.identity import size_text
 from ltr_features.studies.page.tables import Cell, Table
 from ltr_features.studies.page.verdicts import p_value
@@ -91,7 +98,7 @@ class TablesSection(Section):
     title: str
     introduction: str = ""
     seed: int = Field(0, ge=0)
-    repeats: int = Field(1, ge=1)
+    repeats: Repeats = 1
     tasks: dict[str, Any] = Field(min_length=1)
     tables: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()

@@ -58,6 +58,18 @@ def test_documents_of_a_table_are_added_by_the_command(pipeline, collection, tmp
         assert re.search(message, refused("pipeline", "add", tmp_path / "p", *arguments))
 
 
+def test_tables_of_another_encoding_are_added_as_they_are_indexed(pipeline, tmp_path):
+    pipeline.save(tmp_path / "p")
+    table = tmp_path / "new.csv"
+    table.write_bytes("id,body\nnew,Müller common1\n".encode("cp1252"))
+    assert "new.csv, line 2: byte 0xfc" in refused("pipeline", "add", tmp_path / "p", table)
+    done("pipeline", "add", tmp_path / "p", table, "--encoding", "cp1252")
+    added = ScoringPipeline.load(tmp_path / "p").features
+    assert added.title("new") == "Müller common1"
+    unknown = refused("pipeline", "add", tmp_path / "p", table, "--encoding", "cp1253x")
+    assert "encoding 'cp1253x' is unknown" in unknown
+
+
 def test_ids_that_are_only_written_otherwise_are_told(pipeline, tmp_path):
     """Of a spreadsheet, say, whose ids have lost leading zeros."""
     pipeline.save(tmp_path / "p")

@@ -34,6 +34,21 @@ def test_index_tells_of_ids_that_two_files_write_otherwise(tmp_path):
     assert "such as '07' beside '7': if both are one query" in told
 
 
+def test_index_tells_of_documents_without_words_and_of_copies(tmp_path):
+    """Copies differ in case, order and url; the others in a field or in how often a word occurs."""
+    rows = [
+        "a,Red,shoe shoe,x/1", "b,red,Shoe - shoe,x/2", "c,shoe,red shoe,x/3", "d,red,shoe,x/4",
+        "e,-,,shop/5", "f,,?,shop/6", "g,RED,shoe shoe!,x/7", "h,hat,,x/8", "i,,hat,x/9",
+    ]  # fmt: skip
+    (tmp_path / "d.csv").write_text("id,title,text,url\n" + "".join(f"{row}\n" for row in rows))
+    (tmp_path / "j.csv").write_text("qid,query,docno,label\n7,shoe,a,1\n")
+    table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
+    told = run("index", "table", *table, "--out", tmp_path / "w").stderr
+    assert "note: 3 of 9 documents have the same words as another one, such as 'b' as 'a': " in told
+    none = "have no word but those of the url, if there is one, such as 'e': no column of words"
+    assert f"note: 2 of 9 documents {none} finds them" in told
+
+
 def test_the_help_of_index_names_every_source():
     """It is written by hand, as a list from the registry would make every command start later."""
     command = get_command(app).commands["index"]

@@ -11,6 +11,7 @@ from random_collection import random_collection
 from toys import refused, run
 
 from letor.column_names import read_names
+from letor.column_settings import changed_settings
 from letor.folds import k_fold
 from letor.parquet import write_parquet
 from letor.svmlight import read_letor
@@ -24,7 +25,7 @@ from ltr_features.columns.given_vectors import GivenVectors
 from ltr_features.feature_builder import FeatureBuilder
 from ltr_features.feature_table import build_columns
 from ltr_features.part_store import PartFolder
-from ltr_features.remarks import family_remarks
+from ltr_features.remarks import ColumnWarning, family_remarks
 from ltr_features.sample import write_sample
 
 BM25 = {"bm25": {"depth": 5}}
@@ -100,9 +101,56 @@ def test_a_stored_builder_has_the_values_of_queries_by_their_ids(halves, tmp_pat
     folds = k_fold(ids, 5, seed=0)
     fitted = FeatureBuilder(families).fit(collection, folds[0].train, folds=folds)
     fitted.save(tmp_path / "saved")
-    found = FeatureBuilder.load(tmp_path / "saved").transform(frame)
+    with pytest.warns(ColumnWarning) as told:
+        found = FeatureBuilder.load(tmp_path / "saved").transform(frame)
     pd.testing.assert_frame_equal(found, fitted.transform(frame))
     assert set(found.loc[found["s"] == 1, "qid"]) == {*ids[:4], *ids[-4:]}
+    lacking = (
+        f"nothing is given for {len(ids) - 8} of {len(ids)} queries ('q4', 'q5', 'q6', ...); their "
+        "rows get what stands for missing values"
+    )
+    names = ["s", "vectors_cosine", "vectors_dot"]
+    assert [str(warning.message) for warning in told] == [f"{name}: {lacking}" for name in names]
+
+
+def test_other_substitutes_are_another_way_to_make_a_column(context, tmp_path):
+    """However they are given, for all columns or for one, and if one is the default."""
+    scores, numbers = tmp_path / "s.csv", tmp_path / "n.csv"
+    scores.write_text("qid,docno,dense,km\na,d0,1,2\n")
+    numbers.write_text("id,price,stars\nd0,1,2\n")
+    vectors = {
+        "queries": save_vectors(tmp_path / "q.npy", np.ones((1, 3), np.float32), ["a"]),
+        "documents": save_vectors(tmp_path / "d.npy", np.ones((1, 3), np.float32), ["d0"]),
+        "measures": ["cosine", "distance"],
+    }
+
+    def made(family):
+        return {name: family.column_settings(context, name) for name in family.column_names}
+
+    for kind, options, (first, second) in (
+        (GivenScores, {"files": {"e": scores}}, ("e_dense", "e_km")),
+        (DocumentNumbers, {"file": numbers}, ("price", "stars")),
+    ):
+        usual, all_seven = made(kind(**options)), made(kind(**options, missing=7))
+        assert changed_settings(usual, all_seven).startswith(f"2 columns ({first}, {second}) made")
+        one = made(kind(**options, missing={second: 7}))
+        assert changed_settings(usual, one).startswith(f"1 column ({second}) made in another way")
+        assert changed_settings(one, usual).startswith(f"1 column ({second}) made in another way")
+        assert (
+            changed_settings(all_seven, made(kind(**options, missing={first: 7, second: 7})))
+            is None
+        )
+    usual, zero = made(GivenVectors(**vectors)), made(GivenVectors(**vectors, missing=0))
+    assert changed_settings(usual, zero).startswith("1 column (vectors_distance) made in another")
+
+
+def test_queries_of_which_some_rows_have_given_values_are_not_told(halves, recwarn):
+    workspace, families = halves
+    collection = open_workspace(workspace).collection
+    fitted = FeatureBuilder(families).fit(collection)
+    recwarn.clear()
+    fitted.matrix(pd.DataFrame({"qid": ["q0"], "query": ["w1"], "docno": ["d0"]}))
+    assert not [w for w in recwarn if issubclass(w.category, ColumnWarning)]
 
 
 def test_what_is_said_of_several_columns_is_told_once_and_names_those_it_is_about():

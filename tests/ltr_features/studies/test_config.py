@@ -160,6 +160,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
             "'TF-IDF': seed and turn are for rankers, and a score has none",
         ),
         ("seed = 0", "repeats = 0", "repeats: must be 1 or more, got 0"),
+        ("seed = 0", f"repeats = {10**30}", "repeats: must be 10,000 or less, got 10"),
         ("seed = 0", 'groups = "g.tsv"', "groups: .*g.tsv: no such file"),
         (
             "seed = 0",

@@ -211,6 +211,15 @@ def test_ties_are_ranked_as_the_measures_rank_them(tmp_path):
     }
 
 
+def test_several_raters_are_told_which_command_takes_one_grade_of_them(files, tmp_path):
+    (tmp_path / "qrels").write_text("q1 0 d005 0\nq1 0 d005 2\n")
+    told = (
+        r"line 2: .* judged 0 before, now 2; .*; the workspace's collection/qrels\.tsv then has one"
+    )
+    with pytest.raises(InputError, match=told):
+        compared(files[0], tmp_path / "out", qrels=tmp_path / "qrels")
+
+
 def test_judgements_without_a_relevant_document_are_refused(files, tmp_path):
     (tmp_path / "qrels").write_text("q1 0 d005 0\nq2 0 d010 -1\n")
     with pytest.raises(InputError, match="none of the 2 judgements has a grade of 1 or more"):
@@ -221,7 +230,9 @@ def test_judgements_without_a_relevant_document_are_refused(files, tmp_path):
 def test_texts_that_fit_nothing_are_an_error(files, tmp_path, option):
     path = tmp_path / "texts.jsonl"
     path.write_text('{"_id": "other", "text": "t"}\n')
-    with pytest.raises(InputError, match=rf"--{option} .*texts.jsonl: none of its ids .*same ids"):
+    shown = r" \('other'\)" if option == "queries" else ""  # titles are kept of ranked documents
+    told = rf"--{option} .*texts.jsonl: none of its ids{shown} is among those .*same ids"
+    with pytest.raises(InputError, match=told):
         compared(files[0], tmp_path / "out", **{option: path})
     path.write_text('{"_id": "q1", "text": "t"}\n["q2"]\n')
     with pytest.raises(InputError, match=r"line 2: not a JSON object"):

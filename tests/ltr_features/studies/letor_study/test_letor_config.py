@@ -20,6 +20,7 @@ from ltr_features.studies.run import run_file
         ("n_rounds = 10", "n_rounds = 0", "n_rounds=0: must be a whole number from 1"),
         ("[2, 20]", "[20, 'few']", "n_thresholds='few': must be a whole number"),
         ("[2, 20]", "[]", "grid.n_thresholds has no values"),
+        ("[2, 20]", "[2, 20, 2]", "grid.n_thresholds has 2 more than once: leave one out"),
         ("n_rounds = 10", "n_thresholds = 5", "n_thresholds is in params and in grid"),
         ('"letor4:map"', '"letor5:map"', "measures: measure 'letor5:map' is unknown"),
         ("[measures]", 'tune_measure = "mapp"\n[measures]', "tune_measure: measure 'mapp' is"),
