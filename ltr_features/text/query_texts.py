@@ -22,9 +22,10 @@ _LONG, _NEARLY, _COMPARED = 20, 0.8, 3_000
 
 
 def normalised(query: str) -> str:
-    """The normalised text of a query: Unicode NFKC, case folded, spaces at the ends removed and
-    spaces within merged."""
-    return " ".join(unicodedata.normalize("NFKC", query).casefold().split())
+    """The normalised text of a query: Unicode NFKC, case folded (the Turkish İ to i, as in words),
+    spaces at the ends removed and spaces within merged."""
+    folded = unicodedata.normalize("NFKC", query).casefold().replace("i\u0307", "i")
+    return " ".join(folded.split())
 
 
 def begins_within(query: str, texts: Iterable[str]) -> bool:

@@ -152,6 +152,7 @@ def test_ids_are_not_normalised(tmp_path):
 
 def test_normalisation_folds_case_width_and_blanks():
     assert normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
+    assert normalised("İSTANBUL") == normalised("istanbul")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
