@@ -43,6 +43,7 @@ _WITHIN_WORDS = re.compile(r"['\u2019]|(?<=[^\W\d_])\.")
 _UNKNOWN_ADVICE = (
     "add them to documents as synonyms, or take letter trigrams if they are other spellings"
 )
+_STEMMER_ADVICE = ", a stemmer (index --stemmer) if they are other forms"
 _MARK = "workspace.json"
 _VERSION = 1
 
@@ -202,9 +203,10 @@ class ColumnContext:
             return []
         lost = np.where(unknown, asked, 0)
         frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
-        advised: Counter[str] = Counter()
+        analyzer, advised = self.index.analyzer, Counter[str]()
+        usual = _UNKNOWN_ADVICE + ("" if analyzer.stemmer else _STEMMER_ADVICE)
         for i in np.flatnonzero(unknown):
-            advised[self.index.analyzer.unsegmented(words[i]) or _UNKNOWN_ADVICE] += int(asked[i])
+            advised[analyzer.unsegmented(words[i]) or usual] += int(asked[i])
         advice = advised.most_common(1)[0][0]
         return [
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "
