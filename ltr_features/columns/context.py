@@ -40,10 +40,9 @@ _MANY_SHORT = 0.05
 _NO_NAMES = frozenset("ai")
 #: What parts letters that are one word: apostrophes, and the points of abbreviations.
 _WITHIN_WORDS = re.compile(r"['\u2019]|(?<=[^\W\d_])\.")
-_UNKNOWN_ADVICE = (
-    "add them to documents as synonyms, or, if they are other spellings, compare letters: "
-    f"{BY_LETTERS}"
-)
+_SYNONYMS_ADVICE = "add them to documents as synonyms"
+_STEMMER_ADVICE = "if they are other forms, take a stemmer (index --stemmer)"
+_LETTERS_ADVICE = f"if they are other spellings, compare letters: {BY_LETTERS}"
 _MARK = "workspace.json"
 _VERSION = 1
 
@@ -203,9 +202,11 @@ class ColumnContext:
             return []
         lost = np.where(unknown, asked, 0)
         frequent = ", ".join(words[i] for i in np.argsort(-lost, kind="stable")[:3] if lost[i])
-        advised: Counter[str] = Counter()
+        analyzer, advised = self.index.analyzer, Counter[str]()
+        forms = [] if analyzer.stemmer else [_STEMMER_ADVICE]
+        usual = "; ".join([_SYNONYMS_ADVICE, *forms, _LETTERS_ADVICE])
         for i in np.flatnonzero(unknown):
-            advised[self.index.analyzer.unsegmented(words[i]) or _UNKNOWN_ADVICE] += int(asked[i])
+            advised[analyzer.unsegmented(words[i]) or usual] += int(asked[i])
         advice = advised.most_common(1)[0][0]
         return [
             f"{100 * share:.0f} % of the words in queries occur in no document (most often "

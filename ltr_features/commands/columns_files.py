@@ -364,12 +364,14 @@ def _tell(
     from ltr_features.candidates import recall_remarks
     from ltr_features.columns.out_of_fold import groups_separated, separated
     from ltr_features.remarks import family_remarks, grouped_remarks, nothing_to_rank
+    from ltr_features.text.candidates import candidate_recall
 
     collection = build.context.collection
     if found is not None and len(found.sources) > 1:
-        recalls = found.recalls(collection.judgements, collection.n_queries)
+        judged = collection.judgements, collection.n_queries
+        recalls = found.recalls(*judged) | {"together": candidate_recall(found.pairs, *judged)}
         means = (f"{name} {recall.mean:.3f}" for name, recall in recalls.items())
-        echo(f"Mean recall of the candidates: {', '.join(means)}", err=True)
+        echo(f"Recall of relevant documents, mean over queries: {', '.join(means)}", err=True)
     without = collection.n_queries - data.n_queries
     if without or (data.missing is not None and data.missing.n_relevant):
         queries = f"{counted(without, 'query')} without candidates; " if without else ""

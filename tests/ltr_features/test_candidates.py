@@ -294,7 +294,9 @@ def test_commands_and_experiments_take_them(tmp_path, monkeypatch):
     assert "--depth is for BM25 alone; with --candidates give each source its depth, bm25" in said
     recall = done(f"{build} rows.txt {united}").stderr
     assert re.search(
-        r"Mean recall of the candidates: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000", recall
+        r"Recall of relevant documents, mean over queries: bm25 0\.\d+, lsi 0\.\d+, judged 1\.000, "
+        r"together 1\.000",
+        recall,
     )
     rows = read_letor("rows.txt")
     assert len(rows) > len(read_qrels("sample/trec/qrels.txt"))

@@ -280,7 +280,8 @@ def _time_rule(
 
 def first_verdict(experiment: RankingStages) -> str:
     """Verdict on the first comparison by the first fit of the first split, to be shown while the
-    rest is made."""
+    rest is made. It says for how many tests the report corrects: what is significant now may not be
+    so then."""
     config, pair = experiment.config, experiment.config.pairs[0]
     split, measures = config.splits[0], config.evaluation.measures[:1]
     qrels, systems = experiment.test_qrels(split), []
@@ -299,7 +300,9 @@ def first_verdict(experiment: RankingStages) -> str:
         test=settings_of(config),
     )
     found = verdict(study)
-    return f"First result ({study.name}, one fit): {found.headline} {found.details}"
+    tests = len(config.pairs) * len(config.evaluation.measures)
+    later = f"; the report corrects p for {tests} tests" if tests > 1 else ""
+    return f"First result ({study.name}, one fit{later}): {found.headline} {found.details}"
 
 
 def _kinds(experiment: RankingStages, tested: pd.Index) -> tuple[pd.DataFrame, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import scipy.sparse as sp
 from letor.folds import Fold
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
 from ltr_features.studies.kinds.ranking_models import model_facts
-from ltr_features.studies.kinds.ranking_report import _time_rule, check_expected
+from ltr_features.studies.kinds.ranking_report import _time_rule, check_expected, first_verdict
 from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.page.report import Study, SystemResult
 from ltr_features.studies.statistics.refits import fits_note
@@ -119,3 +121,20 @@ def test_models_tell_their_start_and_the_epoch_that_was_kept():
     assert progress.startswith(f"{before:.4f} before training (")
     assert progress.endswith(f"), {after:.4f} at the epoch kept (mean over folds: 2)")
     assert facts["ssi, epochs kept"] == ", ".join(str(epoch.number) for epoch in best)
+
+
+@pytest.mark.parametrize(
+    ("measures", "told"),
+    [(["MAP"], "one fit"), (["MAP", "P@1"], "one fit; the report corrects p for 2 tests")],
+)
+def test_a_first_result_tells_how_many_tests_the_report_corrects_for(tmp_path, measures, told):
+    """Of two measures only the first is tested at once, by itself."""
+    means = {"old": 0.4, "new": 0.6}
+    experiment = SimpleNamespace(
+        config=config(evaluation={"measures": measures, "comparisons": [["new", "old"]]}),
+        groups=None,
+        test_qrels=lambda split: None,
+        system_stage=lambda split, system: values(means[system.name]),
+        done=lambda per_query: SimpleNamespace(path=tmp_path, per_query=lambda: per_query),
+    )
+    assert first_verdict(experiment).startswith(f"First result (Queries, {told}): ")

@@ -65,6 +65,14 @@ def test_the_advice_is_for_the_script_of_most_unknown_words(query: str, advice: 
     assert advice in remark
 
 
+@pytest.mark.parametrize(("stemmer", "advised"), [(None, True), ("english", False)])
+def test_a_stemmer_is_advised_unless_there_is_one(stemmer, advised):
+    context = ColumnContext.of(asked(["canoe"]), Analyzer(stemmer=stemmer))
+    (remark,) = context.unknown_words
+    assert ("if they are other forms, take a stemmer (index --stemmer);" in remark) is advised
+    assert "if they are other spellings, compare letters: --family letters" in remark
+
+
 def asked(texts: list[str]) -> Collection:
     nothing = np.zeros(0, dtype=np.int64)
     return Collection(
