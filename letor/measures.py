@@ -256,6 +256,11 @@ def run_measure(name: str) -> MeasureDefinition:
     return replace(_parsed(name, ()), ties="docid-ascending")
 
 
+def tie_bounds(measure: MeasureDefinition) -> list[MeasureDefinition]:
+    """The measure with equal scores in the worst and in the best order."""
+    return [replace(measure, ties="worst"), replace(measure, ties="best")]
+
+
 def choosing_measure(name: str) -> MeasureDefinition:
     """A measure by name, as rankers and their parameters are chosen by it: with equal scores in
     random order. In a file sorted by label, its order would make a ranker perfect that cannot tell

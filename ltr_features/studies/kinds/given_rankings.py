@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from letor.errors import InputError
 from letor.evaluation import evaluate
 from letor.judged_runs import other_spellings, score_remarks, unjudged_queries
-from letor.measures import run_measure
+from letor.measures import run_measure, tie_bounds
 from ltr_base.names import counted, listed, written_alike, written_otherwise
 from ltr_features.studies.kinds.given_files import same_text
 from ltr_features.studies.page.verdicts import tie_remark
@@ -110,8 +110,7 @@ def run_remarks(given: Given, judged: pd.Index, measures: Sequence[str]) -> list
 def _ties(given: Given, run: pd.DataFrame, measure: str) -> Iterator[str]:
     if not run.duplicated(["qid", "score"]).any():
         return
-    orders = [replace(run_measure(measure), ties=ties) for ties in ("worst", "best")]
-    worst, best = evaluate(given.qrels, run, orders).mean()
+    worst, best = evaluate(given.qrels, run, tie_bounds(run_measure(measure))).mean()
     order = "here the smaller document id goes first"
     if "rank" in run and not run.duplicated(["qid", "rank"]).any():
         order += (

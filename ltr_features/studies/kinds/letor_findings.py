@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from letor.dataset import RankingData
 from letor.evaluation import evaluate
-from letor.measures import parse_measure
+from letor.measures import parse_measure, tie_bounds
 from ltr_base.names import counted, listed
 from ltr_features.studies.config import slug
 from ltr_features.studies.kinds.letor_config import StudyConfig
@@ -114,8 +114,7 @@ def by_ties(
 ) -> tuple[float, float]:
     """Means in the first tested measure if equal scores are in the worst and in the best order."""
     measure = parse_measure(config.measures[config.compare_measures[0]])
-    cases = [replace(measure, ties=ties) for ties in ("worst", "best")]
-    worst, best = evaluate(test, scores, cases).mean()
+    worst, best = evaluate(test, scores, tie_bounds(measure)).mean()
     return float(worst), float(best)
 
 

@@ -16,7 +16,8 @@ from letor.trec import read_run
 from ltr_base.names import counted
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
-from ltr_features.studies.kinds.systems import system_values
+from ltr_features.studies.kinds.systems import TIES, system_values
+from ltr_features.studies.page.verdicts import tie_remark
 from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
@@ -73,6 +74,16 @@ class Findings:
                 for fit in self.output.fits[system.name]:
                     for remarks in read_json(fit.path / "remarks.json"):
                         yield system.name, remarks
+
+    def ties(self) -> Iterator[str]:
+        """A remark on each system on the first screen whose equal scores leave its mean open."""
+        for name in self.runs:
+            path = self.output.first(name) / TIES
+            found = read_json(path) if path.is_file() else {}
+            if found.get("measure") == self.measure:
+                order = "here the smaller document id goes first"
+                told = tie_remark(self.measure, found["worst"], found["best"], order)
+                yield from (f"{name} {remark}" for remark in told)
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""

@@ -216,6 +216,7 @@ def _remarks(
         *experiment.candidate_facts["remarks"],
         *experiment.context.remarks,
         *coverage_remarks(experiment.test_qrels(output.split), found.runs),
+        *found.ties(),
         *better_alone(config, found.per_query),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),
         *(f"Columns {remark}" for remark in family_remarks(of_families)),

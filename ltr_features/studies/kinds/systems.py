@@ -18,6 +18,7 @@ from letor.evaluation import evaluate
 from letor.files import write_json
 from letor.fold_files import concatenate
 from letor.folds import Fold, training_parts
+from letor.measures import run_measure, tie_bounds
 from letor.rankers.base import Ranker
 from letor.rankers.registry import get_ranker
 from letor.trec import read_run, run_of, write_run
@@ -31,6 +32,8 @@ from ltr_features.studies.statistics.precision_recall import LEVELS, interpolate
 #: Reads a part of a fold, given the names of the fold and of the part ("train", "vali", "test").
 ReadPart = Callable[[str, str], RankingData]
 
+#: What equal scores leave open; systems of folders of before have none.
+TIES = "ties.json"
 #: Seconds on one core of a fit with the defaults, per million values of the training rows; what
 #: was measured (MQ2008, and made rows with 136 and 700 columns) is a third to three times as much.
 SECONDS = {
@@ -54,8 +57,10 @@ def write_system(
     on_fold: Callable[[int], None],
 ) -> None:
     """Write ``run.txt.gz`` (TREC run of all test queries), ``per_query.csv``,
-    ``precision_by_recall.csv`` and, for a ranker, ``Fold1`` ... (the rankers), ``importance.csv``
-    (mean over folds) and ``remarks.json`` (a list for each fold) into the folder ``path``.
+    ``precision_by_recall.csv``, ``ties.json`` (the mean of the first measure with equal scores in
+    the worst and in the best order) and, for a ranker, ``Fold1`` ... (the rankers),
+    ``importance.csv`` (mean over folds) and ``remarks.json`` (a list for each fold) into the folder
+    ``path``.
 
     Each fold's ranker is trained on its training rows and stopped on its validation rows; its
     test rows are scored once. Folds are processed in parallel, which keeps all cores busy, while
@@ -82,7 +87,11 @@ def write_system(
         on_fold(len(runs))
     ranking = _in_evaluated_order(pd.concat(runs, ignore_index=True))
     write_run(ranking, path / "run.txt.gz", tag=tag)
-    values = evaluate(qrels, ranking, measures)
+    bounds = tie_bounds(run_measure(measures[0]))
+    values = evaluate(qrels, ranking, [*measures, *bounds])
+    worst, best = values.iloc[:, len(measures) :].mean().tolist()
+    write_json(path / TIES, {"measure": measures[0], "worst": worst, "best": best})
+    values = values.iloc[:, : len(measures)]
     values.to_csv(path / "per_query.csv", index_label="qid", lineterminator="\n")
     curve = pd.DataFrame({"recall": LEVELS, "precision": interpolated_precision(qrels, ranking)})
     curve.to_csv(path / "precision_by_recall.csv", index=False, lineterminator="\n")

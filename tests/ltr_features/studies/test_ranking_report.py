@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from small_experiment import load, texts, write_beir
 
 from letor.folds import Fold
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig
@@ -15,6 +17,7 @@ from ltr_features.studies.kinds.ranking_models import model_facts
 from ltr_features.studies.kinds.ranking_report import _time_rule, check_expected, first_verdict
 from ltr_features.studies.kinds.sections import ModelConfig
 from ltr_features.studies.page.report import Study, SystemResult
+from ltr_features.studies.run import run_file
 from ltr_features.studies.statistics.refits import fits_note
 from ssi_models.ssi.low_rank import LowRankSSI
 from ssi_models.training.preferences import Preferences
@@ -138,3 +141,31 @@ def test_a_first_result_tells_how_many_tests_the_report_corrects_for(tmp_path, m
         done=lambda per_query: SimpleNamespace(path=tmp_path, per_query=lambda: per_query),
     )
     assert first_verdict(experiment).startswith(f"First result (Queries, {told}): ")
+
+
+def test_means_that_equal_scores_leave_open_are_told(tmp_path):
+    """A column with one value for all documents, under which any order of them is one of the
+    ranking: the worst begins with all that are not relevant, the best with the two that are."""
+    collection, _ = write_beir(tmp_path)
+    documents = texts()["documents"]
+    (tmp_path / "stars.csv").write_text("".join(["id,stars\n", *(f"{d},3\n" for d in documents)]))
+    text = f"""
+title = "Ties"
+collection = {json.dumps(collection).replace('":', '" =')}
+candidates = {{ judged = {{}}, bm25 = {{ depth = 8 }} }}
+columns = [{{ family = "vsm" }}, {{ family = "numbers", options = {{ file = "stars.csv" }} }}]
+splits = [{{ name = "by-query", title = "Queries", folds = 4 }}]
+systems = [{{ name = "VSM", score = "vsm" }}, {{ name = "Stars", score = "stars" }}]
+
+[evaluation]
+measures = ["P@2"]
+comparisons = [["VSM", "Stars"]]
+"""
+    load(tmp_path, text)
+    run_file(tmp_path / "experiment.toml", data=tmp_path, out=tmp_path / "out")
+    told = " ".join((tmp_path / "out" / "report" / "summary.txt").read_text().split())
+    assert (
+        "! Stars gives equal scores to documents of different grades; its P@2 is between 0.0000 "
+        "and 1.0000, depending on their order; here the smaller document id goes first"
+    ) in told
+    assert "VSM gives" not in told
