@@ -17,7 +17,7 @@ from ltr_base.names import counted
 from ltr_features.studies.kinds.ranking_config import ExperimentConfig, SystemConfig
 from ltr_features.studies.kinds.ranking_stages import RankingStages, SplitOutputs
 from ltr_features.studies.kinds.systems import TIES, system_values
-from ltr_features.studies.page.verdicts import tie_remark
+from ltr_features.studies.page.verdicts import TIED, value
 from ltr_features.studies.stages import StageResult
 from ltr_features.studies.statistics.column_value import retrained_value, shuffled_value
 from ltr_features.studies.statistics.learning_curve import learning_curve
@@ -76,14 +76,23 @@ class Findings:
                         yield system.name, remarks
 
     def ties(self) -> Iterator[str]:
-        """A remark on each system on the first screen whose equal scores leave its mean open."""
-        for name in self.runs:
-            path = self.output.first(name) / TIES
-            found = read_json(path) if path.is_file() else {}
-            if found.get("measure") == self.measure:
-                order = "here the smaller document id goes first"
-                told = tie_remark(self.measure, found["worst"], found["best"], order)
-                yield from (f"{name} {remark}" for remark in told)
+        """A remark on the systems of the verdict if the order of equal scores could undo it."""
+        pair = self.experiment.config.pairs[0]
+        means = [self.per_query[name][self.measure].mean() for name in pair]
+        least = max(TIED, abs(means[0] - means[1]))
+        paths = {name: self.output.first(name) / TIES for name in pair}
+        found = {name: read_json(path) for name, path in paths.items() if path.is_file()}
+        bounds = [
+            f"{name} between {value(ties['worst'])} and {value(ties['best'])}"
+            for name, ties in found.items()
+            if ties["measure"] == self.measure and ties["best"] - ties["worst"] > least
+        ]
+        if bounds:
+            yield (
+                f"documents of different grades have equal scores, whose order moves the mean "
+                f"{self.measure} by more than the difference of the verdict: {', '.join(bounds)}; "
+                "here the smaller document id goes first"
+            )
 
     def precision_by_recall(self) -> tuple[pd.DataFrame | None, str]:
         """Precision at levels of recall of the systems on the first screen, over all their fits."""
