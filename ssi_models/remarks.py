@@ -91,6 +91,6 @@ def _teach_nothing(n_queries: int, *, may_help: bool) -> str:
     if n_queries < ENOUGH_QUERIES:
         advice = f"judge more queries{'; ' if may_help else ', or '}{advice}"
     return (
-        f"what it learns from its {n_queries:,} judged training queries does not clearly carry over "
-        f"to held-out queries; {advice}"
+        f"what it learns from its {n_queries:,} judged training queries does not clearly carry "
+        f"over to held-out queries; {advice}"
     )
