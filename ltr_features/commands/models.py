@@ -91,9 +91,10 @@ def models_info(
         column, _ = read_notes(file)
         for setting in ("field", "terms", "min_document_frequency", "heaviest"):
             echo(f"{setting.replace('_', ' ')}: {getattr(column, setting) or 'all'}")
-    for line in _fitted_facts(header["fitted"]):
+    model = load_model(file)
+    for line in (*_fitted_facts(header["fitted"]), *_improvement(model)):
         echo(line)
-    for remark in load_model(file).remarks:
+    for remark in model.remarks:
         echo(f"remark: {remark}")
     for name, array in arrays.items():
         shape = " x ".join(f"{n:,}" for n in array.shape)
@@ -235,13 +236,22 @@ def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
         if name == "chosen":  # of WeighsWords
             yield f"word weight chosen by held-out queries: {'yes' if value else 'no'}"
         elif name == "epochs":
-            best = value[fitted["best_epoch"]] if value else None
-            if best is not None:
-                yield f"epochs: {len(value) - 1}, validation {best[3]:.4f} at the best"
+            yield f"epochs: {max(len(value) - 1, 0)}"
         elif isinstance(value, list | dict):
             yield f"{name.replace('_', ' ')}: {len(value):,}"
         else:
             yield f"{name.replace('_', ' ')}: {value}"
+
+
+def _improvement(model: MatchingModel) -> Iterator[str]:
+    """What training by epochs made of the start, on queries that were held out."""
+    from ssi_models.training.trainable import TrainableModel
+
+    if isinstance(model, TrainableModel) and (epochs := model.history_.epochs):
+        before, after = map(abs, (epochs[0].validation, model.history_.best_validation))
+        measure = model.training.validation_measure.replace("map", "MAP").replace("_", " ")
+        change = f"{before:.4f} before training, {after:.4f} at the epoch kept"
+        yield f"{measure} on held-out training queries: {change}"
 
 
 @app.command("fit")
@@ -352,6 +362,8 @@ def models_fit(
     tell_replaced(replaced)
     learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"
     echo(f"{model}, {learned}: {out}")
+    for line in _improvement(column.model):
+        echo(line)
     unknown = context.unknown_words if recipe.looks_at_labels else []
     for remark in (*unknown, *(f"{recipe.name}: {remark}" for remark in column.remarks)):
         echo(remark, err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +30,8 @@ def test_models_are_fitted_and_never_score_their_own_queries(workspace, tmp_path
                 "--terms", "both", "--heaviest", 30)  # fmt: skip
     assert "30 training queries" in text
     told = done("models", "info", model)
+    kept = re.search(r"^MAP on held-out training queries: .*$", told, re.M)
+    assert kept[0] in text.splitlines()
     assert "rank = 4" in told
     assert "field: whole\nterms: both\nmin document frequency: 1\nheaviest: 30\n" in told
     done("columns", "build", "--workspace", workspace, "--family", "vsm", "--out",
