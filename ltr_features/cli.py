@@ -26,6 +26,7 @@ from ltr_features.commands import (
     featuresets,
     letor_files,
     models,
+    models_fit,
     pipelines,
     pipelines_rank,
     rank,
@@ -64,6 +65,7 @@ app.command()(pipelines.serve)
 app.command()(collections.wikipedia)
 columns.app.command("append")(columns_append.columns_append)
 columns.app.command("export")(featuresets.columns_export)
+models.app.command("fit")(models_fit.models_fit)
 pipelines.app.command("rank")(pipelines_rank.pipeline_rank)
 app.add_typer(clicks.app, name="clicks")
 app.add_typer(columns.app, name="columns")

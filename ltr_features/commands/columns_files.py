@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from letor.errors import InputError
 from letor.files import write_json
 from ltr_base.names import counted
-from ltr_features.commands.options import echo, tell_models
+from ltr_features.commands.options import check_groups, echo, tell_models
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +138,6 @@ def split_queries(
     """
     from letor import folds
 
-    groups, times = collection.query_groups, collection.query_times
     together = collection.kept_together(by_group=by_group)
     options = [name for name, on in (("--by-group", by_group), ("--by-time", by_time)) if on]
     if parts is not None:
@@ -149,13 +148,10 @@ def split_queries(
         raise InputError(f"{', '.join(options)}: {reason}")
     if not n_folds:
         return []
-    if by_group and groups is None:
-        raise InputError(
-            f"--by-group: collection {collection.name!r} has no groups of queries; `index "
-            "--groups` reads them"
-        )
+    if by_group:
+        check_groups(collection)
     if by_time:
-        if times is None:
+        if (times := collection.query_times) is None:
             raise InputError(
                 f"--by-time: collection {collection.name!r} has no times of queries; `index "
                 "--times` reads them"

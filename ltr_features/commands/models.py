@@ -1,30 +1,19 @@
-"""Matching models: ``models list``, ``models info``, ``models fit``, ``explain``."""
+"""Matching models: ``models list``, ``models info`` and ``explain``."""
 
 from __future__ import annotations
 
 import inspect
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from letor.errors import InputError
 from ltr_base.docstrings import summary
-from ltr_base.names import counted, listed
+from ltr_base.names import listed
 from ltr_features.commands import completion
-from ltr_features.commands.options import (
-    Commands,
-    Progress,
-    Threads,
-    Workspace,
-    check_outputs,
-    echo,
-    on_workers,
-    settings_of,
-    tell_replaced,
-)
+from ltr_features.commands.options import Commands, echo
 
 if TYPE_CHECKING:
     from ssi_models.base import MatchingModel
@@ -92,7 +81,7 @@ def models_info(
         for setting in ("field", "terms", "min_document_frequency", "heaviest"):
             echo(f"{setting.replace('_', ' ')}: {getattr(column, setting) or 'all'}")
     model = load_model(file)
-    for line in (*_fitted_facts(header["fitted"]), *_improvement(model)):
+    for line in (*_fitted_facts(header["fitted"]), *improvement(model)):
         echo(line)
     for remark in model.remarks:
         echo(f"remark: {remark}")
@@ -243,7 +232,7 @@ def _fitted_facts(fitted: dict[str, Any]) -> Iterator[str]:
             yield f"{name.replace('_', ' ')}: {value}"
 
 
-def _improvement(model: MatchingModel) -> Iterator[str]:
+def improvement(model: MatchingModel) -> Iterator[str]:
     """What training by epochs made of the start, on queries that were held out."""
     from ssi_models.training.trainable import TrainableModel
 
@@ -252,148 +241,3 @@ def _improvement(model: MatchingModel) -> Iterator[str]:
         measure = model.training.validation_measure.replace("map", "MAP").replace("_", " ")
         change = f"{before:.4f} before training, {after:.4f} at the epoch kept"
         yield f"{measure} on held-out training queries: {change}"
-
-
-@app.command("fit")
-def models_fit(
-    model: Annotated[
-        str, typer.Argument(help="A name of `models list`.", autocompletion=completion.models)
-    ],
-    workspace: Workspace,
-    out: Annotated[Path, typer.Option(help="The model file (.safetensors).")],
-    queries: Annotated[
-        Path | None,
-        typer.Option(help="Ids of the training queries, one per line; all queries by default."),
-    ] = None,
-    param: Annotated[list[str] | None, typer.Option(help="Model parameter, KEY=VALUE.")] = None,
-    field: Annotated[
-        str, typer.Option(help="The documents' field that the model reads.")
-    ] = "whole",
-    stream: Annotated[str | None, typer.Option(hidden=True)] = None,
-    min_document_frequency: Annotated[
-        int, typer.Option(min=1, help="Leave out terms in fewer documents (tf-idf models).")
-    ] = 1,
-    terms: Annotated[
-        Literal["words", "letter-trigrams", "both"],
-        typer.Option(help="The terms that texts are split into; trigrams match misspelled words."),
-    ] = "words",
-    heaviest: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Keep so many terms of a text, those of the largest weights (tf-idf models).",
-            show_default="all",
-        ),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Column name; by default the model's.")] = None,
-    scheduler: Annotated[
-        str | None,
-        on_workers(
-            "Fit",
-            "Topic models, wtm and s2net with optimizer=l-bfgs are fitted by all workers together, "
-            "another model by one. The file is the same.",
-        ),
-    ] = None,
-    threads: Threads = None,
-    progress: Progress = None,
-) -> None:
-    """Train a model on the judgements of a workspace's queries, or of some of them.
-
-    A file next to the model lists the queries that it was trained on: `columns append --model-file`
-    refuses to score those queries with it. If the command is killed, OUT.parts has the state of
-    training, from which the same command continues.
-
-    Example: ltr-features models fit ssi --workspace workspace --param rank=50 --out
-    ssi.safetensors"""
-    import numpy as np
-
-    from letor.lock import locked
-    from ltr_features.candidates import choose_candidates
-    from ltr_features.column_workers import fitted_on
-    from ltr_features.columns.context import open_workspace
-    from ltr_features.columns.fitted import save_fitted
-    from ltr_features.columns.learned import LearnedColumn
-    from ltr_features.columns.trained import TrainedColumn
-    from ltr_features.commands.columns_files import tell_fits
-    from ltr_features.studies.progress import Reporter
-    from ltr_features.text.id_rows import rows_of
-
-    if out.suffix != ".safetensors":
-        raise InputError(f"{out}: the name of a model file must end in .safetensors")
-    field = _field(field, stream)
-    replaced = check_outputs(out, inputs=[queries])
-    recipe = LearnedColumn(
-        name or model,
-        model,
-        settings_of(param or [], "param", model),
-        field,
-        min_document_frequency,
-        terms=terms,
-        heaviest=heaviest,
-    )
-    if queries is not None and not recipe.looks_at_labels:
-        raise InputError(f"--queries: {model} learns from documents alone; leave it out")
-    context = open_workspace(workspace, threads=threads)
-    ids = list(context.collection.query_ids)
-    if queries is not None:
-        ids = _query_ids(queries, set(ids))
-    rows = np.sort(rows_of(ids, context.collection.query_ids))
-    reporter = Reporter(shown=progress)
-    tell_fits(context, [recipe], [[rows]], reporter, option="--{setting} ")
-    parts = out.with_name(out.name + ".parts")  # kept if the command is killed, for the next one
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with locked(out) as taken_over, reporter.running([model]), reporter.stage(model):
-        if taken_over:
-            echo(taken_over, err=True)
-        lists = choose_candidates(context, 100).pairs if recipe.learns_from_lists else None
-        trained = TrainedColumn(
-            context,
-            recipe,
-            parts,
-            candidates=lists,
-            on_progress=reporter.epoch,
-        )
-        if scheduler is None:
-            column = trained.fitted(rows)
-        else:
-            column = fitted_on(scheduler, workspace, trained, rows)
-        save_fitted(column, out, ids)
-        shutil.rmtree(parts)
-    tell_replaced(replaced)
-    learned = counted(len(ids), "training query") if recipe.looks_at_labels else "documents alone"
-    echo(f"{model}, {learned}: {out}")
-    for line in _improvement(column.model):
-        echo(line)
-    unknown = context.unknown_words if recipe.looks_at_labels else []
-    for remark in (*unknown, *(f"{recipe.name}: {remark}" for remark in column.remarks)):
-        echo(remark, err=True)
-
-
-def _field(field: str, stream: str | None) -> str:
-    """The field, by the present or the former option."""
-    from ltr_base.former import warn_of_former
-
-    if stream is None:
-        return field
-    if field != "whole":
-        raise InputError("--stream is now --field, and both are given; give --field")
-    warn_of_former("--stream is now --field")
-    return stream
-
-
-def _query_ids(path: Path, known: set[str]) -> list[str]:
-    """Read ids from a file, one per line; each must be known."""
-    from letor.compression import text_lines
-
-    ids = []
-    for number, line in text_lines(path):
-        query = line.strip()
-        if query and query not in known:
-            raise InputError(
-                f"{path}, line {number}: the workspace has no query {query!r}; the file must hold "
-                "one query id per line"
-            )
-        ids += [query] if query else []
-    if not ids:
-        raise InputError(f"{path}: no query id; without --queries all queries are trained on")
-    return ids

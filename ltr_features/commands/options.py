@@ -127,6 +127,15 @@ def check_text_ids(collection: Collection) -> None:
         ) from None
 
 
+def check_groups(collection: Collection) -> None:
+    """Raise InputError if ``--by-group`` finds no groups."""
+    if collection.query_groups is None:
+        raise InputError(
+            f"--by-group: collection {collection.name!r} has no groups of queries; `index "
+            "--groups` reads them"
+        )
+
+
 def check_outputs(
     *outs: Path | None,
     inputs: Iterable[Path | None] = (),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toys import done, refused, topics
+from toys import done, refused, run, topics
 from typer.testing import CliRunner
 
 import ltr_features.studies.progress
@@ -16,8 +16,10 @@ from letor.column_names import read_rows, write_rows
 from letor.errors import LetorWarning
 from letor.svmlight import read_letor
 from ltr_features.cli import app
-from ltr_features.columns.context import make_workspace
+from ltr_features.columns.context import make_workspace, open_workspace
+from ltr_features.columns.learned import LearnedColumn
 from ltr_features.columns.term_space import query_row
+from ltr_features.columns.trained import TrainedColumn
 from ltr_features.text.collection import Judgements
 from ssi_models.registry import load_model
 
@@ -81,6 +83,30 @@ def test_a_model_of_queries_of_the_same_text_is_told(tmp_path):
     append = ("columns", "append", tmp_path / "others.txt", "--model-file", model)
     with pytest.warns(LetorWarning, match=r"the same text as 6 of those .*\(q18, q19, q20, "):
         done(*append, *with_texts, tmp_path / "more.txt")
+
+
+def test_whole_groups_of_queries_are_held_out(workspace, tmp_path):
+    collection = topics()
+    groups = [f"g{row % 6}" for row in range(collection.n_queries)]
+    make_workspace(replace(collection, query_groups=groups), tmp_path / "w")
+    params = {"rank": 4, "max_epochs": 2}
+    options = [text for key, value in params.items() for text in ("--param", f"{key}={value}")]
+    out = tmp_path / "ssi.safetensors"
+    fit = ("models", "fit", "ssi", *options, "--workspace")
+    context = open_workspace(tmp_path / "w")
+    made = []
+    for by_group in (True, False):
+        told = run(*fit, tmp_path / "w", *(["--by-group"] * by_group), "--out", out).stderr
+        assert ("24 of 24 training queries share their group with others" in told) is not by_group
+        recipe = LearnedColumn("ssi", "ssi", params)
+        folder = tmp_path / f"models-{by_group}"
+        TrainedColumn(context, recipe, folder, hold_out_groups=by_group).fitted(np.arange(24))
+        assert out.read_bytes() == next(folder.glob("*.safetensors")).read_bytes()
+        made.append(out.read_bytes())
+    assert made[0] != made[1]
+    alone = refused("models", "fit", "lsa", "--workspace", workspace, "--by-group", "--out", out)
+    assert alone == "--by-group: lsa learns from documents alone; leave it out"
+    assert "has no groups of queries" in refused(*fit, workspace, "--by-group", "--out", out)
 
 
 def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path):
