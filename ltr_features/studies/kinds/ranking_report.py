@@ -217,13 +217,13 @@ def _remarks(
         *experiment.context.remarks,
         *coverage_remarks(experiment.test_qrels(output.split), found.runs),
         *better_alone(config, found.per_query),
-        *found.ties(),
         *(f"Column {remark}" for remark in grouped_remarks(of_models)),
         *(f"Columns {remark}" for remark in family_remarks(of_families)),
         *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] not in pair)),
         *([] if output.split.by == "time" else separated(experiment.context, output.folds)),
         *given_remark(table, system - baseline),
         *found.unchanged(),
+        *found.ties(),
     ]
 
 

@@ -185,7 +185,7 @@ def test_a_function_is_code_of_its_own():
     source = b"import a\n\n\ndef one(x):\n    return x\n\n\ndef two(x):\n    return x + 1\n"
     assert stages._source_of("two", source) == b"def two(x):\n    return x + 1"
     one = code_digest(("ltr_features.studies.kinds.letor:_train",))
-    assert one != code_digest(("ltr_features.studies.kinds.letor:_params",))
+    assert one != code_digest(("ltr_features.studies.kinds.letor:_varies",))
 
 
 def test_pages_and_commands_are_no_code_of_the_package_below_them():
