@@ -224,7 +224,9 @@ def test_the_logs_of_short_commands_show_no_progress(workspace, tmp_path, monkey
         "models", "fit", "ssi", "--workspace", workspace, "--out", model,
         *(part.removeprefix("ssi.") for part in training),
     )  # fmt: skip
-    assert len(said.splitlines()) == 1
+    fitted, kept = said.splitlines()
+    assert fitted.startswith("ssi, 40 training queries: ")
+    assert kept.startswith("MAP on held-out training queries: ")
     said = done(
         "rank", "train", folds / "Fold1" / "train.txt", "--ranker", "lambdamart", "--out", ranker
     )
