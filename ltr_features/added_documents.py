@@ -36,8 +36,7 @@ from ltr_features.text.id_rows import rows_of
 from ltr_features.text.index import WHOLE
 from ltr_features.text.index_files import HEADER
 
-#: The file that describes a saved builder; the folder of the added documents, and in it the file
-#: with the ids of those that were removed.
+#: The file that describes a saved builder; the folder of added documents, its file of removed ids.
 FEATURES, _ADDED, _REMOVED = "features.json", "added", "removed.json"
 #: Format version of a builder once documents were added, or removed, which makes older programs
 #: refuse it.

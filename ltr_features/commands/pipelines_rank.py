@@ -135,11 +135,9 @@ def _made_from(
     sources: str, texts: Collection[str], pipeline: ScoringPipeline
 ) -> dict[str, list[str]]:
     """The documents that queries were made from, by query id, read from ``--sources``."""
-    from ltr_features.sources.query_files import SAME_ID, read_query_sources
+    from ltr_features.sources.query_files import sources_of
 
-    of_query = {query: query for query in texts}
-    if sources != SAME_ID:
-        of_query = read_query_sources(Path(sources))
+    of_query = sources_of(sources, texts)
     made_from = {query: of_query[query] for query in texts if query in of_query}
     unknown = pipeline.features.unknown_documents([*made_from.values()])
     if len(unknown) == len(made_from):

@@ -79,9 +79,7 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
         InputError: as :func:`read_query_groups`; a source is no document, or no query has one.
     """
     ids = collection.query_ids
-    of_query = {query: query for query in ids}
-    if given != SAME_ID:
-        of_query = read_query_sources(folder / given)
+    of_query = sources_of(given, ids, folder)
     sources = np.full(len(ids), -1, np.int64)
     made = [row for row, query in enumerate(ids) if query in of_query]
     sources[made] = rows_of([of_query[ids[row]] for row in made], collection.document_ids)
@@ -98,6 +96,18 @@ def with_sources(collection: Collection, given: str | Path, folder: Path = Path(
             "document's id; leave out queries that were made from no document"
         )
     return replace(collection, query_sources=sources)
+
+
+def sources_of(given: str | Path, ids: Iterable[str], folder: Path = Path()) -> dict[str, str]:
+    """The id of the document that each query was made from, by query id; arguments as those of
+    :func:`with_sources`, ``ids`` those of the queries.
+
+    Raises:
+        InputError: as :func:`read_query_groups`.
+    """
+    if given == SAME_ID:
+        return {query: query for query in ids}
+    return read_query_sources(folder / given)
 
 
 def read_query_sources(path: Path) -> dict[str, str]:
