@@ -89,7 +89,7 @@ class Findings:
         ]
         if bounds:
             yield (
-                f"documents of different grades have equal scores, whose order moves the mean "
+                f"Documents of different grades have equal scores, whose order moves the mean "
                 f"{self.measure} by more than the difference of the verdict: {', '.join(bounds)}; "
                 "here the smaller document id goes first"
             )

@@ -165,7 +165,7 @@ comparisons = [["VSM", "Stars"]]
     run_file(tmp_path / "experiment.toml", data=tmp_path, out=tmp_path / "out")
     told = " ".join((tmp_path / "out" / "report" / "summary.txt").read_text().split())
     assert (
-        "! documents of different grades have equal scores, whose order moves the mean P@2 by more "
+        "! Documents of different grades have equal scores, whose order moves the mean P@2 by more "
         "than the difference of the verdict: Stars between 0.0000 and 1.0000; here the smaller "
         "document id goes first"
     ) in told
