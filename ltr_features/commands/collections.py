@@ -145,8 +145,9 @@ def _alike_ids(collection: Collection) -> Iterator[str]:
         if alike := alike_within(ids):
             name, first = next(iter(alike.items()))
             yield (
-                f"{counted(len(alike), f'{what} id')} as another one but for {OTHERWISE}, such as "
-                f"{name!r} beside {first!r}: if both are one {what}, write its id alike everywhere"
+                f"{len(alike):,} of {len(ids):,} {what} ids differ from another one only in "
+                f"{OTHERWISE}, such as {name!r} from {first!r}: if both are one {what}, write its "
+                "id alike everywhere"
             )
 
 
@@ -169,7 +170,7 @@ def _alike_texts(context: ColumnContext) -> Iterator[str]:
         again = int(np.flatnonzero(first[code] < np.arange(len(rows)))[0])
         shown = [repr(ids[int(rows[place])]) for place in (first[code[again]], again)]
         yield (
-            f"{n:,} of {documents} have the same words as another one, such as {shown[1]} as "
+            f"{n:,} of {documents} have the same words as another one, such as {shown[1]} and "
             f"{shown[0]}: columns of words cannot tell them apart, and a judgement of one does not "
             "count for the other; if they are copies, keep one"
         )

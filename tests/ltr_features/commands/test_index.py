@@ -29,9 +29,9 @@ def test_index_tells_of_ids_that_two_files_write_otherwise(tmp_path):
     (tmp_path / "j.csv").write_text("qid,query,docno,label\n7,shoe,A1,1\n07,hat,b,1\n8,red,a1,1\n")
     table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
     told = run("index", "table", *table, "--out", tmp_path / "w").stderr
-    assert "note: 1 document id as another one but for case, blanks" in told
-    assert "such as 'a1' beside 'A1': if both are one document, write its id alike" in told
-    assert "such as '07' beside '7': if both are one query" in told
+    assert "note: 1 of 3 document ids differ from another one only in case, blanks" in told
+    assert "such as 'a1' from 'A1': if both are one document, write its id alike" in told
+    assert "such as '07' from '7': if both are one query" in told
 
 
 def test_index_tells_of_documents_without_words_and_of_copies(tmp_path):
@@ -44,7 +44,9 @@ def test_index_tells_of_documents_without_words_and_of_copies(tmp_path):
     (tmp_path / "j.csv").write_text("qid,query,docno,label\n7,shoe,a,1\n")
     table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
     told = run("index", "table", *table, "--out", tmp_path / "w").stderr
-    assert "note: 3 of 9 documents have the same words as another one, such as 'b' as 'a': " in told
+    assert (
+        "note: 3 of 9 documents have the same words as another one, such as 'b' and 'a': " in told
+    )
     none = "have no word but those of the url, if there is one, such as 'e': no column of words"
     assert f"note: 2 of 9 documents {none} finds them" in told
 
