@@ -19,6 +19,8 @@ class Site:
         others: prefixes of all other namespaces except the article namespace.
         capital_first: whether titles start with a capital letter (false on a Wiktionary).
         language: its code, e.g. ``de``; None if the dump does not name it.
+        address: what the address of a page starts with, before its title; ``""`` if the dump does
+            not name that of the main page.
     """
 
     files: frozenset[str] = frozenset({"file", "image"})
@@ -30,6 +32,7 @@ class Site:
     ) | {"talk", "special", "media", "wp", "file talk", "category talk", "module", "draft", "book"}
     capital_first: bool = True
     language: str | None = None
+    address: str = ""
 
 
 DEFAULT_SITE = Site()
