@@ -25,7 +25,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 FENCE = re.compile(r"^```(python|console|toml)\n(.*?)^```$", re.S | re.M)
 PAGES = [
     "docs/researcher", "docs/engineer", "docs/given", "docs/clicks", "docs/pyterrier",
-    "docs/experiments", "docs/extending", "docs/scale", "README",
+    "docs/experiments", "docs/extending", "docs/scale", "docs/wiki", "README",
 ]  # fmt: skip
 
 

@@ -167,10 +167,10 @@ class EntitySource(ColumnFamily):
         key = (self.entity_key, "documents")
         raw = context.cached(key, lambda: self._link(context, present))
         if present and context.base is None and not len(raw.entities):
-            base = self.base(context)
+            titles = self.base(context).titles
             raise InputError(
-                f"no document mentions an article of the knowledge base {base.path} "
-                f"({examples(base.titles)}) by {self.make_linker(context).description}; is it of "
+                f"no document mentions an article of {self.knowledge or self.dump} "
+                f"({examples(titles)}) by {self.make_linker(context).description}; is it of "
                 "the texts' language, and are entities named by its titles?"
             )
         thresholds = (self.min_rho, self.min_link_probability)

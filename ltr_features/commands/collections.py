@@ -193,7 +193,7 @@ def sample(
 
 
 def wikipedia(
-    dump: Annotated[Path, typer.Argument(help="pages-articles dump: .xml, .xml.bz2 or .xml.gz.")],
+    dump: Annotated[Path, typer.Argument(help="Dump of a MediaWiki: .xml, .xml.bz2 or .xml.gz.")],
     out: Annotated[Path, typer.Option(help="Folder of the knowledge base.")] = Path("kb"),
     processes: Annotated[
         int, typer.Option(min=1, help="Processes that parse; results do not depend on it.")
@@ -212,10 +212,11 @@ def wikipedia(
 ) -> None:
     """Make the knowledge base of a Wikipedia dump: entities, abstracts, anchors, redirects, links.
 
-    The dump is read once, as a stream; if interrupted, the command leaves nothing behind. With
-    --scheduler, finished parts are kept in OUT.parts until all is done, and after an interrupt the
-    same command continues from them. Workers read an .xml or a multistream .xml.bz2 themselves;
-    other files are decompressed by this process, which keeps only two or three workers busy.
+    Entities are the pages of the main namespace, of Wikipedia or any other MediaWiki. The dump is
+    read once, as a stream; if interrupted, the command leaves nothing behind. With --scheduler,
+    finished parts are kept in OUT.parts until all is done, and after an interrupt the same command
+    continues from them. Workers read an .xml or a multistream .xml.bz2 themselves; other files are
+    decompressed by this process, which keeps only two or three workers busy.
 
     Example: ltr-features wikipedia pages-articles.xml.bz2 --processes 4 --out kb"""
     from ltr_features.entities.build import build_knowledge_base

@@ -197,10 +197,12 @@ def _site(root: ET.Element) -> Site:
             kind.add(name)
     case = root.findtext("{*}siteinfo/{*}case", default="first-letter")
     language = root.get("{http://www.w3.org/XML/1998/namespace}lang")
+    main_page = root.findtext("{*}siteinfo/{*}base", default="")
     return Site(
         frozenset(files),
         frozenset(categories),
         frozenset(others),
         case != "case-sensitive",
         language,
+        main_page[: max(main_page.rfind("/"), main_page.rfind("=")) + 1],
     )

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from ltr_features.sources.wiki_markup import BAR, CLOSE, LITERAL, OPEN
+from ltr_features.sources.wiki_markup import BAR, CLOSE, LITERAL, OPEN, UNLITERAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Site:
         others: prefixes of all other namespaces except the article namespace.
         capital_first: whether titles start with a capital letter (false on a Wiktionary).
         language: its code, e.g. ``de``; None if the dump does not name it.
+        address: what the address of a page starts with, before its title; ``""`` if the dump does
+            not name that of the main page.
     """
 
     files: frozenset[str] = frozenset({"file", "image"})
@@ -30,6 +32,7 @@ class Site:
     ) | {"talk", "special", "media", "wp", "file talk", "category talk", "module", "draft", "book"}
     capital_first: bool = True
     language: str | None = None
+    address: str = ""
 
 
 DEFAULT_SITE = Site()
@@ -43,12 +46,21 @@ _INTERWIKI = re.compile(
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?")
 
 
+# Marks of the direction of writing, which MediaWiki removes from titles.
+_DIRECTION = re.compile("[\u200e\u200f\u202a-\u202e]")
+
+
 def normalise_title(title: str, site: Site = DEFAULT_SITE) -> str:
-    """Title in its normal form: single spaces, no underscores, first letter by the site's rule."""
+    """Title in its normal form: single spaces, no underscores or marks of direction, first letter
+    by the site's rule."""
+    if not title.isascii():
+        title = _DIRECTION.sub("", title)
     title = " ".join(title.replace("_", " ").split())
-    # Letters such as ß have no single capital: MediaWiki leaves them.
-    if site.capital_first and not title[:1].isupper() and len(title[:1].upper()) == 1:
-        title = title[0].upper() + title[1:]
+    # MediaWiki leaves letters without a single capital, such as ß, and those of Georgian, whose
+    # capitals are not for the start of a word.
+    first = title[:1].title()
+    if site.capital_first and not title[:1].isupper() and len(first) == 1:
+        title = first + title[1:]
     return title
 
 
@@ -56,7 +68,8 @@ _INNER = r"[^\[\]]*(?:(?:\[(?!\[)|\](?!\]))[^\[\]]*)*"
 # The letters that directly follow a link belong to its anchor: [[cat]]s shows "cats". Latin, Greek,
 # Cyrillic, Hebrew and Arabic ones; not those of scripts without spaces between words.
 _TRAIL = "a-zß-öø-ÿĀ-žά-ώа-џґא-תء-يپچژکگی"
-_LINK = re.compile(rf"\[\[([^\[\]{{}}<>|\n\ufdd0-\ufdef]*)(\|{_INNER})?\]\]([{_TRAIL}]*)")
+# The code points are the marks of links and the stand-ins for what no title has: []{}|<>.
+_LINK = re.compile(rf"\[\[([^\[\]{{}}<>|\n\ufdd0-\ufdd9]*)(\|{_INNER})?\]\]([{_TRAIL}]*)")
 _FILE_LINK = re.compile(rf"\[\[([^\[\]|\n:]*):([^\[\]|\n]*)(\|{_INNER})?\]\]")
 _EXTERNAL = re.compile(
     r"\[(?:(?:https?|ftps?|irc|news|mailto):|//)[^\s\[\]<>\ufdd0]*+([^\[\]\n]*)\]"
@@ -96,6 +109,7 @@ class _LinkMarker:
 
     def __call__(self, match: re.Match[str]) -> str:
         written, label, trail = match.groups()
+        written = written.translate(UNLITERAL)
         if "%" in written and not _NOT_IN_TITLES.search(decoded := unquote(written)):
             written = decoded
         shown = (label[1:] if label else written.removeprefix(":")) + trail

@@ -12,7 +12,7 @@ queries drawn from texts that are not in the collection. The rule, in full:
   list sources (``APPARATUS``) are left out. Fields: ``title`` (article title and heading),
   ``body`` (text), ``anchor`` (anchor texts of links from other articles' document sections to
   this section, and for an article's lead those to the article or to none of its document
-  sections), ``url``.
+  sections), ``url`` (by the wiki's address in the dump).
 - A query is made from every section for queries that is long enough, by the same rule, and whose
   article has a document: ``words_per_query`` different words of its text, drawn uniformly without
   replacement from those that consist of at least three letters, are not stop words, and occur in
@@ -32,6 +32,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -42,6 +43,7 @@ import numpy as np
 
 from letor.errors import InputError
 from ltr_features.parameters import check_range
+from ltr_features.sources.dump_stream import DumpStream
 from ltr_features.sources.wikipedia import (
     WITHHELD,
     Article,
@@ -100,6 +102,8 @@ def section_collection(
     check_range("min_words", min_words, 1)
     check_range("min_document_frequency", min_document_frequency, 1)
     check_range("seed", seed, 0)
+    with closing(DumpStream(dump)) as stream:
+        address = stream.site.address
     records = list(read_dump(dump, processes=processes, on_progress=on_progress))
     articles = [record for record in records if isinstance(record, Article)]
     redirects = {r.title: r.target for r in records if not isinstance(r, Article)}
@@ -128,13 +132,15 @@ def section_collection(
         "articles used": len(with_documents),
         "articles with queries": len({section.article for section, _ in queries}),
     }
-    return _task(Path(dump).name, documents, _anchors(kept, redirects), queries, facts)
+    anchors = _anchors(kept, redirects)
+    return _task(Path(dump).name, address, documents, anchors, queries, facts)
 
 
 def _task(
     dump: str,
+    address: str,
     documents: Sequence[_Text],
-    anchors: Mapping[tuple[str, str], Sequence[str]],
+    anchors: dict[tuple[str, str], list[str]],
     queries: Sequence[tuple[_Text, Sequence[str]]],
     facts: dict[str, Any],
 ) -> Collection:
@@ -146,9 +152,10 @@ def _task(
         document_ids=_document_ids(documents),
         fields={
             "body": [d.text for d in documents],
-            "anchor": ["\n".join(anchors.get((d.article, d.heading), ())) for d in documents],
+            # Links to a heading that an article has twice lead to the first.
+            "anchor": ["\n".join(anchors.pop((d.article, d.heading), ())) for d in documents],
             "title": [f"{d.article}: {d.heading}" if d.heading else d.article for d in documents],
-            "url": [_url(d) for d in documents],
+            "url": [_url(d, address) for d in documents],
         },
         query_ids=[f"q{number}" for number in range(1, len(queries) + 1)],
         query_texts=[" ".join(words) for words in used],
@@ -278,6 +285,6 @@ def _document_ids(documents: Sequence[_Text]) -> list[str]:
     return list(taken)
 
 
-def _url(document: _Text) -> str:
-    url = "https://en.wikipedia.org/wiki/" + quote(document.article.replace(" ", "_"), safe="()',")
+def _url(document: _Text, address: str) -> str:
+    url = address + quote(document.article.replace(" ", "_"), safe="()',")
     return url + ("#" + quote(document.heading.replace(" ", "_")) if document.heading else "")

@@ -104,6 +104,10 @@ def test_documents_without_an_entity_of_the_knowledge_base_are_refused(
     for family in (EntityOverlap(**wrong), DocumentEmbeddingEntity(**wrong, dimension=4)):
         with pytest.raises(InputError, match=r"no document mentions an article of .*kb \('Fox', "):
             family.compute(context, pairs)
+    dump = tmp_path / "bears.xml"
+    dump.write_bytes(dump_xml([page_xml("Bear", "big")]))
+    with pytest.raises(InputError, match=r"an article of .*bears.xml \('Bear'"):
+        EntityOverlap(dump=str(dump)).compute(context, pairs)
     added = context.of_added(toy({"body": ["stoned"]}, []))
     none = stored(options, tmp_path / "none.jsonl", {**NOTES, "stoned": []})
     EntityOverlap(**none).linked_fields(added)

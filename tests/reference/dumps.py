@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de">
   <siteinfo>
     <sitename>Test</sitename>
+    <base>https://wiki.example.org/index.php/Hauptseite</base>
     <case>{case}</case>
     <namespaces>
       <namespace key="-2" case="first-letter">Medium</namespace>

@@ -40,7 +40,7 @@ def test_documents_fields_and_grades_by_hand(dump):
     # Anchors of links from other articles' documents: to the article or to a section that is no
     # document (its lead), or to the section. Those of "Use" and "Tides" are in none.
     assert c.fields["anchor"] == ["field\ntrade", "rules", "", ""]
-    assert c.fields["url"][1] == "https://en.wikipedia.org/wiki/River#Law"
+    assert c.fields["url"][1] == "https://wiki.example.org/index.php/River#Law"
     judged = {
         (c.query_ids[q], c.document_ids[d]): int(g)
         for q, d, g in zip(
@@ -101,3 +101,17 @@ def test_ids_are_distinct_after_blanks_and_number_signs_are_gone(tmp_path):
         tmp_path / "d.xml", words_per_query=3, min_words=5, min_document_frequency=2
     )
     assert c.document_ids == ["A", "A~x_y", "A~x_y~2", "A~x%23", "A~x%23~2"]
+
+
+def test_links_to_a_repeated_heading_lead_to_its_first_section(tmp_path):
+    sections = f"== Law ==\n{RIVER}\n== Use ==\n{SEA}\n" * 2
+    pages = [
+        page_xml("River", f"{RIVER}\n== Query ==\n{RIVER}\n{sections}", page_id=1),
+        page_xml("Sea", f"{SEA} [[River#Law|rules]]", page_id=2),
+    ]
+    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
+    c = section_collection(
+        tmp_path / "d.xml", words_per_query=3, min_words=5, min_document_frequency=1
+    )
+    assert c.document_ids == ["River", "River~Law", "River~Law~2", "Sea"]
+    assert c.fields["anchor"] == ["", "rules", "", ""]
