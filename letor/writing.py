@@ -191,8 +191,7 @@ def _comments(data: RankingData) -> StringArray:
 
 def _last_bytes(texts: StringArray) -> NDArray[np.uint8]:
     """uint8: the last byte of each text that has one."""
-    last: NDArray[np.uint8] = texts.buffer[texts.stop[texts.start < texts.stop] - 1]
-    return last
+    return texts.buffer[texts.stop[texts.start < texts.stop] - 1]
 
 
 def _heads(
