@@ -138,12 +138,12 @@ def test_what_a_family_lacks_is_told_once_for_all_its_columns_and_folds(run):
 
 def test_given_columns_are_told_with_the_verdict(run):
     """Only what made them knows whether it saw the judgements of the test queries."""
-    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    summary = unwrapped(run.folder / "report" / "summary.txt")
     assert "! given columns (given): if their source saw judgements of the test queries" in summary
 
 
 def test_rankers_that_learned_nothing_are_named(run):
-    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    summary = unwrapped(run.folder / "report" / "summary.txt")
     assert re.findall(r"! ([^:!]+): learned nothing, it uses no column", summary) == [
         "Ranker of nothing (5 of 5 fits)"
     ]
