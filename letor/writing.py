@@ -57,7 +57,8 @@ def write_letor(
         InputError: an infinite value, one too large for fixed decimals, a label that is not
             finite, or a query id, document id or comment that the format cannot hold.
     """
-    _check_digits(digits)
+    if digits is not None and not 0 <= digits <= kernels.MAX_FIXED_DIGITS:
+        raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
     if line_end not in ("\n", "\r\n"):
         raise InputError(f"line_end={line_end!r}: choose LF or CRLF")
     finite = np.isfinite(data.y)
@@ -152,11 +153,6 @@ def check_ids(ids: Sequence[str], what: str) -> None:
         f"{what} {wrong!r}{more}: LETOR text and TREC files need ids without blanks or '#'; rename "
         f"{rename} to {_NO_ID.sub('_', wrong) or '_'!r} for example"
     )
-
-
-def _check_digits(digits: int | None) -> None:
-    if digits is not None and not 0 <= digits <= kernels.MAX_FIXED_DIGITS:
-        raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
 
 
 def _check_words(words: StringArray, what: str) -> None:
