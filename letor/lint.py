@@ -38,7 +38,8 @@ def _finding(
     **values: Any,
 ) -> Finding:
     """The finding of a rule; ``concerned``: bool [p], the columns that it is about."""
-    rule, ids = RULES[code], () if concerned is None else _ids(concerned)
+    rule = RULES[code]
+    ids = () if concerned is None else tuple((np.flatnonzero(concerned) + 1).tolist())
     message = rule.message.format(columns=_list_columns(ids), **values)
     return Finding(rule.level, code, message, rule.advice, ids, lines)
 
@@ -370,10 +371,6 @@ _CHECKS_OF_ROWS: _Checks = (
 )  # fmt: skip
 _CHECKS: _Checks = (_check_lines, _check_end, _check_values, _check_absent, *_CHECKS_OF_ROWS)
 _CHECKS_OF_PARQUET: _Checks = (_check_missing, *_CHECKS_OF_ROWS)
-
-
-def _ids(found: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple((np.flatnonzero(found) + 1).tolist())
 
 
 def _list_columns(ids: tuple[int, ...]) -> str:

@@ -57,7 +57,8 @@ def write_letor(
         InputError: an infinite value, one too large for fixed decimals, a label that is not
             finite, or a query id, document id or comment that the format cannot hold.
     """
-    _check_digits(digits)
+    if digits is not None and not 0 <= digits <= kernels.MAX_FIXED_DIGITS:
+        raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
     if line_end not in ("\n", "\r\n"):
         raise InputError(f"line_end={line_end!r}: choose LF or CRLF")
     finite = np.isfinite(data.y)
@@ -154,11 +155,6 @@ def check_ids(ids: Sequence[str], what: str) -> None:
     )
 
 
-def _check_digits(digits: int | None) -> None:
-    if digits is not None and not 0 <= digits <= kernels.MAX_FIXED_DIGITS:
-        raise InputError(f"digits={digits}: must be 0 to {kernels.MAX_FIXED_DIGITS}, or None")
-
-
 def _check_words(words: StringArray, what: str) -> None:
     """Raise InputError for words that a LETOR line cannot hold."""
     used = words.buffer
@@ -191,8 +187,7 @@ def _comments(data: RankingData) -> StringArray:
 
 def _last_bytes(texts: StringArray) -> NDArray[np.uint8]:
     """uint8: the last byte of each text that has one."""
-    last: NDArray[np.uint8] = texts.buffer[texts.stop[texts.start < texts.stop] - 1]
-    return last
+    return texts.buffer[texts.stop[texts.start < texts.stop] - 1]
 
 
 def _heads(

@@ -126,8 +126,7 @@ class LambdaMART(TreeRanker):
 
     def dump(self) -> dict[str, Any]:
         self._check_fitted()
-        described: dict[str, Any] = self._booster.dump_model()
-        return described
+        return self._booster.dump_model()
 
     def contributions(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         self._check_fitted()

@@ -35,8 +35,7 @@ def get_ranker(name: str) -> type[Ranker]:
         InputError: the name is unknown, or an installed plug-in does not provide a ``Ranker`` of
             that name.
     """
-    found: type[Ranker] = _RANKERS.get(name)
-    return found
+    return _RANKERS.get(name)
 
 
 def load_ranker(folder: str | os.PathLike[str]) -> Ranker:

@@ -26,5 +26,4 @@ def get_click_model(name: str) -> type[ClickModel]:
     Raises:
         InputError: no such model.
     """
-    found: type[ClickModel] = _MODELS.get(name)
-    return found
+    return _MODELS.get(name)

@@ -59,8 +59,7 @@ class _Memory:
             with self._locks.setdefault(key, Lock()):
                 if key not in self._values:
                     self._values[key] = compute()
-        value: T = self._values[key]
-        return value
+        return self._values[key]
 
     def __reduce__(self) -> tuple[type[_Memory], tuple[()]]:
         """Copies begin empty: locks cannot be copied, and values are computed again."""

@@ -87,8 +87,7 @@ class DocumentNumbers(ColumnFamily):
         return np.where(np.isnan(values), substitute, values)
 
     def n_missing(self, context: ColumnContext, pairs: Pairs) -> list[int]:
-        missing: list[int] = np.isnan(self._of_documents(context)[pairs.document]).sum(0).tolist()
-        return missing
+        return np.isnan(self._of_documents(context)[pairs.document]).sum(0).tolist()
 
     def remarks_on_added(self, ids: Sequence[str]) -> list[str]:
         found = self._found
@@ -127,8 +126,7 @@ class DocumentNumbers(ColumnFamily):
                 known_rows(found.documents, ids, self.file or "", "document")
             return self._values(found, ids)
 
-        values: NDArray[np.float32] = context.cached((self, "numbers"), find)
-        return values
+        return context.cached((self, "numbers"), find)
 
     @staticmethod
     def _values(found: Numbers, ids: Sequence[str]) -> NDArray[np.float32]:

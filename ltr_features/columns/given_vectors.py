@@ -167,8 +167,7 @@ class GivenVectors(ColumnFamily):
             rows[found[found >= 0]] = np.flatnonzero(found >= 0)
             return rows
 
-        rows: NDArray[np.int64] = cached((self, side), find)
-        return rows
+        return cached((self, side), find)
 
     def _files(self, context: ColumnContext) -> dict[str, IdVectors]:
         """The vectors of queries and documents. A process that was sent the family reads them once

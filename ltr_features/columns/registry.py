@@ -47,8 +47,7 @@ def family_class(name: str) -> type[ColumnFamily]:
     Raises:
         InputError: there is no such family, or that of an installed package cannot be used.
     """
-    found: type[ColumnFamily] = _FAMILIES.get(name)
-    return found
+    return _FAMILIES.get(name)
 
 
 def families() -> dict[str, type[ColumnFamily]]:

@@ -76,8 +76,7 @@ class _Source:
 
     @property
     def _file(self) -> str:
-        file: str = getattr(self, self._parameter)
-        return file
+        return getattr(self, self._parameter)
 
     @property
     def model_key(self) -> tuple[object, ...]:
@@ -263,8 +262,7 @@ class Doc2VecSource(_Source):
         """The model, trained on the documents' texts once per context, and once per folder."""
         context = context.learned_from
         if self.model == TRAIN:
-            trained: Doc2Vec = self._trained(context)
-            return trained
+            return self._trained(context)
         return context.cached(self.model_key, lambda: Doc2Vec.load(self.model))
 
     def text_vectors(

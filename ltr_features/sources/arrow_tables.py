@@ -90,8 +90,7 @@ class SeparatedValues:
             InputError: no such file, a damaged file, or bytes that are not in the encoding.
         """
         names = pa.array(self._written_names, pa.string())
-        plain: list[str] = (_unquoted(names) if self._is_plain else names).to_pylist()
-        return plain
+        return (_unquoted(names) if self._is_plain else names).to_pylist()
 
     def batches(
         self, columns: Sequence[ColumnName]

@@ -45,8 +45,7 @@ def get_source(name: str) -> Source:
             f"{name} is a path, not a source: name the source, and the path as its option, for "
             f"example {example}; sources are {listed(sources(), 20)}"
         )
-    found: Source = _SOURCES.get(name)
-    return found
+    return _SOURCES.get(name)
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:

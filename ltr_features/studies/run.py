@@ -166,8 +166,7 @@ def study_class(kind: str) -> type[Study]:
     Raises:
         InputError: there is no such kind.
     """
-    found: type[Study] = _KINDS.get(kind)
-    return found
+    return _KINDS.get(kind)
 
 
 def experiment_names() -> list[str]:

@@ -88,10 +88,7 @@ class Planned:
     @cached_property
     def noted(self) -> dict[str, Any]:
         """Inputs and the digest of the code, as a note has them: with lists instead of tuples."""
-        found: dict[str, Any] = json.loads(
-            json.dumps({**self.inputs, "code": code_digest(self.code)})
-        )
-        return found
+        return json.loads(json.dumps({**self.inputs, "code": code_digest(self.code)}))
 
     @cached_property
     def key(self) -> str:

@@ -145,8 +145,7 @@ class Study(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that the report depends on and the manifest records."""
-        found: dict[str, Any] = self.config.model_dump(mode="json")
-        return found
+        return self.config.model_dump(mode="json")
 
     @property
     def files(self) -> dict[str, Any]:

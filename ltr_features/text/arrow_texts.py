@@ -38,8 +38,7 @@ class StoredTexts(Sequence[str]):
     def __getitem__(self, rows: int | slice) -> str | list[str]:
         if isinstance(rows, slice):
             return [self[row] for row in range(*rows.indices(len(self)))]
-        text: str = self._column[int(rows)].as_py()
-        return text
+        return self._column[int(rows)].as_py()
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, len(self), _BLOCK):
@@ -52,8 +51,7 @@ class StoredTexts(Sequence[str]):
 
     def take(self, rows: NDArray[np.int64]) -> list[str]:
         """The texts of some rows."""
-        found: list[str] = self._column.take(rows).to_pylist()
-        return found
+        return self._column.take(rows).to_pylist()
 
     def places(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """int64 [len(texts)]: the position of each text in the column, whose texts must be

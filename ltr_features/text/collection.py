@@ -45,8 +45,18 @@ _SEARCHED = 1_000
 _OWN_JUDGED = "judgements of documents that their query was made from, left out"
 
 
+class _Rows:
+    """Base of parallel arrays of rows, int64 [n], which cannot be changed."""
+
+    def __post_init__(self) -> None:
+        keep_integers(self, type(self).__name__.lower())
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+
 @dataclass(frozen=True, eq=False)
-class Judgements:
+class Judgements(_Rows):
     """Relevance judgements as three parallel arrays, which cannot be changed.
 
     Attributes:
@@ -62,16 +72,10 @@ class Judgements:
     document: NDArray[np.int64]
     grade: NDArray[np.int64]
 
-    def __post_init__(self) -> None:
-        keep_integers(self, "judgements")
-
     @classmethod
     def none(cls) -> Judgements:
         """No judgements."""
         return cls(*np.zeros((3, 0), dtype=np.int64))
-
-    def __len__(self) -> int:
-        return len(self.grade)
 
     def where(self, kept: NDArray[np.bool_]) -> Judgements:
         """Those of a mask, bool [n]."""
@@ -83,7 +87,7 @@ class Judgements:
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class Links(_Rows):
     """Links between documents: int64 [n] rows of ``Collection.document_ids`` (duplicates kept), in
     arrays that cannot be changed.
 
@@ -94,15 +98,9 @@ class Links:
     source: NDArray[np.int64]
     target: NDArray[np.int64]
 
-    def __post_init__(self) -> None:
-        keep_integers(self, "links")
-
-    def __len__(self) -> int:
-        return len(self.source)
-
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(_Rows):
     """(query, document) pairs, in any order, as two parallel arrays, which cannot be changed.
 
     Attributes:
@@ -115,12 +113,6 @@ class Pairs:
 
     query: NDArray[np.int64]
     document: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        keep_integers(self, "pairs")
-
-    def __len__(self) -> int:
-        return len(self.query)
 
     def select(self, chosen: NDArray[Any] | slice) -> Pairs:
         """Some of the pairs, by their places or a mask."""

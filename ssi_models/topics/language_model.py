@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,7 +20,6 @@ from ssi_models.parallel import Workers
 from ssi_models.parameters import AUTO, check_choice, check_positive, model_class
 from ssi_models.representation import CachedDocuments
 from ssi_models.stored_tensors import Tensor
-from ssi_models.topics.mixture import TermProbabilities, log_of
 from ssi_models.topics.state import Iteration
 from ssi_models.training.preferences import Preferences, check_constraints, check_shapes
 from ssi_models.vocabulary import Vocabulary, check_words
@@ -29,6 +28,7 @@ from ssi_models.word_weight import WeighsWords
 
 SMOOTHINGS = ("jelinek-mercer", "dirichlet")
 _BLOCK = 2**20  # pairs whose term probabilities are held at a time
+_TINY = 1e-12  # the probability of a word to which every part of the mixture gives 0
 
 
 class Terms(NamedTuple):
@@ -44,6 +44,48 @@ class Terms(NamedTuple):
     query: NDArray[np.int64]
     document: NDArray[np.int64]
     offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TermProbabilities:
+    """The probability of each query term of each pair in each part of the mixture.
+
+    Attributes:
+        offsets: int64 [n_pairs + 1]; pair i owns terms ``offsets[i]:offsets[i + 1]``.
+        counts: float32 [n_terms], n(w, q).
+        background, unigram, model: float64 [n_terms]: P(w|C), n(w, d) / |d|, and P(w|d) of the
+            topic or translation model.
+    """
+
+    offsets: NDArray[np.int64]
+    counts: NDArray[np.float32]
+    background: NDArray[np.float64]
+    unigram: NDArray[np.float64]
+    model: NDArray[np.float64]
+
+    def mixed(self, lambda1: float, lambda2: float) -> NDArray[np.float64]:
+        """P(w|d) = l1 P(w|C) + (1 - l1) (l2 P_uni(w|d) + (1 - l2) P_model(w|d)): float64 [n_terms]
+        (Gao, Toutanova, Yih: "Clickthrough-based latent semantic models for web search",
+        eq. 15, 16)."""
+        document = lambda2 * self.unigram + (1 - lambda2) * self.model
+        return lambda1 * self.background + (1 - lambda1) * document
+
+    def log_likelihood(self, lambda1: float, lambda2: float) -> NDArray[np.float64]:
+        """float64 [n_pairs]: log P(q|d) / |q| under the mixture, see :meth:`mean_log`."""
+        return self.mean_log(self.mixed(lambda1, lambda2))
+
+    def mean_log(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean log probability per query term, see :func:`log_of`; 0 for a query without words."""
+        n_pairs = len(self.offsets) - 1
+        owner = np.repeat(np.arange(n_pairs), np.diff(self.offsets))
+        logs = self.counts * log_of(probabilities)
+        sums = np.bincount(owner, logs, minlength=n_pairs)
+        return sums / np.maximum(np.bincount(owner, self.counts, minlength=n_pairs), _TINY)
+
+
+def log_of(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithms; probabilities below 1e-12 count as 1e-12."""
+    return np.log(np.maximum(probabilities, _TINY))
 
 
 @model_class

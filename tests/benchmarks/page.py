@@ -95,8 +95,7 @@ def processor() -> str:
 
 def read() -> dict[str, dict[str, object]]:
     """What was kept."""
-    found: dict[str, dict[str, object]] = json.loads(OUTPUTS.read_text(encoding="utf-8"))
-    return found
+    return json.loads(OUTPUTS.read_text(encoding="utf-8"))
 
 
 def main(arguments: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 
 import numpy as np
@@ -91,6 +90,7 @@ def test_a_second_fit_forgets_the_first_and_gives_the_same_bytes(kind):
     assert model.remarks_ == fresh.remarks_
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_fit_changes_neither_its_log_nor_anything_global(kind):
     log = log_of(users())
     arrays = [getattr(log, field.name) for field in fields(log)]
@@ -98,10 +98,8 @@ def test_a_fit_changes_neither_its_log_nor_anything_global(kind):
     before = [array.tobytes() for array in arrays if isinstance(array, np.ndarray)]
     state = np.random.get_state()[1].tobytes()  # noqa: NPY002
     errors = np.geterr()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = kind().fit(log)
-        model.predict(log)
+    model = kind().fit(log)
+    model.predict(log)
     assert before == [array.tobytes() for array in arrays if isinstance(array, np.ndarray)]
     assert state == np.random.get_state()[1].tobytes()  # noqa: NPY002
     assert errors == np.geterr()

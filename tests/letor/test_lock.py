@@ -72,27 +72,24 @@ def test_a_link_is_not_followed(tmp_path, name):
     assert (tmp_path / "thesis").read_text() == "important"
 
 
-def test_of_a_read_only_file_system_the_message_says_no_more(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EROFS, r"cannot be written \(Read-only file system\)$"),
+        (errno.EACCES, r"\.locked: cannot be .*another user's, write elsewhere"),
+    ],
+)
+def test_advice_on_a_lock_that_cannot_be_taken_is_for_another_user_s_only(
+    tmp_path, monkeypatch, number, message
+):
     with locked(tmp_path):
         pass  # which leaves the file that the next run locks
 
     def refused(*_, **__):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(FileLock, "acquire", refused)
-    with pytest.raises(InputError, match=r"cannot be written \(Read-only file system\)$"):
-        locked(tmp_path).__enter__()
-
-
-def test_of_another_user_s_lock_the_message_says_what_to_do(tmp_path, monkeypatch):
-    with locked(tmp_path):
-        pass
-
-    def refused(*_, **__):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr("letor.lock.FileLock.acquire", refused)
-    with pytest.raises(InputError, match=r"\.locked: cannot be .*another user's, write elsewhere"):
+    with pytest.raises(InputError, match=message):
         locked(tmp_path).__enter__()
 
 

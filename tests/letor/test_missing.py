@@ -4,7 +4,6 @@ and by hand."""
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 
 import ir_measures
@@ -181,15 +180,14 @@ def test_text_that_cannot_be_written_leaves_the_former_text_with_its_names(tmp_p
     assert read_letor(path, side_file=True).X.tolist() == rows(LOST).X.tolist()
 
 
+@pytest.mark.filterwarnings("error")
 def test_who_reads_text_alone_is_told_what_it_lacks(tmp_path):
     write_rows(rows(LOST), tmp_path / "a.txt.gz")
     with pytest.warns(LetorWarning, match=r"a\.columns\.json is not read, .* letor\.read_rows"):
         assert read_letor(tmp_path / "a.txt.gz").missing is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read_rows(tmp_path / "a.txt.gz").missing == LOST
-        names_path(tmp_path / "a.txt.gz").unlink()
-        read_letor(tmp_path / "a.txt.gz")
+    assert read_rows(tmp_path / "a.txt.gz").missing == LOST
+    names_path(tmp_path / "a.txt.gz").unlink()
+    read_letor(tmp_path / "a.txt.gz")
 
 
 def test_appended_columns_keep_it(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -346,13 +345,12 @@ def test_decimals_at_the_edges(text: str) -> None:
     check_number(text)
 
 
+@pytest.mark.filterwarnings("error")
 def test_mutants_read_as_the_slow_twin_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letor.parser, "CHUNK_BYTES", 64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        letor_fuzz.fuzz(tmp_path / "mutant.txt", 2500, seed=17)
+    letor_fuzz.fuzz(tmp_path / "mutant.txt", 2500, seed=17)
     assert (tmp_path / "mutant.txt").exists()
 
 

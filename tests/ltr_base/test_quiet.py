@@ -8,24 +8,22 @@ import pytest
 from ltr_base.quiet import ignored
 
 
+@pytest.mark.filterwarnings("error")
 def test_only_the_named_warnings_are_ignored_and_only_within_the_block():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with ignored("No step"):
-            warnings.warn("No step found", stacklevel=1)
-            with pytest.raises(UserWarning, match="Another"):
-                warnings.warn("Another", stacklevel=1)
-        with pytest.raises(UserWarning, match="No step found"):
-            warnings.warn("No step found", stacklevel=1)
+    with ignored("No step"):
+        warnings.warn("No step found", stacklevel=1)
+        with pytest.raises(UserWarning, match="Another"):
+            warnings.warn("Another", stacklevel=1)
+    with pytest.raises(UserWarning, match="No step found"):
+        warnings.warn("No step found", stacklevel=1)
 
 
+@pytest.mark.filterwarnings("error")
 def test_warnings_of_other_categories_are_shown():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with ignored(category=DeprecationWarning):
-            warnings.warn("Old", DeprecationWarning, stacklevel=1)
-            with pytest.raises(UserWarning, match="Old"):
-                warnings.warn("Old", stacklevel=1)
+    with ignored(category=DeprecationWarning):
+        warnings.warn("Old", DeprecationWarning, stacklevel=1)
+        with pytest.raises(UserWarning, match="Old"):
+            warnings.warn("Old", stacklevel=1)
 
 
 def test_blocks_that_overlap_in_threads_leave_the_filters_as_they_were():

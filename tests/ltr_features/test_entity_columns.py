@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumps import dump_xml, page_xml
+from knowledge import make_knowledge
 from toys import all_pairs, context_of, toy
 
 from letor.errors import InputError
@@ -51,12 +52,10 @@ def options(tmp_path_factory):
         page_xml("Stone", "grey", page_id=3),
         page_xml("Reynard", redirect="Fox", page_id=4),
     ]
-    (folder / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(folder / "dump.xml", folder / "kb")
     save_annotations(folder / "notes.jsonl", list(NOTES), list(NOTES.values()))
     (folder / "tiny.vec").write_text("red 2 0\nowl 3 4\n")
     return {
-        "knowledge": str(folder / "kb"),
+        "knowledge": str(make_knowledge(folder, pages)),
         "linker": "stored",
         "annotations": str(folder / "notes.jsonl"),
     }
@@ -176,10 +175,7 @@ def test_saved_columns_refuse_another_knowledge_base_but_more_annotations(
     with named["annotations"].open("a") as file:
         file.write('{"text": "new", "mentions": []}\n')
     FeatureBuilder.load(tmp_path / "saved")
-    (tmp_path / "dump.xml").write_bytes(dump_xml([page_xml("Fox", "red", page_id=1)]))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "other")
-    shutil.rmtree(named["knowledge"])
-    shutil.copytree(tmp_path / "other", named["knowledge"])
+    make_knowledge(tmp_path, [page_xml("Fox", "red", page_id=1)])
     refused = r"kb is not what it was when family 'entity-overlap' was .* pipeline build takes"
     with pytest.raises(InputError, match=refused):
         FeatureBuilder.load(tmp_path / "saved")
@@ -306,16 +302,14 @@ def test_an_average_does_not_depend_on_the_entities_of_other_queries(tmp_path):
         page_xml("Owl", "red", page_id=2),
         page_xml("Wolf", "grey", page_id=3),
     ]
-    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
     texts = ["fox", "owl", "wolf"]
     mentions = [[Mention(0, 3, text.title(), 0.5, 0.5)] for text in texts]
     save_annotations(tmp_path / "notes.jsonl", texts, mentions)
     # Added in another order, the first coordinates of ash, red and sky give 0, not 1e-17.
     (tmp_path / "tiny.vec").write_text("ash -1 0\nred 1 0\nsky 1e-17 1\ngrey 0 1\n")
     family = WordEmbeddingEntity(
-        knowledge=tmp_path / "kb", linker="stored", annotations=tmp_path / "notes.jsonl",
-        vectors=str(tmp_path / "tiny.vec"),
+        knowledge=make_knowledge(tmp_path, pages), linker="stored",
+        annotations=tmp_path / "notes.jsonl", vectors=str(tmp_path / "tiny.vec"),
     )  # fmt: skip
     context = context_of(toy({"body": ["owl", "fox"]}, ["fox", "wolf"]))
     together = family.compute(context, all_pairs(context.collection))

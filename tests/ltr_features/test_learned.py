@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -77,12 +76,11 @@ def test_provenance_tells_that_a_column_without_judgements_learned_from_document
     assert chosen["texts"] == "both"
 
 
+@pytest.mark.filterwarnings("error")
 def test_former_names_of_parameters_are_told_once_and_replaced():
     with pytest.warns(FutureWarning, match="emphasis is now rank_weight"):
         column = LearnedColumn("x", "ssi", {"emphasis": "warp"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert column.filled(seed=1).new_model().training.rank_weight == "warp"
+    assert column.filled(seed=1).new_model().training.rank_weight == "warp"
     settings = column.settings(context_of(topics()))
     assert settings["rank_weight"] == "warp"
     assert "emphasis" not in settings

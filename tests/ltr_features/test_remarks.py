@@ -262,13 +262,12 @@ def test_a_topic_model_whose_weight_is_all_word_matching_says_so():
     assert any("is plain word matching: what it learns from its 30" in r for r in model.remarks)
 
 
+@pytest.mark.filterwarnings("error::ltr_features.remarks.ColumnWarning")
 def test_models_of_documents_miss_no_judgements():
     builder = FeatureBuilder(
         [], [LearnedColumn("plsa", "plsa", {"n_topics": 2, "lambda2": 0.95})], threads=1
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ColumnWarning)
-        builder.fit(collection())
+    builder.fit(collection())
     assert builder.fitted_[0].model.remarks == []
 
 

@@ -1,7 +1,5 @@
 """The sample: every form holds the same collection."""
 
-import warnings
-
 import numpy as np
 import pytest
 from folders import contents, different
@@ -98,10 +96,10 @@ def test_rankings_rows_and_vectors_name_what_is_there(sample):
         assert (folder / "vectors" / f"{name}.txt").read_text().splitlines() == list(ids)
 
 
+@pytest.mark.filterwarnings("error")  # no advice that whoever wants a sample cannot follow
 def test_the_same_bytes_again_and_nothing_is_overwritten(sample, tmp_path):
     folder, _ = sample
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():  # sums depend on it
-        warnings.simplefilter("error")  # no advice that whoever wants a sample cannot follow
+    with threadpool_limits(1, user_api="blas"):  # sums depend on it
         write_sample(tmp_path / "again")
     assert len(contents(folder)) > 20
     assert different(folder, tmp_path / "again") == set()

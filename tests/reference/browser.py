@@ -105,8 +105,7 @@ class Browser:
             pass
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
-        result: dict[str, Any] = answer["result"]
-        return result
+        return answer["result"]
 
     def wait(self, event: str) -> None:
         """Until the browser tells of the event."""
@@ -120,5 +119,4 @@ class Browser:
                 raise RuntimeError("the browser has gone")
             self._rest += got
         message, self._rest = self._rest.split(b"\0", 1)
-        found: dict[str, Any] = json.loads(message)
-        return found
+        return json.loads(message)

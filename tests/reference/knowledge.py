@@ -3,6 +3,7 @@
 import atexit
 import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def write_word_knowledge(folder: Path) -> Path:
         )
         for i in range(20)
     ]
+    return make_knowledge(folder, pages)
+
+
+def make_knowledge(folder: Path, pages: Sequence[str]) -> Path:
+    """The ``kb`` that is made in a folder of a dump of these pages, its ``dump.xml``."""
     (folder / "dump.xml").write_bytes(dump_xml(pages))
     build_knowledge_base(folder / "dump.xml", folder / "kb")
     return folder / "kb"

@@ -19,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+from beir_folders import write_beir
 from dumps import dump_xml, page_xml
 from gensim.models import Doc2Vec as GensimDoc2Vec
 from gensim.models.doc2vec import TaggedDocument
@@ -184,12 +185,10 @@ def _write_lines(folder: Path, **files: list[dict]) -> None:
 
 
 def _beir(folder: Path) -> None:
-    (folder / "qrels").mkdir()
     documents = [{"_id": f"d{i}", "title": "red", "text": f"shoe {i}", "metadata": {"url": "u"}}
                  for i in range(3)]  # fmt: skip
     queries = [{"_id": f"q{i}", "text": f"red {i}"} for i in range(2)]
-    _write_lines(folder, corpus=documents, queries=queries)
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\td1\t1\nq1\td2\t2\n")
+    write_beir(folder, documents, queries, test="q0\td1\t1\nq1\td2\t2\n")
 
 
 def _experiment(name: str, folder: Path) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from beir_folders import with_ids, write_beir
 
 N_ARTICLES, N_TOPICS, N_PAIRS = 60, 4, 80
 
@@ -203,22 +204,20 @@ def write_clickthrough(folder: Path) -> str:
     """Titles of two topics whose queries use other words."""
     rng = np.random.default_rng(0)
     folder = folder / "small"
-    (folder / "qrels").mkdir(parents=True)
     titles = [" ".join(f"t{i % 2}w{j}" for j in rng.integers(0, 9, 5)) for i in range(40)]
     queries = [" ".join(f"q{i % 2}w{j}" for j in rng.integers(0, 5, 3)) for i in range(30)]
     queries = [f"{text} t{i % 2}w1" for i, text in enumerate(queries)]
-    for name, texts, extra in (
-        ("corpus", titles, lambda t: {"title": t, "text": "x"}),
-        ("queries", queries, lambda t: {"text": t}),
-    ):
-        lines = (json.dumps({"_id": f"{name}{i}", **extra(t)}) for i, t in enumerate(texts))
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    for split, rows in (("train", range(18)), ("test", range(18, 30))):
-        lines = ["query-id\tcorpus-id\tscore"]
-        for i in rows:
-            for d in rng.choice(20, 4, replace=False):
-                lines.append(f"queries{i}\tcorpus{2 * d + i % 2}\t{1 + d % 2}")
-        (folder / "qrels" / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    judged = {
+        split: "".join(
+            f"queries{i}\tcorpus{2 * d + i % 2}\t{1 + d % 2}\n"
+            for i in rows
+            for d in rng.choice(20, 4, replace=False)
+        )
+        for split, rows in (("train", range(18)), ("test", range(18, 30)))
+    }
+    documents = ({"_id": f"corpus{i}", "title": t, "text": "x"} for i, t in enumerate(titles))
+    asked = with_ids({f"queries{i}": text for i, text in enumerate(queries)})
+    write_beir(folder, documents, asked, **judged)
     return CLICKTHROUGH
 
 

@@ -254,10 +254,9 @@ def test_bad_parameters_are_refused_by_name(params, message):
         quick_ssi(**params).fit(*problem())
 
 
+@pytest.mark.filterwarnings("error")
 def test_no_warning_in_an_ordinary_fit():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted = quick_ssi().fit(*problem())
+    fitted = quick_ssi().fit(*problem())
     assert len(fitted.history_.epochs) > 1
 
 

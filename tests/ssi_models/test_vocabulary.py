@@ -28,14 +28,13 @@ def test_fingerprint_depends_on_words_order_and_borders():
     assert Vocabulary(["ab", "c"]) == Vocabulary(("ab", "c"))
 
 
-def test_a_word_given_twice_is_refused_by_name():
-    with pytest.raises(ValueError, match="'b' occurs twice"):
-        Vocabulary(["a", "b", "c", "b"])
-
-
-def test_anything_but_strings_is_refused():
-    with pytest.raises(ValueError, match="holds strings; got 3"):
-        Vocabulary(["a", 3])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["a", "b", "c", "b"], "'b' occurs twice"), (["a", 3], "holds strings; got 3")],
+)
+def test_what_cannot_be_a_vocabulary_is_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(words)
 
 
 @pytest.mark.parametrize("form", ["csc", "coo", "lil", "bsr", "dok"])

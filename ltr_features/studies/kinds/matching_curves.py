@@ -83,8 +83,7 @@ class _Ranking:
 
     @cached_property
     def _lists(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        lists: tuple[Any, Any, Any] = judged_lists(self.relevant, self.hidden)
-        return lists
+        return judged_lists(self.relevant, self.hidden)
 
 
 def _training_ranking(task: Task, n_queries: int, rng: np.random.Generator) -> _Ranking:

@@ -375,8 +375,7 @@ class Preparation(Study):
     @cached_property
     def candidate_facts(self) -> dict[str, Any]:
         """Facts on the candidates: ``recall``, the mean recall of each source, and ``remarks``."""
-        found: dict[str, Any] = self.done(self.columns_stage).json("candidates.json")
-        return found
+        return self.done(self.columns_stage).json("candidates.json")
 
     @cached_property
     def recall(self) -> float:

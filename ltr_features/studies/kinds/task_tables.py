@@ -355,8 +355,7 @@ class TaskStudy(Study):
 
     def facts(self, name: str) -> dict[str, float]:
         """The sizes of a task."""
-        found: dict[str, float] = self.done(self.task_stages[name]).json("facts.json")
-        return found
+        return self.done(self.task_stages[name]).json("facts.json")
 
     @property
     def files(self) -> dict[str, Any]:

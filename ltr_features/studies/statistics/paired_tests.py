@@ -267,8 +267,7 @@ def count_extreme(
     kept = np.zeros((len(words), values.shape[1]), np.int64)
     for byte, looked_up in enumerate(words.view(np.uint8).T):
         kept += (keeps @ values[8 * byte : 8 * byte + 8])[looked_up]
-    count: NDArray[np.int64] = (np.abs(2 * kept - values.sum(axis=0)) >= threshold).sum(axis=0)
-    return count
+    return (np.abs(2 * kept - values.sum(axis=0)) >= threshold).sum(axis=0)
 
 
 def _as_integers(d: NDArray[np.float64]) -> NDArray[np.int64]:

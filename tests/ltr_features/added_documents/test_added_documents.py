@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -334,6 +333,7 @@ def test_every_model_scores_copies_as_the_documents_or_is_refused(collection, na
     assert np.ptp(found) > 0
 
 
+@pytest.mark.filterwarnings("error::letor.errors.LetorWarning")
 def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
     builder = FeatureBuilder(["letor46"], candidates={"bm25": {}, "judged": {}}, threads=1)
     folds = k_fold(collection.query_ids, 4, seed=0)
@@ -342,7 +342,5 @@ def test_what_was_told_of_a_pipeline_is_not_told_again(collection):
     fitted = builder.fit(collection, folds[0].train, folds=folds)
     with pytest.warns(LetorWarning, match="not those of judged"):
         pipeline = ScoringPipeline(fitted, ranker)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LetorWarning)
-        more = pipeline.with_documents(*news(collection))
-        assert more.without_documents(["copy"]).features.added_ is not None
+    more = pipeline.with_documents(*news(collection))
+    assert more.without_documents(["copy"]).features.added_ is not None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from beir_folders import write_beir
 from toys import done
 
 N_TOPICS = 8
@@ -14,10 +13,8 @@ N_TOPICS = 8
 @pytest.fixture(scope="module")
 def beir(tmp_path_factory):
     """Documents and queries of eight topics, two queries each."""
-    folder = tmp_path_factory.mktemp("beir")
-    (folder / "qrels").mkdir()
     rng = np.random.default_rng(0)
-    documents, queries, qrels = [], [], ["query-id\tcorpus-id\tscore"]
+    documents, queries, judged = [], [], ""
     for d in range(80):
         words = [f"topic{d % N_TOPICS}word{i}" for i in rng.integers(6, size=8)]
         words += [f"common{i}" for i in rng.integers(9, size=6)]
@@ -25,11 +22,8 @@ def beir(tmp_path_factory):
     for q in range(5 * N_TOPICS):
         text = f"topic{q % N_TOPICS}word{q % 6} common{q % 9} common{(q + 3) % 9}"
         queries.append({"_id": f"q{q}", "text": text})
-        qrels += [f"q{q}\td{d}\t1" for d in range(q % N_TOPICS, 80, N_TOPICS)]
-    for name, records in (("corpus", documents), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    (folder / "qrels" / "test.tsv").write_text("\n".join(qrels) + "\n")
-    return folder
+        judged += "".join(f"q{q}\td{d}\t1\n" for d in range(q % N_TOPICS, 80, N_TOPICS))
+    return write_beir(tmp_path_factory.mktemp("beir") / "beir", documents, queries, test=judged)
 
 
 @pytest.fixture(scope="module")

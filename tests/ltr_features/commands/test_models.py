@@ -1,11 +1,11 @@
 """``models list``, ``models info`` and ``explain``."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from beir_folders import with_ids, write_beir
 from toys import done, refused, run
 from typer.testing import CliRunner
 
@@ -250,12 +250,11 @@ def test_queries_with_other_words_are_refused(tmp_path):
 
 def test_unknown_words_of_queries_are_told(tmp_path):
     """A model of pairs learns nothing of them: queries in another language, say."""
-    (tmp_path / "qrels").mkdir()
-    for name, text in (("corpus", "word"), ("queries", "wort")):
-        lines = [json.dumps({"_id": str(i), "text": f"{text}{i}"}) for i in range(4)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    documents, queries = (
+        with_ids({str(i): f"{text}{i}" for i in range(4)}) for text in ("word", "wort")
+    )
     judged = "".join(f"{i}\t{i}\t1\n" for i in range(4))
-    (tmp_path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    write_beir(tmp_path, documents, queries, test=judged)
     done("index", "beir", f"folder={tmp_path}", "--out", tmp_path / "workspace")
     fit = ("--workspace", tmp_path / "workspace", "--out", tmp_path / "m.safetensors")
     told = "100 % of the words in queries occur in no document"

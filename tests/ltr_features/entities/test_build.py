@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dumps import dump_xml, page_xml
-from knowledge import PAGES, in_links, phrase
+from dumps import page_xml
+from folders import different
+from knowledge import PAGES, in_links, make_knowledge, phrase
 
 from ltr_features.entities import build
 from ltr_features.entities.build import build_knowledge_base
@@ -35,20 +36,16 @@ def test_titles_of_disambiguation_pages_are_no_phrases(tmp_path):
         page_xml("Sitzbank", "Eine Bank zum Sitzen, siehe [[Stuhl]]. Bank.", page_id=2),
         page_xml("Stuhl", "Keine [[Sitzbank|Bank]].", page_id=3),
     ]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    assert phrase(KnowledgeBase.open(tmp_path / "kb"), "bank") == (1, 3, {"Sitzbank": 1})
+    base = KnowledgeBase.open(make_knowledge(tmp_path, pages))
+    assert phrase(base, "bank") == (1, 3, {"Sitzbank": 1})
 
 
 def test_anchors_of_one_character_or_digits_alone_are_no_phrases(tmp_path):
     anchors = ["1984", "1984 - 85", "x", "xy", "1984a"]
     text = ", ".join(f"[[Orwell|{anchor}]]" for anchor in anchors)
     pages = [page_xml("Novel", text, page_id=1), page_xml("Orwell", "A writer.", page_id=2)]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    known = np.isin(
-        hash_phrases(word_lines(anchors)), KnowledgeBase.open(tmp_path / "kb").phrase_hash
-    )
+    base = KnowledgeBase.open(make_knowledge(tmp_path, pages))
+    known = np.isin(hash_phrases(word_lines(anchors)), base.phrase_hash)
     assert known.tolist() == [False, False, False, True, True]
 
 
@@ -58,30 +55,22 @@ def test_redirects_lead_to_articles_over_other_redirects(tmp_path):
         page_xml(title, redirect=goal, page_id=i) for i, (title, goal) in enumerate(to.items())
     ]
     pages += [page_xml("Car", "A [[bus]].", page_id=10), page_xml("Bus", "[[motor]]", page_id=11)]
-    (tmp_path / "d.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "kb")
-    base = KnowledgeBase.open(tmp_path / "kb")
+    base = KnowledgeBase.open(make_knowledge(tmp_path, pages))
     assert base.rows(["Car", *to]).tolist() == [0, 0, 0, 0, -1, -1, -1]
     assert in_links(base, "Car") == ["Bus"]
 
 
 def test_building_again_gives_the_same_bytes_and_replaces(tmp_path):
-    (tmp_path / "d.xml").write_bytes(dump_xml(PAGES))
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "a")
-    build_knowledge_base(tmp_path / "d.xml", tmp_path / "b", processes=2)
-    names = sorted(p.name for p in (tmp_path / "a").iterdir())
-    assert not [name for name in names if name.endswith(".raw")]
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    make_knowledge(tmp_path, PAGES)
+    base = make_knowledge(tmp_path, PAGES)
+    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "b", processes=2)
+    assert not list(base.glob("*.raw"))
+    assert different(base, tmp_path / "b") == set()
 
 
 @pytest.mark.parametrize("part", [1, 3, 7])
 def test_sorting_in_parts_gives_the_same_bytes(part, base, tmp_path, monkeypatch):
-    (tmp_path / "dump.xml").write_bytes(dump_xml(PAGES))
     for name in ("_senses", "_in_links"):
         monkeypatch.setattr(build, name, partial(getattr(build, name), part=part))
     monkeypatch.setattr(build, "_CHUNK", part + 1)
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
-    for path in base.path.iterdir():
-        assert path.read_bytes() == (tmp_path / "kb" / path.name).read_bytes(), path.name
+    assert different(base.path, make_knowledge(tmp_path, PAGES)) == set()

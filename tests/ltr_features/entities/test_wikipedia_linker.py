@@ -9,7 +9,7 @@ import pytest
 from dumps import dump_xml, page_xml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from knowledge import in_links, phrase, word_knowledge
+from knowledge import in_links, make_knowledge, phrase, word_knowledge
 
 from letor.errors import InputError
 from ltr_features.entities.build import build_knowledge_base
@@ -73,16 +73,14 @@ def test_a_phrase_inside_another_is_dropped_if_it_is_less_often_a_link(tmp_path,
         page_xml("New York", "The old one is [[York]].", page_id=1),
         page_xml("York", f"A city. {text}", page_id=2),
     ]
-    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
-    (mentions,) = WikipediaLinker(tmp_path / "kb").link(["new york"])
+    (mentions,) = WikipediaLinker(make_knowledge(tmp_path, pages)).link(["new york"])
     assert [(m.start, m.end) for m in mentions] == spans
 
 
 @pytest.fixture(scope="module")
 def ambiguous(tmp_path_factory):
     """Eight words, each of which leads to several of twelve articles and is not always a link."""
-    folder, rng = tmp_path_factory.mktemp("ambiguous"), random.Random(0)
+    rng = random.Random(0)
     pages = [
         page_xml(
             f"A{i}",
@@ -92,9 +90,7 @@ def ambiguous(tmp_path_factory):
         )
         for i in range(12)
     ]
-    (folder / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(folder / "dump.xml", folder / "kb")
-    return KnowledgeBase.open(folder / "kb")
+    return KnowledgeBase.open(make_knowledge(tmp_path_factory.mktemp("ambiguous"), pages))
 
 
 def tagme(base, words, least_probability, least_commonness, epsilon, window):
@@ -273,10 +269,8 @@ JAPANESE = [
 
 
 def test_japanese_is_linked_without_spaces(tmp_path):
-    (tmp_path / "dump.xml").write_bytes(dump_xml(JAPANESE))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
     text = "観光で日本の首都へ"
-    linked = WikipediaLinker(tmp_path / "kb").link([text, "タイの首都圏"])
+    linked = WikipediaLinker(make_knowledge(tmp_path, JAPANESE)).link([text, "タイの首都圏"])
     assert [(text[m.start : m.end], m.entity) for m in linked[0]] == [
         ("日本", "日本"), ("首都", "首都"),
     ]  # fmt: skip
@@ -308,9 +302,7 @@ def test_bad_input_is_named(tmp_path, base):
     with pytest.raises(InputError, match="epsilon must lie between 0 and 1, got 2"):
         WikipediaLinker(base.path, epsilon=2)
     damaged = tmp_path / "damaged"
-    damaged.mkdir()
-    for path in base.path.iterdir():
-        (damaged / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(base.path, damaged)
     (damaged / "sense_ends.npy").write_bytes((base.path / "sense_ends.npy").read_bytes()[:-8])
     with pytest.raises(InputError, match=r"sense_ends\.npy: .*damaged"):
         KnowledgeBase.open(damaged)
@@ -318,8 +310,7 @@ def test_bad_input_is_named(tmp_path, base):
 
 def test_decomposed_letters_are_found_as_composed_ones(tmp_path):
     dump = [page_xml("Größe", "[[Größe]]", page_id=1), page_xml("B", "[[Größe]]", page_id=2)]
-    (tmp_path / "dump.xml").write_bytes(dump_xml(dump))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
-    composed, decomposed = WikipediaLinker(tmp_path / "kb").link(["die größe", "die gro\u0308ße"])
+    linker = WikipediaLinker(make_knowledge(tmp_path, dump))
+    composed, decomposed = linker.link(["die größe", "die gro\u0308ße"])
     assert [m.entity for m in composed] == ["Größe"]
     assert decomposed == composed

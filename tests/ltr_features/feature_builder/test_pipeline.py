@@ -199,6 +199,7 @@ def test_parts_of_two_pipelines_are_never_taken_for_one(
     np.testing.assert_array_equal(found.score(text, collection.document_ids), expected)
 
 
+@pytest.mark.filterwarnings("error::letor.errors.LetorWarning")
 def test_models_of_another_fold_than_the_rankers_are_told(
     builder, collection, folds, parts, tmp_path
 ):
@@ -213,10 +214,8 @@ def test_models_of_another_fold_than_the_rankers_are_told(
         pipeline.save(tmp_path / "p")
         with pytest.warns(LetorWarning, match=which):
             ScoringPipeline.load(tmp_path / "p")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LetorWarning)
-        ScoringPipeline(builder, ranker).save(tmp_path / "p")
-        ScoringPipeline.load(tmp_path / "p")
+    ScoringPipeline(builder, ranker).save(tmp_path / "p")
+    ScoringPipeline.load(tmp_path / "p")
 
 
 def test_candidates_at_serving_are_those_of_training_or_it_is_told(collection, folds, tmp_path):

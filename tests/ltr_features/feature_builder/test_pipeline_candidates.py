@@ -49,13 +49,12 @@ def test_candidates_of_every_query_are_those_of_training(collection, served):
     assert max(sizes) > 12  # of several sources
 
 
+@pytest.mark.filterwarnings("error::letor.errors.LetorWarning")
 def test_a_misspelt_query_is_ranked_after_loading_too(collection, served, folder):
     wrong = "xcomon4 qt1w2q"
     assert len(served.rank(wrong)) == 10
     assert FeatureBuilder(["vsm"]).fit(collection).best_documents(wrong) == []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LetorWarning)
-        loaded = ScoringPipeline.load(folder)
+    loaded = ScoringPipeline.load(folder)
     assert [*loaded.features.searches_] == [*SOURCES]
     for text in (wrong, *collection.query_texts[:4]):
         pd.testing.assert_frame_equal(loaded.rank(text, 50), served.rank(text, 50))

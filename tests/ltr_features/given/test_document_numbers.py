@@ -1,6 +1,5 @@
 """Numbers of documents as columns."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +90,7 @@ def test_bad_numbers_of_documents_are_refused_by_file(context, tmp_path, text, m
         DocumentNumbers().check(context)
 
 
+@pytest.mark.filterwarnings("error::letor.errors.LetorWarning")  # told once is enough
 def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
     """For queries that it has never seen, other than scores."""
     path = tmp_path / "numbers.csv"
@@ -100,9 +100,7 @@ def test_a_service_knows_the_numbers_of_its_documents(context, tmp_path):
     rows = RankingData(np.float32([[1], [3], [2]]), [0, 2, 1], ["a"], [0, 0, 0], ["n"])
     pipeline = ScoringPipeline(features, get_ranker("coordinate-ascent")().fit(rows))
     pipeline.save(tmp_path / "service")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LetorWarning)  # told once is enough
-        served = ScoringPipeline.load(tmp_path / "service")
+    served = ScoringPipeline.load(tmp_path / "service")
     assert [r.docno for r in served.rank("two three", 3).itertuples()] == ["d1", "d2", "d0"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from beir_folders import write_beir
 
 from letor.errors import InputError
 from ltr_features.sources.beir import read_beir
@@ -19,17 +20,11 @@ CORPUS = [
     {"_id": "d3", "title": None, "text": ""},
 ]
 QUERIES = [{"_id": "q2", "text": "b"}, {"_id": "q1", "text": "a"}, {"_id": "q3", "text": "none"}]
-HEADER = "query-id\tcorpus-id\tscore\n"
 
 
 def write(folder, corpus=CORPUS, queries=QUERIES, **qrels):
-    (folder / "qrels").mkdir()
-    for name, records in (("corpus", corpus), ("queries", queries)):
-        text = "".join(json.dumps(r) + "\n" for r in records)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    for name, text in (qrels or {"test": "q1\td2\t2\nq2\td1\t1\nq1\td1\t0\n"}).items():
-        (folder / "qrels" / f"{name}.tsv").write_text(HEADER + text, encoding="utf-8")
-    return folder
+    judged = qrels or {"test": "q1\td2\t2\nq2\td1\t1\nq1\td1\t0\n"}
+    return write_beir(folder, corpus, queries, **judged)
 
 
 def test_a_folder_by_hand(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import resources
 
 import pytest
+from beir_folders import with_ids, write_beir
 from small_experiment import load
 
 from letor.errors import InputError
@@ -298,12 +299,8 @@ comparisons = [["words+LSA", "words"]]
 def test_a_frequency_that_no_word_has_is_told_before_columns_are_computed(tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text(f'title = "Small"\n{RANKING}', encoding="utf-8")
-    (tmp_path / "qrels").mkdir()
-    lines = [f'{{"_id": "{i}", "text": "word text{i}"}}\n' for i in range(8)]
-    for name in ("corpus", "queries"):
-        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
-    judged = "".join(f"{i}\t{i}\t1\n" for i in range(8))
-    (tmp_path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    texts = with_ids({str(i): f"word text{i}" for i in range(8)})
+    write_beir(tmp_path, texts, texts, test="".join(f"{i}\t{i}\t1\n" for i in range(8)))
     with pytest.raises(InputError, match=r"'lsa': min_document_frequency is 9, .* more than 8 doc"):
         run_file(path, data=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out" / "letor").exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from beir_folders import with_ids, write_beir
 from dumps import topical_dump
 from folders import different, unwrapped, written
 
@@ -155,12 +156,11 @@ def test_workers_make_the_same_bytes(small_run, one_of_each, tmp_path, workers):
 
 
 def test_ids_that_letor_text_cannot_hold_are_refused_with_the_collection(tmp_path):
-    (tmp_path / "qrels").mkdir()
-    for name in ("corpus", "queries"):
-        lines = [json.dumps({"_id": f"{name} {i}", "text": "a word"}) for i in range(9)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    documents, queries = (
+        with_ids({f"{name} {i}": "a word" for i in range(9)}) for name in ("corpus", "queries")
+    )
     judged = "".join(f"queries {i}\tcorpus {i}\t1\n" for i in range(9))
-    (tmp_path / "qrels" / "test.tsv").write_text(judged)
+    write_beir(tmp_path, documents, queries, test=judged)
     values = demo_config().model_dump(mode="json")
     values["collection"] = {"source": "beir", "folder": str(tmp_path)}
     experiment = RankingStudy(ExperimentConfig.model_validate(values), tmp_path / "out")

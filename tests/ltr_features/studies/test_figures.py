@@ -317,12 +317,11 @@ def test_clipped() -> None:
     assert clipped_apart(labels, 9) == ["Hash…= 1M", "Hash…= 6M", "TFIDF", "U'V with…"]
 
 
+@pytest.mark.filterwarnings("error")
 def test_labels_in_scripts_without_glyphs_are_text_in_the_svg_and_no_warning() -> None:
     labels = ["文字", "मान", "كلمات"]
     chart = forest([("", [Estimate(label, 0.1, "") for label in labels], 0.0)], "NDCG@10", "t")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert set(labels) <= set(words(chart))
+    assert set(labels) <= set(words(chart))
 
 
 def test_charts_drawn_at_the_same_time_are_the_same_and_leave_matplotlibs_settings(

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from dumps import dump_xml, page_xml
+from dumps import page_xml
+from knowledge import make_knowledge
 
 from letor.errors import InputError
 from ltr_features.columns.context import ColumnContext
 from ltr_features.columns.entities import EntityOverlap
 from ltr_features.columns.letor46 import Letor46
-from ltr_features.entities.build import build_knowledge_base
 from ltr_features.entities.linker import Mention
 from ltr_features.entities.replay import save_annotations
 from ltr_features.studies.statistics.query_classes import (
@@ -85,11 +85,11 @@ def test_queries_are_classed_by_the_entities_that_the_experiment_s_linker_finds(
     fox, owl, stone = Mention(0, 3, "Fox", 0.4, 0.5), Mention(4, 7, "Owl", 0.2, 0.5), "Stone"
     mentions = [[], [fox], [fox, owl], [fox, fox], [owl, fox, Mention(8, 13, stone, 0.3, 0.4)]]
     pages = [page_xml(t, "thing", page_id=i) for i, t in enumerate(("Fox", "Owl", "Stone"), 1)]
-    (tmp_path / "dump.xml").write_bytes(dump_xml(pages))
-    build_knowledge_base(tmp_path / "dump.xml", tmp_path / "kb")
     save_annotations(tmp_path / "notes.jsonl", texts, mentions)
     overlap = EntityOverlap(
-        knowledge=tmp_path / "kb", linker="stored", annotations=tmp_path / "notes.jsonl"
+        knowledge=make_knowledge(tmp_path, pages),
+        linker="stored",
+        annotations=tmp_path / "notes.jsonl",
     )
     first = np.zeros(5, dtype=np.int64)
     collection = Collection(

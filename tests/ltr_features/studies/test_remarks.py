@@ -3,7 +3,6 @@ columns and where the models' words would be; and the distance of training rows.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import warnings
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from beir_folders import write_beir
 from folders import unwrapped
 
 from letor.errors import LetorWarning
@@ -31,7 +31,6 @@ KEPT = r"did not improve on its start \(the tf-idf cosine\): what .* \d+( to \d+
 def folder(tmp_path_factory) -> Path:
     """Random judgements of queries of one word each, which their documents have; the first two
     are versions of one long text."""
-    folder = tmp_path_factory.mktemp("beir")
     rng = np.random.default_rng(0)
     relevant = [rng.choice(N_DOCUMENTS, 10, replace=False) for _ in range(N_QUERIES)]
     texts = [[f"common{d % 7}"] for d in range(N_DOCUMENTS)]
@@ -44,13 +43,8 @@ def folder(tmp_path_factory) -> Path:
     queries = [{"_id": f"q{q}", "text": f"asked{q} common{q % 7}"} for q in range(N_QUERIES)]
     for query in queries[:2]:
         query["text"] += " " + " ".join(long)
-    for name, records in (("corpus", corpus), ("queries", queries)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    (folder / "qrels").mkdir()
-    lines = [f"q{q}\td{d}\t1" for q, documents in enumerate(relevant) for d in documents]
-    (folder / "qrels" / "test.tsv").write_text(
-        "\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n"
-    )
+    judged = "".join(f"q{q}\td{d}\t1\n" for q, every in enumerate(relevant) for d in every)
+    folder = write_beir(tmp_path_factory.mktemp("beir") / "beir", corpus, queries, test=judged)
     scores = [f"q{q}\td{d}\t{rng.random()}" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
     (folder / "few.vec").write_text("common1 1 0\ncommon2 1 1\n")
     (folder / "given.tsv").write_text("\n".join(["qid\tdocno\tscore", *scores]) + "\n")
@@ -144,12 +138,12 @@ def test_what_a_family_lacks_is_told_once_for_all_its_columns_and_folds(run):
 
 def test_given_columns_are_told_with_the_verdict(run):
     """Only what made them knows whether it saw the judgements of the test queries."""
-    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    summary = unwrapped(run.folder / "report" / "summary.txt")
     assert "! given columns (given): if their source saw judgements of the test queries" in summary
 
 
 def test_rankers_that_learned_nothing_are_named(run):
-    summary = " ".join((run.folder / "report" / "summary.txt").read_text("utf-8").split())
+    summary = unwrapped(run.folder / "report" / "summary.txt")
     assert re.findall(r"! ([^:!]+): learned nothing, it uses no column", summary) == [
         "Ranker of nothing (5 of 5 fits)"
     ]

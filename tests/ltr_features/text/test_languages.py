@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from beir_folders import with_ids, write_beir
 from toys import done, refused, run
 
 from letor.column_names import read_rows
@@ -20,14 +20,9 @@ JAPANESE = {"d1": "東京都庁に行く", "d2": "京都の寺を見る", "d3": 
 @pytest.fixture
 def japanese(tmp_path: Path) -> Path:
     """Three queries without spaces, each a part of one document."""
-    (tmp_path / "qrels").mkdir()
     queries = {"q1": "都庁に", "q2": "京都の寺", "q3": "メモリ"}
-    for name, texts in (("corpus", JAPANESE), ("queries", queries)):
-        lines = [json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in texts.items()]
-        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
     judged = "".join(f"q{i}\td{i}\t1\n" for i in (1, 2, 3))
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
-    return tmp_path
+    return write_beir(tmp_path, with_ids(JAPANESE), with_ids(queries), test=judged)
 
 
 def test_chinese_and_japanese_are_searched_by_pairs_of_characters(japanese: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from beir_folders import HEADER, with_ids, write_beir
 from folders import unwrapped
 
 from letor.errors import InputError
@@ -37,12 +38,8 @@ model = "vsm"
 @pytest.fixture
 def data(tmp_path):
     """Documents, each of which is a query under its own id; the first eight are trained on."""
-    folder = tmp_path / "small"
-    (folder / "qrels").mkdir(parents=True)
-    texts = [f"topic{n // 2} topic{n // 2} word{n} word{n % 5}" for n in range(N)]
-    for name, key in (("corpus", "title"), ("queries", "text")):
-        lines = [json.dumps({"_id": f"d{n}", key: text}) for n, text in enumerate(texts)]
-        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    texts = {f"d{n}": f"topic{n // 2} topic{n // 2} word{n} word{n % 5}" for n in range(N)}
+    folder = write_beir(tmp_path / "small", with_ids(texts, "title"), with_ids(texts))
     judge(folder, "train", [(n, OTHER[n]) for n in range(8)])
     judge(folder, "test", [(n, OTHER[n]) for n in range(8, N)])
     return tmp_path
@@ -50,7 +47,7 @@ def data(tmp_path):
 
 def judge(folder, name, pairs):
     lines = [f"d{query}\td{document}\t1\n" for query, document in pairs]
-    (folder / "qrels" / f"{name}.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    (folder / "qrels" / f"{name}.tsv").write_text(HEADER + "".join(lines))
 
 
 def run_it(data, keys):

@@ -1,6 +1,7 @@
 """Tasks: what is trained on, what is tested, and that the two stay apart."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -278,9 +279,7 @@ def test_drawn_words_are_distinct_and_all_where_there_are_few():
 )
 def test_bad_files_are_named(small_data, tmp_path, name, content, message):
     folder = tmp_path / "articles"
-    folder.mkdir()
-    for path in (small_data / "articles").iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(small_data / "articles", folder)
     if content is None:
         (folder / name).unlink()
     else:
@@ -290,11 +289,8 @@ def test_bad_files_are_named(small_data, tmp_path, name, content, message):
 
 
 def test_languages_of_unequal_length_are_refused(small_data, tmp_path):
-    folder = tmp_path / "sentences"
-    folder.mkdir()
-    for path in (small_data / "sentences").iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "train.en").write_text("one line\n", encoding="utf-8")
+    shutil.copytree(small_data / "sentences", tmp_path / "sentences")
+    (tmp_path / "sentences" / "train.en").write_text("one line\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"train\.\w+ has \d+ lines, train\.en 1: line i of"):
         make_task(MATES, tmp_path)
 
