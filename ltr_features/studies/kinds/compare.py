@@ -11,8 +11,8 @@ from pydantic import Field
 
 from letor.column_names import names_path, read_rows
 from letor.errors import InputError
-from letor.files import check_is_file
 from letor.evaluation import evaluate
+from letor.files import check_is_file
 from letor.judged_runs import unjudged_queries
 from letor.measures import measure_problems
 from ltr_base.names import counted, repeated

@@ -369,7 +369,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--groups", "none.tsv"], "none.tsv: no such file"),
         (
             ["--queries", os.devnull],
-            "a pipe or a device, not a file: files are read more than once",
+            "a pipe or a device, not a file: files are read more",
         ),
         (["--documents", "."], ".: a folder, not a file"),
         (["--groups", "short.tsv"], "no group of 16 queries, e.g. 'q4'"),
