@@ -367,10 +367,7 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
         (["--groups", "none.tsv"], "none.tsv: no such file"),
-        (
-            ["--queries", os.devnull],
-            "a pipe or a device, not a file: files are read more",
-        ),
+        (["--queries", os.devnull], "a pipe or a device, not a file: files are read more than"),
         (["--documents", "."], ".: a folder, not a file"),
         (["--groups", "short.tsv"], "no group of 16 queries, e.g. 'q4'"),
         (["--data", "rows.txt"], "--data: no run has scores of its rows"),
