@@ -118,7 +118,7 @@ class _Ubi:
 
     def _add_click(self, at: tuple[int, int], where: str, event: Mapping[str, Any]) -> None:
         query_id = event.get("query_id")
-        if not query_id:
+        if query_id is None or query_id == "":  # the number 0 is an id
             self._count("clicks without a query_id, left out")
             return
         attributes = event.get("event_attributes")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from letor.errors import InputError
+from letor.trec import plain_number
 from ltr_base.names import counted
 from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, check_columns, column_list
@@ -32,6 +34,8 @@ from ltr_features.text.stored_texts import DocumentTexts
 
 #: Description of a collection whose documents were stripped of HTML.
 HTML, STRIPPED = "HTML in documents", "stripped"
+#: Rows in which the first value of a column is looked for.
+_FIRST_ROWS = 1000
 
 
 class DocumentTable(NamedTuple):
@@ -99,7 +103,9 @@ def read_documents(
         kept = {"id": [identity], **names} if "id" in given else names
         field = next(field for field in FIELDS if field in (fields or FIELDS))
         nested = frozenset().union(*(nested_columns(table, encoding) for table in tables))
-        facts["columns of documents left out"] = _left_out(unused, nested, kept, field, option)
+        plain = (column for column in unused if column not in nested)
+        first = next((c for c in plain if _holds_words(tables, c, encoding)), None)
+        facts["columns of documents left out"] = _left_out(unused, first, kept, field, option)
     absent = [
         f"{column!r} in {share}" + (f" of {table}" if len(tables) > 1 else "")
         for table in tables
@@ -212,16 +218,28 @@ def _usual_columns(
     return columns
 
 
+def _holds_words(tables: Sequence[Path | Frame], column: ColumnName, encoding: str) -> bool:
+    """Whether the first value of a column, if its first rows have one, is a text and no number."""
+    for table in tables:
+        with suppress(InputError):  # another table has the column, or it holds something else
+            found = rows(table, [column], encoding=encoding, optional=[column])
+            if value := next((v for _, (v,) in islice(found, _FIRST_ROWS) if v.strip()), ""):
+                with suppress(ValueError):
+                    plain_number(value)
+                    return False
+                return True
+    return False
+
+
 def _left_out(
     unused: Sequence[ColumnName],
-    nested: Container[ColumnName],
+    first: ColumnName | None,
     columns: Mapping[str, Sequence[ColumnName]],
     field: str,
     option: str,
 ) -> str:
-    """The columns that are not read, and how to add the first of them that is not ``nested`` to a
-    field; ``columns`` are those that are read, by key."""
-    first = next((column for column in unused if column not in nested), None)
+    """The columns that are not read, and how to add one of them, ``first``, to a field;
+    ``columns`` are those that are read, by key."""
     if first is None:
         return column_list(unused)
     more = {**columns, field: [*columns.get(field, ()), first]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TypeAlias
@@ -24,9 +25,10 @@ def each(paths: Paths) -> Sequence[str | os.PathLike[str]]:
 
 
 def files_of(paths: Paths) -> list[Path]:
-    """The given files; of given folders all files below them, but those within or of a name that
-    begins with a dot or an underscore; of patterns (``logs/2026-*.gz``; ``**`` is folders at any
-    depth) what matches them. Those of each folder and pattern are ordered by name.
+    """The given files; of given folders all files below them, and of patterns (``logs/2026-*.gz``;
+    ``**`` is folders at any depth) what matches them. Names that begin with a dot or an underscore
+    are passed over, with what is in such folders, unless they are given, or the part of the pattern
+    for them begins so, too. The files of each folder and pattern are ordered by name.
 
     Raises:
         InputError: there is no such file, nothing matches a pattern, or a folder has no files, has
@@ -80,7 +82,12 @@ def is_pattern(path: str | os.PathLike[str], folder: Path = Path()) -> bool:
 
 
 def matching(pattern: str | os.PathLike[str], folder: Path = Path()) -> list[Path]:
-    """What matches a pattern that is relative to a folder, but what is in a folder that matches:
-    paths relative to it, ordered."""
+    """What matches a pattern that is relative to a folder, but notes, and what is in a folder that
+    matches: paths relative to it, ordered."""
     found = set(map(Path, glob(os.fspath(pattern), root_dir=folder, recursive=True)))
+    asked = [part for part in Path(pattern).parts if part.startswith(_NOTES)]
+    for path in list(found):
+        notes = (part for part in path.parts if part.startswith(_NOTES))
+        if not all(any(fnmatchcase(note, part) for part in asked) for note in notes):
+            found.remove(path)
     return sorted(path for path in found if found.isdisjoint(path.parents))

@@ -86,8 +86,8 @@ class StageRunner:
         return self._done[stage.name]
 
     def plan_text(self, planned: Iterable[Planned]) -> str:
-        """A table of all stages: how much each has to do, whether an earlier run made it, and, if
-        it can be told, how long all take that are to be made."""
+        """A table of all stages: how much each has to do, whether an earlier run made it, and how
+        long all take that are to be made, or that this is unknown."""
         rows, to_do = [], []
         for stage in planned:
             found = self.stages.look(stage)
@@ -97,11 +97,10 @@ class StageRunner:
             state = "cached" if found.reused else f"to do: {found.reason}"
             rows.append([stage.title or stage.name, stage.size, state, on_disk])
         table = aligned(["Stage", "Size", "State", "On disk"], rows, left=3)
-        done = len(rows) - len(to_do)
-        return (
-            f"{table}\n{len(rows)} stages, {done} cached, {len(to_do)} to do."
-            f"{self._time_text(to_do)}"
-        )
+        done, time = len(rows) - len(to_do), self._time_text(to_do)
+        if to_do and not time:
+            time = " How long they take is not known until a run here has made such stages."
+        return f"{table}\n{len(rows)} stages, {done} cached, {len(to_do)} to do.{time}"
 
     def _time_text(self, to_do: Sequence[Planned]) -> str:
         """A sentence on how long stages take, by earlier runs or by what is known of their kinds;

@@ -12,6 +12,7 @@ from pydantic import Field
 from letor.column_names import names_path, read_rows
 from letor.errors import InputError
 from letor.evaluation import evaluate
+from letor.files import check_is_file
 from letor.judged_runs import unjudged_queries
 from letor.measures import measure_problems
 from ltr_base.names import counted, repeated
@@ -259,11 +260,12 @@ def comparison_report(config: CompareConfig, given: Given) -> Report:
 def _check(config: CompareConfig, data: Path) -> None:
     """Raise InputError with all mistakes at once."""
     names, against, hard_by = config.systems, config.against, config.hard_by
-    problems = [
-        f"{p} is a folder, not a file" if (data / p).is_dir() else f"there is no file {p}"
-        for p in config.files
-        if not (data / p).is_file()
-    ]
+    problems: list[str] = []
+    for path in config.files:
+        try:
+            check_is_file(data / path)
+        except InputError as error:
+            problems.append(str(error))
     if len(config.runs) < 2:
         problems.append("a comparison needs two runs or more")
     if len(names) != len(config.runs):

@@ -222,6 +222,11 @@ class StudyConfig(Section):
             yield from too_large_seed(
                 f"rankers, {ranker.label!r}", last, "the ranker and of its last fit"
             )
+            if self.repeats > 1 and "seed" in (ranker.grid or {}):
+                yield (
+                    f"rankers, {ranker.label!r}: seed is in grid, and each of several fits has a "
+                    "seed of its own: leave it out of grid"
+                )
         labels = [ranker.label for ranker in self.rankers]
         schemes = [scheme.name for scheme in self.schemes]
         yield from folder_problems("rankers", labels)

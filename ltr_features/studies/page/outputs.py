@@ -27,7 +27,8 @@ def write_outputs(report: Report, path: Path) -> None:
       terminal shows at the end of a run
     - ``comparisons.csv``; ``tables/NAME.{csv,json,parquet}``: comparisons, means, per_query,
       hard_queries, query_classes, query_kinds, precision_recall, learning_curve,
-      column_value, moves, importance, column_correlation, columns (those that the report has)
+      column_value, moves, importance, column_correlation, columns (those that the report has); in
+      JSON numbers have 15 decimals, the most that pandas writes, in CSV and Parquet all
     - ``tables.tex``: of each study the tables of systems, differences and hard queries, for papers
     - ``figures/*.{svg,pdf}``
 

@@ -21,8 +21,10 @@ from ltr_features.studies.page.tables import LATEX_HEAD, Table, wrapped
 #: Hebrew, Arabic and the other letters that are written from right to left, with their marks.
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 #: A name, or several words, of such letters. Within a word there may be a quotation mark, of an
-#: abbreviation in Hebrew, or a mark that keeps letters apart, as in Persian, or joins them.
-_NAME = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:(?:[\\s'-]+|[\"\u200c\u200d])[{_RIGHT_TO_LEFT}]+)*")
+#: abbreviation in Hebrew, or a mark that keeps letters apart, as in Persian, or joins them; a
+#: number may end it, as of a version.
+_WORD = f"[{_RIGHT_TO_LEFT}]+(?:[0-9]+(?:[.,][0-9]+)*)?"
+_NAME = re.compile(f"{_WORD}(?:(?:[\\s'-]+|[\"\u200c\u200d]){_WORD})*")
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ All functions take per-query differences (system minus baseline), one column per
 that belong together (made from one article, say) are not independent: if ``groups`` is given, whole
 groups change their sign, are drawn, and count as observations. Without groups every query is a
 group of its own. Random draws come from a generator seeded by the caller and are the same for every
-column, so a p-value depends only on its own differences, the groups, the seed and the number of
-draws, but not on other comparisons or the number of threads.
+column, so a p-value depends only on its own differences and their order (with another one it may
+differ by as much as with another seed), the groups, the seed and the number of draws, but not on
+other comparisons or the number of threads.
 """
 
 from __future__ import annotations

@@ -58,6 +58,13 @@ def test_ubi_pages_and_clicks(tmp_path):
     assert said["pages without results, left out"] == 1
 
 
+def test_ubi_ids_may_be_the_number_0(tmp_path):
+    paths = write_ubi(tmp_path, [ubi_query(0, "q", [0, 1])], [ubi_event(0, 0), ubi_event("", 1)])
+    log = read_ubi(*paths)
+    assert as_counts(log) == {("q", "0", 0): (1, 1), ("q", "1", 1): (1, 0)}
+    assert log.description["clicks without a query_id, left out"] == 1
+
+
 def test_ubi_of_several_days(tmp_path):
     """A click may come after midnight; files are named where something is wrong."""
     days = []

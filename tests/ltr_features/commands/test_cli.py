@@ -136,7 +136,7 @@ def test_an_option_that_takes_one_value_is_refused_twice():
     assert result.returncode == 2
     assert "--cutoff is given 2 times; it takes one value" in result.stderr
     listed = run("compare", "a", "b", "--measure", "NDCG@10", "--measure", "MAP")
-    assert "there is no file a" in listed.stderr
+    assert "a: no such file" in listed.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -29,10 +29,13 @@ def names(paths):
 def test_folders_and_patterns_are_read_by_name(folder):
     assert names(folder) == ["a.gz", "b.csv", "c.csv"]
     assert names(str(folder / "*.csv")) == ["b.csv"]
-    assert names(folder / "**" / "*.csv") == ["d.csv", "b.csv", "c.csv"]
+    assert names(folder / "**" / "*.csv") == ["b.csv", "c.csv"]
     assert names(folder / "d*") == ["c.csv"]
     assert names(folder / "**") == names(folder)
-    assert names(folder / "*" / "**") == ["d.csv", "c.csv"]
+    assert names(folder / "*" / "**") == ["c.csv"]
+    assert names(folder / "*") == names(folder)
+    assert names(folder / "_*" / "*") == names(folder / "_old" / "*") == ["d.csv"]
+    assert names(folder / "_S*") == ["_SUCCESS"]
     assert names([folder / "b.csv", folder / "[a]*"]) == ["b.csv", "a.gz"]
     assert names(folder / "_SUCCESS") == ["_SUCCESS"]
     assert files_of([]) == []

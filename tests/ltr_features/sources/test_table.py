@@ -40,13 +40,13 @@ def test_every_format_gives_the_same_collection(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ""])
-def test_lists_of_objects_are_not_what_to_read_too(tmp_path, suffix):
+def test_numbers_and_lists_of_objects_are_not_what_to_read_too(tmp_path, suffix):
     products = PRODUCTS.assign(parts=[[{"of": "wool"}], None, []], tags=[["a", "b"], None, []])
-    products = products[["sku", "name", "parts", "tags"]]
+    products = products.assign(lat=[None, -1.5, 2])[["sku", "name", "lat", "parts", "tags"]]
     products = save_table(products, tmp_path / f"p{suffix}") if suffix else products
     options = OPTIONS | {"document_columns": {"id": "sku", "title": "name"}}
     told = read_table(products, RATINGS, **options).description["columns of documents left out"]
-    assert told.startswith("'parts', 'tags'; to read 'tags' too, name all columns: ")
+    assert told.startswith("'lat', 'parts', 'tags'; to read 'tags' too, name all columns: ")
     options["document_columns"] = {"id": "sku", "title": "name", "keywords": ["tags", "parts"]}
     advice = "write the texts in it under a key of their own|text or numbers are expected"
     with pytest.raises(InputError, match=advice):

@@ -286,8 +286,9 @@ def test_numbers_beside_a_name_from_right_to_left_keep_their_order(
     assert len(places) == 4
     assert places == sorted(places)
 
-    # An abbreviation in Hebrew and a plural in Persian are a word each.
-    for word in ('\u05e6\u05d4"\u05dc', "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627"):
+    # An abbreviation in Hebrew, a plural in Persian and a version are a word each.
+    words = '\u05e6\u05d4"\u05dc', "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627", f"{names[0]}2.5"
+    for word in words:
         path.write_text(replace(page, notes=[f"a {word} 0.1234"]).html(), encoding="utf-8")
         browser.open(path)
         first, last, number = browser.evaluate(f"""(() => {{

@@ -62,14 +62,16 @@ def test_a_plan_says_what_is_to_do_and_writes_nothing(tmp_path):
     assert "to do: changed: x" in text
 
 
-def test_a_plan_tells_how_long_it_takes_if_that_is_known(tmp_path):
+def test_a_plan_tells_how_long_it_takes_or_that_this_is_unknown(tmp_path):
     def stage(name, kind, seconds=0.0):
         return Planned(name, {}, lambda path: None, "", kind, seconds=seconds)
 
     runner = StageRunner(tmp_path, cores=2)
     usual = [stage("a", "trees", 30_000), stage("b", "sums", 6000)]
     assert "about 5 hours on 2 cores, or a tenth or three times that" in runner.plan_text(usual)
-    assert runner.plan_text([*usual, stage("c", "unknown")]).endswith("3 to do.")
+    assert runner.plan_text([*usual, stage("c", "unknown")]).endswith(
+        "3 to do. How long they take is not known until a run here has made such stages."
+    )
     early = [usual[0], replace(usual[1], name="c", first_result=True), usual[1]]
     assert "about 6 hours on 2 cores, the first result about 5 hours, or" in runner.plan_text(early)
     measured = {n: {"kind": n, "amount": 1, "seconds": s} for n, s in (("trees", 200), ("sums", 9))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,7 +115,7 @@ def test_bad_input_is_named(files, tmp_path):
     runs = [folder / "bad.scores", folder / "good.scores"]
     with pytest.raises(InputError, match=r"is neither a run.*--data"):
         compare_files(runs, tmp_path, qrels=folder / "qrels.txt")
-    with pytest.raises(InputError, match=r"there is no file .*x; .*no run 'god'; did you mean"):
+    with pytest.raises(InputError, match=r"x: no such file; .*no run 'god'; did you mean"):
         compare_files([*runs, Path("x")], tmp_path, data=folder / "rows.txt", baselines=["god"])
     with pytest.raises(InputError, match="two runs or more; give the judgements"):
         compare_files(runs[:1], tmp_path)
@@ -365,8 +366,9 @@ def test_hard_queries_are_chosen_by_a_third_run(files, tmp_path):
         (["--baseline=bad", "--baseline=bad"], "--baseline bad is given twice: leave one out"),
         (["--measure=MAP", "--measure=map"], "measures 'MAP' and 'map' are the same: leave one"),
         (["--measure=MAPP"], "with @k for a cut-off; did you mean MAP?"),
-        (["--groups", "none.tsv"], "there is no file none.tsv"),
-        (["--documents", "."], ". is a folder, not a file"),
+        (["--groups", "none.tsv"], "none.tsv: no such file"),
+        (["--queries", os.devnull], "a pipe or a device, not a file: files are read more than"),
+        (["--documents", "."], ".: a folder, not a file"),
         (["--groups", "short.tsv"], "no group of 16 queries, e.g. 'q4'"),
         (["--data", "rows.txt"], "--data: no run has scores of its rows"),
         (["--correction", "bonf"], "no method 'bonf'; did you mean 'bonferroni'"),
@@ -391,6 +393,6 @@ def test_a_file_of_the_kind_compare_says_what_the_command_does(files, tmp_path):
     by_call = compared(folder, tmp_path / "call")
     assert different(by_file, by_call) <= {NOTE}
     toml.write_text('kind = "compare"\nruns = ["bad.run"]\nqrels = "qrel.txt"\n')
-    with pytest.raises(InputError, match=r"no file qrel\.txt; a comparison needs two runs or more"):
+    with pytest.raises(InputError, match=r"qrel\.txt: no such file; a comparison needs two ru"):
         run_file(toml, data=folder, out=tmp_path / "bad")
     assert not (tmp_path / "bad").exists()

@@ -40,6 +40,12 @@ from ltr_features.studies.run import run_file
             "params = { seed = 2_147_483_647 }\n[measures]",
             "rankers, .Net.: the seeds of the ranker and of its last fit add up to 2,147,483,648",
         ),
+        (
+            "[measures]",
+            'repeats = 2\n[[rankers]]\nlabel = "Net"\nranker = "ranknet"\n'
+            "grid = { seed = [1, 2] }\n[measures]",
+            "rankers, .Net.: seed is in grid, and each of several fits has a seed of its own",
+        ),
         ("official = true", "official = true\nk = 3", "k and seed are for random folds"),
         ("MAP = 0.123", "MRR = 0.123", "references.0: no measure 'MRR'"),
         ('measure = "MAP"', 'measure = "ERR"', "expected.0: no measure 'ERR'"),
