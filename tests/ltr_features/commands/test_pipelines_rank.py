@@ -107,7 +107,15 @@ def test_documents_that_queries_were_made_from_are_not_ranked(service, queries, 
     sources.write_text("".join(f"{qid}\t{docno}\n" for qid, docno in best.items()))
     found, _ = ranked(service, queries, "--sources", sources, out=tmp_path / "a.run")
     assert found == expected(service, 1000, excluded={q: [best.get(q, "")] for q in QUERIES})
+    sources.write_text(f"q7\tx1\nnew\t{best['new']}\nodd\tx1\n")
+    found, told = ranked(service, queries, "--sources", sources, out=tmp_path / "b.run")
+    excluded = {"q7": [], "new": [best["new"]], "odd": []}
+    assert found == expected(service, 1000, excluded=excluded)
+    skipped = f"1 document (first 'x1') of {sources} skipped, which the pipeline does not have"
+    assert skipped in told.splitlines()
     command = "pipeline", "rank", service, queries, "--out", tmp_path / "b.run"
+    onto = refused(*command[:-1], sources, "--sources", sources)
+    assert onto == f"{sources} is the input itself; name another file"
     none = refused(*command, "--sources", "same-id")
     assert none == "--sources same-id: no query has a document of the pipeline there"
 
