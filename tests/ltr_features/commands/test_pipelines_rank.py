@@ -128,6 +128,20 @@ def test_ids_that_trec_files_cannot_hold_are_refused_before_the_work(service, tm
     assert not (tmp_path / "a.run").exists()
 
 
-def test_no_queries_are_refused(service):
-    with pytest.raises(ValueError, match="no queries to rank documents for"):
-        ScoringPipeline.load(service).rank_queries({})
+@pytest.mark.parametrize(
+    ("queries", "docnos", "told"),
+    [
+        ({}, None, "no queries to rank documents for"),
+        ({"a": "topic1word1", "b": None}, None, "the text of query 'b' is None, not text"),
+        (QUERIES, {"new": ["d1", "x1"]}, "docnos of query 'new': there is no document 'x1'"),
+        (QUERIES, {"new": "d1"}, "docnos of query 'new' must be a list of texts"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused_by_the_query_before_the_work(
+    service, queries, docnos, told
+):
+    done = []
+    pipeline = ScoringPipeline.load(service)
+    with pytest.raises(ValueError, match=told):
+        pipeline.rank_queries(queries, docnos=docnos, on_progress=lambda *at: done.append(at))
+    assert not done
