@@ -110,8 +110,8 @@ def recall_remarks(n_found: int, n_relevant: int, n_empty: int, n_judged: int) -
     if n_empty and n_empty >= _MANY_EMPTY * n_judged:
         told.append(
             f"candidates: {n_empty:,} of {counted(n_judged, 'query')} have none, so that no column "
-            "and no ranker can help them: if people spell what documents spell otherwise, take a "
-            "source that compares letters, too (vsm with terms=letter-trigrams)"
+            "and no ranker can help them: if people spell what documents spell otherwise, and no "
+            "source compares letters, take one that does, too (vsm with terms=letter-trigrams)"
         )
     return told
 

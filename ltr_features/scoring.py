@@ -163,10 +163,18 @@ class ScoringPipeline:
             on_progress: called with (queries done, all queries) after each query.
 
         Raises:
-            InputError: as :meth:`rank`; or there are no queries.
+            InputError: as :meth:`rank`, before any query is ranked; or there are no queries, or one
+                is not text.
         """
         if not queries:
             raise InputError("no queries to rank documents for")
+        for qid, query in queries.items():
+            if not isinstance(query, str):
+                raise InputError(f"the text of query {qid!r} is {query!r}, not text")
+            named = (docnos or {}).get(qid, ())
+            check_texts(f"docnos of query {qid!r}", named)
+            if unknown := self.features.unknown_documents(named):
+                raise InputError(f"docnos of query {qid!r}: there is no document {unknown[0]!r}")
         rankings = []
         for done, (qid, query) in enumerate(queries.items(), start=1):
             given = None if docnos is None else docnos.get(qid, ())

@@ -165,6 +165,11 @@ class MatchingModel(StoredModel):
         be withheld from it."""
         return self.learns_from == "preferences"
 
+    @property
+    def holds_out_queries(self) -> bool:
+        """Whether ``fit`` holds out queries, or groups of them, to stop or to choose settings."""
+        return False
+
     def copy(self) -> Self:
         """A shallow copy: the same parameters and fitted attributes, with shared arrays."""
         return copy.copy(self)

@@ -72,7 +72,11 @@ class WeighsWords(MatchingModel):
 
     @property
     def looks_at_labels(self) -> bool:
-        return super().looks_at_labels or getattr(self, self.weight_parameter) == AUTO
+        return super().looks_at_labels or self.holds_out_queries
+
+    @property
+    def holds_out_queries(self) -> bool:
+        return bool(getattr(self, self.weight_parameter) == AUTO)
 
     @property
     def remarks(self) -> list[str]:

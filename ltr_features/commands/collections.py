@@ -160,7 +160,7 @@ def _alike_texts(context: ColumnContext) -> Iterator[str]:
     if n := int((codes == 0).sum()):
         yield (
             f"{n:,} of {documents} have no word but those of the url, if there is one, such as "
-            f"{ids[int(np.argmin(codes))]!r}: no column of words finds them"
+            f"{ids[int(np.argmin(codes))]!r}: columns of words find them by that at most"
         )
     rows = np.flatnonzero(codes)
     _, first, code, sizes = np.unique(

@@ -239,5 +239,6 @@ def improvement(model: MatchingModel) -> Iterator[str]:
     if isinstance(model, TrainableModel) and (epochs := model.history_.epochs):
         before, after = map(abs, (epochs[0].validation, model.history_.best_validation))
         measure = model.training.validation_measure.replace("map", "MAP").replace("_", " ")
+        held_out = "training queries" if model.holds_out_queries else "pairs of training queries"
         change = f"{before:.4f} before training, {after:.4f} at the epoch kept"
-        yield f"{measure} on held-out training queries: {change}"
+        yield f"{measure} on held-out {held_out}: {change}"

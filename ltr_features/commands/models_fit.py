@@ -28,6 +28,10 @@ from ltr_features.commands.options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ltr_features.columns.learned import LearnedColumn
     from ltr_features.text.collection import Collection
 
 
@@ -114,16 +118,14 @@ def models_fit(
         terms=terms,
         heaviest=heaviest,
     )
-    for option, given in (("--queries", queries is not None), ("--by-group", by_group)):
-        if given and not recipe.looks_at_labels:
-            raise InputError(f"{option}: {model} learns from documents alone; leave it out")
+    holds_out = _check_options(recipe, queries, by_group=by_group)
     context = open_workspace(workspace, threads=threads)
-    if by_group:
-        check_groups(context.collection)
     ids = list(context.collection.query_ids)
     if queries is not None:
         ids = _query_ids(queries, set(ids))
     rows = np.sort(rows_of(ids, context.collection.query_ids))
+    if by_group:
+        _check_several_groups(context.collection, rows)
     reporter = Reporter(shown=progress)
     tell_fits(context, [recipe], [[rows]], reporter, option="--{setting} ")
     parts = out.with_name(out.name + ".parts")  # kept if the command is killed, for the next one
@@ -153,10 +155,38 @@ def models_fit(
         echo(line)
     told = [f"{recipe.name}: {remark}" for remark in column.remarks]
     if recipe.looks_at_labels:
-        apart = [] if by_group else _groups_apart(context.collection, ids)
+        alone = holds_out and not by_group
+        apart = _groups_apart(context.collection, ids) if alone else []
         told = [*context.unknown_words, *apart, *told]
     for remark in told:
         echo(remark, err=True)
+
+
+def _check_options(recipe: LearnedColumn, queries: Path | None, *, by_group: bool) -> bool:
+    """Whether the model holds out queries. Raise InputError if options are of no use to it."""
+    for option, given in (("--queries", queries is not None), ("--by-group", by_group)):
+        if given and not recipe.looks_at_labels:
+            raise InputError(f"{option}: {recipe.model} learns from documents alone; leave it out")
+    holds_out = recipe.new_model().holds_out_queries
+    if by_group and not holds_out:
+        raise InputError(
+            f"--by-group: {recipe.model}, with these parameters, holds out no queries; leave it out"
+        )
+    return holds_out
+
+
+def _check_several_groups(collection: Collection, rows: NDArray[np.int64]) -> None:
+    """Raise InputError if the training queries have no groups, or have a single one."""
+    import numpy as np
+
+    check_groups(collection)
+    judgements, groups = collection.judgements, collection.kept_together(by_group=True)
+    judged = np.intersect1d(rows, judgements.query[judgements.grade > 0])
+    if groups is not None and len(np.unique(groups[judged])) == 1:
+        raise InputError(
+            f"--by-group: {counted(len(judged), 'training query')} with a relevant document, all "
+            "of one group, so that none can be held out from the others; leave it out"
+        )
 
 
 def _groups_apart(collection: Collection, ids: Sequence[str]) -> list[str]:

@@ -58,11 +58,13 @@ def pipeline_rank(
     from letor.trec import check_trec_ids, write_run
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.files import read_queries
+    from ltr_features.sources.query_files import SAME_ID
     from ltr_features.studies.progress import Reporter
 
     if among is None and on_unknown == "skip":
         raise InputError("--on-unknown is for documents of --among: give that, or neither")
-    replaced = check_outputs(out, inputs=[folder, queries, among])
+    made_from = None if sources in (None, SAME_ID) else Path(sources)
+    replaced = check_outputs(out, inputs=[folder, queries, among, made_from])
     texts = read_queries(queries)
     pipeline = ScoringPipeline.load(folder, threads=threads)
     check_trec_ids(texts, "query id")
@@ -135,13 +137,16 @@ def _made_from(
     sources: str, texts: Collection[str], pipeline: ScoringPipeline
 ) -> dict[str, list[str]]:
     """The documents that queries were made from, by query id, read from ``--sources``."""
-    from ltr_features.sources.query_files import sources_of
+    from ltr_features.sources.query_files import SAME_ID, sources_of
 
     of_query = sources_of(sources, texts)
     made_from = {query: of_query[query] for query in texts if query in of_query}
     unknown = pipeline.features.unknown_documents([*made_from.values()])
     if len(unknown) == len(made_from):
         raise InputError(f"--sources {sources}: no query has a document of the pipeline there")
+    if unknown and sources != SAME_ID:
+        several = _several([*dict.fromkeys(unknown)], "document")
+        echo(f"{several} of {sources} skipped, which the pipeline does not have", err=True)
     return {query: [document] for query, document in made_from.items()}
 
 

@@ -237,8 +237,7 @@ class Analyzer:
             return word
         composed = unicodedata.normalize("NFKC", word)
         if self.lowercase:
-            folded = composed.casefold().replace("i\u0307", "i")
-            composed = unicodedata.normalize("NFKC", folded)
+            composed = case_folded(composed)
         if composed == word or any(character_class(c) != "token" for c in composed):
             return word
         return composed
@@ -272,6 +271,11 @@ def stopwords_named(name: str) -> str | tuple[str, ...]:
     if not words:
         raise InputError(f"{name}: no stop words; put one on each line")
     return words
+
+
+def case_folded(text: str) -> str:
+    """A text in NFKC without its case, in NFKC; the Turkish İ becomes i."""
+    return unicodedata.normalize("NFKC", text.casefold().replace("i\u0307", "i"))
 
 
 def character_class(character: str) -> str:

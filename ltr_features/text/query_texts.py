@@ -13,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_matrix, triu
 from letor.dataset import distinct
 from letor.errors import InputError
 from ltr_base.slices import slices
+from ltr_features.text.analyzer import case_folded
 
 #: Characters by which a text is recognised within a longer one.
 _BEGINNING = 50
@@ -24,8 +25,7 @@ _LONG, _NEARLY, _COMPARED = 20, 0.8, 3_000
 def normalised(query: str) -> str:
     """The normalised text of a query: Unicode NFKC, case folded (the Turkish İ to i, as in words),
     spaces at the ends removed and spaces within merged."""
-    folded = unicodedata.normalize("NFKC", query).casefold().replace("i\u0307", "i")
-    return " ".join(folded.split())
+    return " ".join(case_folded(unicodedata.normalize("NFKC", query)).split())
 
 
 def begins_within(query: str, texts: Iterable[str]) -> bool:

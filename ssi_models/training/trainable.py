@@ -120,9 +120,8 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         """
         self.check_params()
         check_preferences(preferences)
-        in_parts = self.training.hold_out == "parts"
-        if self.training.hold_out == "auto":
-            in_parts = not self.warm_start and holds_out_parts(preferences, groups)
+        held_out, few = self.training.hold_out, holds_out_parts(preferences, groups)
+        in_parts = held_out == "parts" or (held_out == AUTO and few and not self.warm_start)
         parts = split_queries(preferences, groups, N_PARTS, self.seed) if in_parts else []
         with self._unchanged_on_error():
             self._fit_jointly(Q, D, preferences, groups, parts, **options)
@@ -290,6 +289,10 @@ class TrainableModel(ChoosesParameters, MatchingModel):
         """(Factor of the diagonal part, factor of the learned part) of scores to compare."""
         scales = self.scales if self.matches_words else (1.0,)
         return [(1.0, float(scale)) for scale in scales]
+
+    @property
+    def holds_out_queries(self) -> bool:
+        return self.training.hold_out != "pairs"
 
     @property
     def matches_words(self) -> bool:

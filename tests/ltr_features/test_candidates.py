@@ -75,6 +75,7 @@ def test_many_queries_without_candidates_are_told(tmp_path, n_queries, told):
     opened = open_workspace(tmp_path / "workspace")
     remarks = find(opened, bm25={}).remarks(opened.collection)
     assert [one.startswith(remark) for one in remarks] == [True] * told
+    assert all("and no source compares letters, take one" in one for one in remarks)
     unjudged = opened.for_queries(["wrod0", "word1"])
     assert find(unjudged, bm25={}).remarks(unjudged.collection) == []
 

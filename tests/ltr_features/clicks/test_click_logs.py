@@ -153,6 +153,7 @@ def test_ids_are_not_normalised(tmp_path):
 def test_normalisation_folds_case_width_and_blanks():
     assert normalised(" Ｓｔraße\t  Ⅻ\n") == "strasse xii"
     assert normalised("İSTANBUL") == normalised("istanbul")
+    assert normalised("ΜΑΪ́ΟΥ") == normalised("Μαΐου") == "μαΐου"  # ΐ folds to three code points
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

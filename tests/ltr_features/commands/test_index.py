@@ -44,11 +44,9 @@ def test_index_tells_of_documents_without_words_and_of_copies(tmp_path):
     (tmp_path / "j.csv").write_text("qid,query,docno,label\n7,shoe,a,1\n")
     table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
     told = run("index", "table", *table, "--out", tmp_path / "w").stderr
-    assert (
-        "note: 3 of 9 documents have the same words as another one, such as 'b' and 'a': " in told
-    )
-    none = "have no word but those of the url, if there is one, such as 'e': no column of words"
-    assert f"note: 2 of 9 documents {none} finds them" in told
+    assert "note: 3 of 9 documents have the same words as another one, such as 'b' and 'a'" in told
+    none = "have no word but those of the url, if there is one, such as 'e': columns of words find"
+    assert f"note: 2 of 9 documents {none} them by that at most" in told
 
 
 def test_the_help_of_index_names_every_source():

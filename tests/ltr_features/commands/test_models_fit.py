@@ -107,6 +107,29 @@ def test_whole_groups_of_queries_are_held_out(workspace, tmp_path):
     alone = refused("models", "fit", "lsa", "--workspace", workspace, "--by-group", "--out", out)
     assert alone == "--by-group: lsa learns from documents alone; leave it out"
     assert "has no groups of queries" in refused(*fit, workspace, "--by-group", "--out", out)
+    make_workspace(replace(collection, query_groups=["g"] * 24), tmp_path / "one")
+    one = refused(*fit, tmp_path / "one", "--by-group", "--out", out)
+    assert one.startswith("--by-group: 24 training queries with a relevant document, all of one ")
+
+
+def test_groups_do_not_matter_where_no_queries_are_held_out(tmp_path):
+    collection = topics()
+    texts = [f"{text} own{row}" for row, text in enumerate(collection.query_texts)]
+    groups = [f"g{row % 6}" for row in range(collection.n_queries)]
+    make_workspace(replace(collection, query_texts=texts, query_groups=groups), tmp_path / "w")
+    with_options = ("--workspace", tmp_path / "w", "--out", tmp_path / "a.safetensors", "--param")
+    for model, *options in (
+        ("ssi", "rank=4", "--param", "max_epochs=1", "--param", "hold_out=pairs"),
+        ("cl-lsa", "word_weight=0.5"),
+        ("tfidf-popularity", "threads=1"),
+    ):
+        fit = ("models", "fit", model, *with_options, *options)
+        told = refused(*fit, "--by-group")
+        assert told.startswith(f"--by-group: {model}, with these parameters, holds out no queries")
+        said = run(*fit)
+        assert "share their group" not in said.stderr
+        held_out = "MAP on held-out pairs of training queries: "
+        assert (held_out in said.stdout) is (model == "ssi")
 
 
 def test_the_former_name_of_a_field_is_taken_with_a_warning(workspace, tmp_path):

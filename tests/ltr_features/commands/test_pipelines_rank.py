@@ -107,7 +107,15 @@ def test_documents_that_queries_were_made_from_are_not_ranked(service, queries, 
     sources.write_text("".join(f"{qid}\t{docno}\n" for qid, docno in best.items()))
     found, _ = ranked(service, queries, "--sources", sources, out=tmp_path / "a.run")
     assert found == expected(service, 1000, excluded={q: [best.get(q, "")] for q in QUERIES})
+    sources.write_text(f"q7\tx1\nnew\t{best['new']}\nodd\tx1\n")
+    found, told = ranked(service, queries, "--sources", sources, out=tmp_path / "b.run")
+    excluded = {"q7": [], "new": [best["new"]], "odd": []}
+    assert found == expected(service, 1000, excluded=excluded)
+    skipped = f"1 document (first 'x1') of {sources} skipped, which the pipeline does not have"
+    assert skipped in told.splitlines()
     command = "pipeline", "rank", service, queries, "--out", tmp_path / "b.run"
+    onto = refused(*command[:-1], sources, "--sources", sources)
+    assert onto == f"{sources} is the input itself; name another file"
     none = refused(*command, "--sources", "same-id")
     assert none == "--sources same-id: no query has a document of the pipeline there"
 
@@ -120,6 +128,20 @@ def test_ids_that_trec_files_cannot_hold_are_refused_before_the_work(service, tm
     assert not (tmp_path / "a.run").exists()
 
 
-def test_no_queries_are_refused(service):
-    with pytest.raises(ValueError, match="no queries to rank documents for"):
-        ScoringPipeline.load(service).rank_queries({})
+@pytest.mark.parametrize(
+    ("queries", "docnos", "told"),
+    [
+        ({}, None, "no queries to rank documents for"),
+        ({"a": "topic1word1", "b": None}, None, "the text of query 'b' is None, not text"),
+        (QUERIES, {"new": ["d1", "x1"]}, "docnos of query 'new': there is no document 'x1'"),
+        (QUERIES, {"new": "d1"}, "docnos of query 'new' must be a list of texts"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused_by_the_query_before_the_work(
+    service, queries, docnos, told
+):
+    done = []
+    pipeline = ScoringPipeline.load(service)
+    with pytest.raises(ValueError, match=told):
+        pipeline.rank_queries(queries, docnos=docnos, on_progress=lambda *at: done.append(at))
+    assert not done
