@@ -66,6 +66,9 @@ _IDS = (*QUERY_IDS, "id", "query")
 SAME_ID = "same-id"
 #: The column of the document that a query was made from; in a table, some queries may have none.
 SOURCE = "source"
+_OF_SEVERAL = (
+    "; of a query made from several documents name one, and take the others out of its candidates"
+)
 
 
 def with_sources(collection: Collection, given: str | Path, folder: Path = Path()) -> Collection:
@@ -307,7 +310,7 @@ def _of_queries(path: Path, what: str) -> Iterator[tuple[int, str, str]]:
         if values.setdefault(query, value) != value:
             raise InputError(
                 f"{place(path, number)}: query {query!r} has the {what} {value!r} here, but "
-                f"{values[query]!r} before"
+                f"{values[query]!r} before{_OF_SEVERAL if what == SOURCE else ''}"
             )
 
 

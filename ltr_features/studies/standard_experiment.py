@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
 from importlib import resources
 from itertools import zip_longest
@@ -31,6 +32,8 @@ from ltr_features.columns.base import NOTHING
 from ltr_features.columns.context import is_workspace, open_workspace
 from ltr_features.feature_files import BUILT, built_of
 from ltr_features.studies.kinds.sections import with_paths
+from ltr_features.studies.statistics.paired_tests import smallest_p
+from ltr_features.studies.statistics.significance import USUAL
 from ltr_features.text.analyzer import Analyzer
 from ltr_features.text.collection import Collection
 
@@ -101,7 +104,7 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
     not_split = dict(_not_split(collection, judged))
     for sentence in not_split.values():
         warn_user(sentence, LetorWarning)
-    return _rendered(
+    experiment = _rendered(
         "standard_experiment.toml.jinja",
         title=f"Do matching columns help on {collection.name}?",
         folder=str((workspace / "collection").absolute()),
@@ -123,6 +126,24 @@ def on_workspace(workspace: Path, candidates: Mapping[str, Mapping[str, Any]]) -
         times=collection.query_times is not None and "times" not in not_split,
         not_split="".join(f" {told[0].upper()}{told[1:]}." for told in not_split.values()),
     )
+    if collection.query_groups is not None:
+        _check_groups({collection.query_groups[row] for row in judged.tolist()}, experiment)
+    return experiment
+
+
+def _check_groups(groups: Set[str], experiment: str) -> None:
+    """Warn if the judged queries belong to so few groups that no comparison of the experiment could
+    find anything, before it takes its time."""
+    evaluation = tomllib.loads(experiment)["evaluation"]
+    n_tests = len(evaluation["comparisons"]) * len(evaluation["measures"])
+    p = smallest_p(len(groups), len(groups), USUAL.n_permutations)
+    if p * n_tests >= USUAL.alpha:  # as Holm corrects the smallest of them
+        warn_user(
+            f"queries are tested by their {counted(len(groups), 'group')}, so that p is {p:.2g} at "
+            f"best, and nothing is significant after correction over {n_tests} tests: give smaller "
+            "groups (index --groups), or none if queries are independent",
+            LetorWarning,
+        )
 
 
 def _not_split(collection: Collection, judged: NDArray[np.int64]) -> Iterator[tuple[str, str]]:

@@ -142,6 +142,11 @@ def test_rows_of_own_documents_are_told(patents, tmp_path):
         ("7\tUS-1\n", "no query has a document there; query ids 'US-1'"),
         ("7\tUS-1\n", "; the file has '7' and 'US-1'"),
         ("US-1\n", "line 1: expected query id, tab, source"),
+        (
+            "US-1\tUS-2\nUS-1\tUS-3\n",
+            "line 2: query 'US-1' has the source 'US-3' here, but 'US-2' before; of a query made "
+            "from several documents name one, and take the others out of its candidates",
+        ),
     ],
 )
 def test_sources_that_are_wrong(patents, tmp_path, text, message):

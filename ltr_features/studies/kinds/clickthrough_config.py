@@ -38,7 +38,8 @@ class TaskConfig(TextConfig):
             those that are meant.
         groups: file of query id, tab, group, relative to the data folder; by default, the groups
             of the folder's queries. Queries of one group, or of the same text, are dealt to
-            training, testing and each half together, and tested together.
+            training, testing and each half together, held out together, and tested together.
+            Test queries must have a group; a training query without one is alone.
         sources: the documents that queries were made from, which are not ranked for them: file of
             query id, tab, document id, relative to the data folder, or "same-id"; by default, the
             sources of the folder's queries.

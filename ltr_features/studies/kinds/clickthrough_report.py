@@ -16,7 +16,14 @@ from ltr_features.studies.kinds.clickthrough_config import (
     RowConfig,
     TableConfig,
 )
-from ltr_features.studies.kinds.clickthrough_tasks import GROUPS, MADE, OWN, TAUGHT, WORDLESS
+from ltr_features.studies.kinds.clickthrough_tasks import (
+    GROUPS,
+    KNOWN,
+    MADE,
+    OWN,
+    TAUGHT,
+    WORDLESS,
+)
 from ltr_features.studies.kinds.sections import unmatched_advice
 from ltr_features.studies.kinds.task_tables import (
     Results,
@@ -91,6 +98,12 @@ def _warnings(config: ClickthroughConfig, task: str, facts: Mapping[str, float])
             f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries have the text of a training query, "
             "so that models may only repeat what they were taught; for evidence on new queries "
             "leave train out, which deals the queries of test, or take them out of train."
+        )
+    if (n := facts.get(KNOWN, 0)) >= MANY_UNKNOWN * of:
+        yield (
+            f"Task {task!r}: {n:,.0f} of {of:,.0f} test queries belong to a group that was also "
+            "trained on; unless they were asked later, leave train out, which deals the queries of "
+            "test and keeps groups together, or take these groups out of train."
         )
     if n := facts.get(MADE, 0):
         yield (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from letor.errors import InputError
 from letor.files import read_json, write_json
 from ltr_features.sources.beir import read_beir
-from ltr_features.sources.query_files import SAME_ID, read_query_groups, with_sources
+from ltr_features.sources.query_files import SAME_ID, with_groups_and_times, with_sources
 from ltr_features.studies.kinds.clickthrough_config import TaskConfig
 from ltr_features.text.collection import Collection
 from ltr_features.text.id_rows import are_reversed
@@ -29,6 +30,7 @@ from ssi_models.weighting import TfIdf
 #: Facts of which reports warn.
 GROUPS = "groups of test queries"
 TAUGHT = "of them with the text of a training query"
+KNOWN = "of them in a group of training queries"
 WORDLESS = "of them without a word of titles or training queries"
 MADE = "of them made from a title, which is not ranked for them"
 OWN = "share of the queries that seem made from the document of their id"
@@ -47,7 +49,8 @@ class Task:
         query, document, grade: int64 [n], judgements of the test queries.
         half: int64 [m], 0 or 1 per test query.
         group: int64 [m], equal for test queries of one group or of the same text.
-        taught: bool [m], whether a training query has the text of the test query.
+        taught, known: bool [m], whether a training query has the text of the test query, or is of
+            its group, if groups are known.
         source, train_source: int64 [m] and [number of training queries], the title of the document
             that a query was made from, which is not ranked for it, -1 for none.
         query_ids: ids of the test queries.
@@ -66,6 +69,7 @@ class Task:
     half: NDArray[np.int64]
     group: NDArray[np.int64]
     taught: NDArray[np.bool_]
+    known: NDArray[np.bool_]
     source: NDArray[np.int64]
     train_source: NDArray[np.int64]
     query_ids: tuple[str, ...]
@@ -87,7 +91,11 @@ class Task:
 
     def facts(self) -> dict[str, float]:
         """Sizes of the task, for the report."""
-        made = {MADE: int((self.source >= 0).sum()), OWN: self.own_text_share}
+        made = {
+            KNOWN: int(self.known.sum()),
+            MADE: int((self.source >= 0).sum()),
+            OWN: self.own_text_share,
+        }
         return {
             "training queries": self.Q.shape[0],
             "training pairs": len(self.train),
@@ -169,7 +177,6 @@ def make_task(config: TaskConfig, data: Path) -> Task:
     place = np.argsort(order)
     titles = [documents.fields[config.field][row] for row in order.tolist()]
     vocabulary, counts, asked_counts = _counted([*titles, *train.texts], test.texts, config)
-    taught = set(map(normalised, train.texts))
     train_source, source = _sources(train, place), _sources(test, place)
     query, document, grade = _judged(test, place)
     learned, title, _ = _judged(train, place)
@@ -192,7 +199,8 @@ def make_task(config: TaskConfig, data: Path) -> Task:
         grade=grade,
         half=half,
         group=test.group,
-        taught=np.array([normalised(text) in taught for text in test.texts], dtype=bool),
+        taught=_among(map(normalised, test.texts), map(normalised, train.texts)),
+        known=_among(test.groups, train.groups),
         source=source,
         train_source=train_source,
         query_ids=tuple(documents.query_ids[row] for row in test.rows.tolist()),
@@ -219,6 +227,12 @@ class _Queries:
     def texts(self) -> list[str]:
         return [self.collection.query_texts[row] for row in self.rows.tolist()]
 
+    @property
+    def groups(self) -> list[str | None]:
+        """None where no groups are known."""
+        named = self.collection.query_groups
+        return [None if named is None else named[row] for row in self.rows.tolist()]
+
 
 def _parts(config: TaskConfig, data: Path) -> tuple[_Queries, _Queries, NDArray[np.int64]]:
     """Read a collection, and deal its queries or take them as given: those for training, those for
@@ -229,9 +243,6 @@ def _parts(config: TaskConfig, data: Path) -> tuple[_Queries, _Queries, NDArray[
             f"{data / config.folder}: documents have no {config.field!r}, only "
             f"{', '.join(test.fields)}"
         )
-    if config.groups is not None:
-        groups = read_query_groups(data / config.groups, test.query_ids)
-        test = replace(test, query_groups=[groups[query] for query in test.query_ids])
     kept = test.kept_together(by_group=True)
     unit = np.arange(test.n_queries) if kept is None else kept
     rng = np.random.default_rng([config.seed, 0])
@@ -255,6 +266,12 @@ def _parts(config: TaskConfig, data: Path) -> tuple[_Queries, _Queries, NDArray[
     return _Queries(train, chosen, train_unit[chosen]), tested, half
 
 
+def _among(some: Iterable[str | None], others: Iterable[str | None]) -> NDArray[np.bool_]:
+    """Which of some are among others; None is not."""
+    known = {*others} - {None}
+    return np.array([one in known for one in some], dtype=bool)
+
+
 def _dealt(
     unit: NDArray[np.int64], train_share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -268,10 +285,13 @@ def _dealt(
 
 
 def _read(config: TaskConfig, data: Path, split: str) -> Collection:
-    """The documents, and the queries of a file of judgements with the documents that they were made
-    from."""
+    """The documents, and the queries of a file of judgements with their groups, which test queries
+    must have, and the documents that they were made from."""
     collection = read_beir(data / config.folder, splits=[split])
-    sources = config.sources
+    groups, sources = config.groups, config.sources
+    if groups is not None:
+        needed = collection.query_ids if split == config.test else ()
+        collection = with_groups_and_times(collection, data / groups, None, needed)
     return collection if sources is None else with_sources(collection, sources, data)
 
 

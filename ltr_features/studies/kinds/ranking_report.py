@@ -214,6 +214,7 @@ def _remarks(
     return [
         *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] in pair)),
         *experiment.candidate_facts["remarks"],
+        *given_remark(table, system - baseline),
         *experiment.context.remarks,
         *coverage_remarks(experiment.test_qrels(output.split), found.runs),
         *better_alone(config, found.per_query),
@@ -221,7 +222,6 @@ def _remarks(
         *(f"Columns {remark}" for remark in family_remarks(of_families)),
         *(f"Ranker of {told}" for told in ranker_remarks(f for f in fits if f[0] not in pair)),
         *([] if output.split.by == "time" else separated(experiment.context, output.folds)),
-        *given_remark(table, system - baseline),
         *found.unchanged(),
         *found.ties(),
     ]

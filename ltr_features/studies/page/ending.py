@@ -18,7 +18,7 @@ from ltr_features.studies.page.verdicts import (
     verdict_sentence,
 )
 
-WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 2
+WIDTH, ROWS, STUDIES, REMARKS = 80, 8, 3, 3
 _MARKED = (HELPS, HURTS)
 #: The file of a report that contains the summary.
 ENDING = "verdict.txt"

@@ -102,9 +102,26 @@ def test_known_groups_and_times_have_splits_of_their_own(collection, tmp_path):
         with warnings.catch_warnings(record=True) as caught:
             config = config_of(workspace, tmp_path / f"{name}-out")
         assert [split.by for split in config.splits] == expected
-        told = [str(warning.message) for warning in caught]
+        told = [
+            str(w.message) for w in caught if "queries are tested by their" not in str(w.message)
+        ]
         assert [re.search("not split by ([a-z]+),", one)[1] for one in told] == not_by
         assert all(f"{one[1:]}." in config.introduction for one in told)
+
+
+def test_too_few_groups_for_any_comparison_are_told_before_it_runs(collection, tmp_path):
+    """Six comparisons by two measures: 12 times 2 / 2 ** n is .05 or more up to eight groups."""
+    for n, expected in ((8, ["8 groups, so that p is 0.0078 at best, and nothing"]), (9, [])):
+        grouped = replace(collection, query_groups=[str(i % n) for i in range(N_QUERIES)])
+        workspace = make_workspace(grouped, tmp_path / str(n))
+        with warnings.catch_warnings(record=True) as caught:
+            standard_experiment(workspace)
+        told = [str(warning.message) for warning in caught]
+        found = [
+            re.search("tested by their (.*) is significant after correction over 12", one)
+            for one in told
+        ]
+        assert [match[1] for match in found] == expected
 
 
 def test_sources_of_candidates_can_be_named(workspace, tmp_path, monkeypatch):

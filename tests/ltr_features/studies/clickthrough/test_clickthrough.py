@@ -102,6 +102,20 @@ def test_queries_of_one_group_are_on_the_same_side_of_every_split(data):
         make_task(TaskConfig(**{**config, "train_share": 0.6}), data / "data")
 
 
+def test_groups_of_given_training_queries_are_held_out_together_and_told_if_tested(data):
+    people = {f"queries{i}": f"person {i // 4}" for i in range(30)}  # person 4 is in both parts
+    lines = "".join(f"{query}\t{person}\n" for query, person in people.items())
+    (data / "data" / "people.tsv").write_text(lines)
+    config = TaskConfig(folder="small", train="train", groups="people.tsv")
+    assert Counter(Counter(make_task(config, data / "data").train_group.tolist()).values()) == {
+        4: 4, 2: 1,
+    }  # fmt: skip
+    text = CLICKTHROUGH.replace('train = "train"', 'train = "train"\ngroups = "people.tsv"')
+    (data / "x.toml").write_text(text)
+    told = "2 of 12 test queries belong to a group that was also trained on; unless they were asked"
+    assert f"Task 'small': {told} later, leave train out" in verdict(data)
+
+
 def test_queries_are_dealt_by_their_number_in_groups_of_any_size(data):
     """Half of twelve, of which six are one group and six alone: half of the seven would be nine
     queries for most seeds."""
