@@ -35,6 +35,8 @@ Node = dict[str, Any]
 _INFINITY, _LARGEST = np.float32(np.inf), np.finfo(np.float32).max
 #: A function of a rank profile (``bm25_title``), or a rank feature (``bm25(title)``, ``query(x)``).
 _VESPA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_.,\s]*\))?(\.[A-Za-z0-9_.]+)?")
+#: Levels of a tree that engines' readers of JSON take; Python's takes more from 3.12 on.
+_MAX_LEVELS = 900
 #: What Solr adds to every threshold.
 _SOLR_SLACK = np.float32(1e-6)
 
@@ -59,13 +61,13 @@ def export(ranker: Ranker, target: str, *, name: str = "ltr-features") -> str:
     """
     if target not in _TARGETS:
         raise InputError(f"target {target!r} is unknown; use one of {', '.join(_TARGETS)}, onnx")
-    with _of_few_levels():
+    with of_few_levels():
         return json.dumps(_TARGETS[target](of_plain_trees(ranker), name), indent=1)
 
 
 @contextmanager
-def _of_few_levels() -> Iterator[None]:
-    """Tell of trees that are deeper than JSON is read and written."""
+def of_few_levels() -> Iterator[None]:
+    """Tell of trees that are deeper than Python's recursion and JSON's readers allow."""
     try:
         yield
     except RecursionError:
@@ -93,8 +95,11 @@ def of_plain_trees(ranker: Ranker) -> TreeRanker:
 
 def trees_of(ranker: TreeRanker) -> list[Node]:
     """The roots of the ranker's trees, see :meth:`~letor.rankers.trees.TreeRanker.dump`."""
-    with _of_few_levels():
-        return [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
+    with of_few_levels():
+        trees = [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
+        if _n_levels(trees) > _MAX_LEVELS:
+            raise RecursionError
+    return trees
 
 
 def used_columns(ranker: TreeRanker) -> list[str]:
@@ -212,11 +217,22 @@ def _vespa(ranker: TreeRanker, name: str) -> Node:
 
 
 def _splits(trees: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that are not leaves."""
-    for tree in trees:
-        if "threshold" in tree:
-            yield tree
-            yield from _splits([tree["left_child"], tree["right_child"]])
+    """The nodes that are not leaves, at any depth."""
+    nodes = list(trees)
+    while nodes:
+        node = nodes.pop()
+        if "threshold" in node:
+            yield node
+            nodes += (node["left_child"], node["right_child"])
+
+
+def _n_levels(trees: Iterable[Node]) -> int:
+    """The levels of the deepest tree."""
+    n, level = 0, list(trees)
+    while level:
+        n, nodes = n + 1, (node for node in level if "threshold" in node)
+        level = [child for node in nodes for child in (node["left_child"], node["right_child"])]
+    return n
 
 
 _TARGETS: dict[str, Callable[[TreeRanker, str], Node]] = {

@@ -180,8 +180,15 @@ class RankNet(_NetworkRanker):
 
     Args:
         hidden: units of the hidden layer, or a list with those of each; 0 for a linear ranker.
-        n_epochs, learning_rate, batch_size, weight_decay, n_networks, measure,
-            early_stopping_rounds, normalise, seed: see :class:`ListNet`.
+        n_epochs: maximum number of passes over the training queries.
+        learning_rate: learning rate of Adam.
+        batch_size: number of queries per step, with equal weights.
+        weight_decay: share of the weights, times the learning rate, subtracted in each step.
+        n_networks: number of networks, trained with different seeds, whose scores are averaged.
+        measure: measure for early stopping, a name that ``letor.measures.parse_measure`` knows.
+        early_stopping_rounds: epochs without improvement after which training stops.
+        normalise: ``none``, ``minmax``, ``zscore``, ``raw+zscore`` or ``standard``.
+        seed: seed of the initial weights and the order of the queries.
 
     Source: Burges, Shaked, Renshaw, Lazier, Deeds, Hamilton, Hullender, "Learning to rank using
     gradient descent", ICML 2005, section 4.

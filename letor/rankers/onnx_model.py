@@ -10,7 +10,14 @@ from typing import Any
 
 from letor.errors import InputError
 from letor.rankers.base import Ranker
-from letor.rankers.export import Node, absent_goes_left, floor32, of_plain_trees, trees_of
+from letor.rankers.export import (
+    Node,
+    absent_goes_left,
+    floor32,
+    of_few_levels,
+    of_plain_trees,
+    trees_of,
+)
 
 #: Versions of ONNX, its operators and its tree operators that onnxruntime has read since 2021.
 _IR_VERSION, _OPERATORS, _TREE_OPERATORS = 8, 15, 3
@@ -29,19 +36,22 @@ def to_onnx(ranker: Ranker, *, name: str = "ltr-features") -> bytes:
         name: name of the graph.
 
     Raises:
-        InputError: the ranker is of another kind or has a normaliser, or ``onnx`` is not installed.
+        InputError: the ranker is of another kind, or has a normaliser or trees of very many levels;
+            or ``onnx`` is not installed.
     """
     try:
         from onnx import TensorProto, checker, helper
     except ImportError:
         raise InputError("ONNX models need the package onnx: install ltr-features[onnx]") from None
     trained = of_plain_trees(ranker)
+    with of_few_levels():
+        attributes = _attributes(trees_of(trained))
     scores = helper.make_node(
         "TreeEnsembleRegressor",
         ["features"],
         ["scores"],
         domain="ai.onnx.ml",
-        **_attributes(trees_of(trained)),
+        **attributes,
     )
     columns = list(trained.feature_names_)
     graph = helper.make_graph(

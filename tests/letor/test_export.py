@@ -243,7 +243,8 @@ def test_trees_of_too_many_levels_are_told():
     X = np.zeros((2 * n, n), np.float32)
     X[np.arange(0, 2 * n, 2), np.arange(n)] = 1
     ranker = LambdaMART(n_estimators=1, num_leaves=n, min_data_in_leaf=1, normalise="none")
-    ranker.fit(X, np.tile([1, 0], n), qid=np.repeat(np.arange(n), 2))
+    queries, columns = [f"q{i}" for i in range(n)], [f"f{i}" for i in range(n)]
+    ranker.fit(RankingData(X, np.tile([1, 0], n), queries, np.repeat(np.arange(n), 2), columns))
     for target in TARGETS:
         with pytest.raises(InputError, match="trees of some 1,000 levels or more"):
             export(ranker, target)
