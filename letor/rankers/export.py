@@ -37,6 +37,10 @@ _INFINITY, _LARGEST = np.float32(np.inf), np.finfo(np.float32).max
 _VESPA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_.,\s]*\))?(\.[A-Za-z0-9_.]+)?")
 #: Levels of a tree that engines' readers of JSON take; Python's takes more from 3.12 on.
 _MAX_LEVELS = 900
+_TOO_DEEP = (
+    "trees of some 1,000 levels or more cannot be exported: train with fewer leaves (num_leaves of "
+    "lambdamart) or levels (max_depth of xgboost)"
+)
 #: What Solr adds to every threshold.
 _SOLR_SLACK = np.float32(1e-6)
 
@@ -71,10 +75,7 @@ def of_few_levels() -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise InputError(
-            "trees of some 1,000 levels or more cannot be exported: train with fewer leaves "
-            "(num_leaves of lambdamart) or levels (max_depth of xgboost)"
-        ) from None
+        raise InputError(_TOO_DEEP) from None
 
 
 def of_plain_trees(ranker: Ranker) -> TreeRanker:
@@ -94,11 +95,15 @@ def of_plain_trees(ranker: Ranker) -> TreeRanker:
 
 
 def trees_of(ranker: TreeRanker) -> list[Node]:
-    """The roots of the ranker's trees, see :meth:`~letor.rankers.trees.TreeRanker.dump`."""
+    """The roots of the ranker's trees, see :meth:`~letor.rankers.trees.TreeRanker.dump`.
+
+    Raises:
+        InputError: a tree has more levels than readers of JSON take.
+    """
     with of_few_levels():
         trees = [tree["tree_structure"] for tree in ranker.dump()["tree_info"]]
-        if _n_levels(trees) > _MAX_LEVELS:
-            raise RecursionError
+    if _n_levels(trees) > _MAX_LEVELS:
+        raise InputError(_TOO_DEEP)
     return trees
 
 

@@ -118,7 +118,8 @@ def models_fit(
         terms=terms,
         heaviest=heaviest,
     )
-    holds_out = _check_options(recipe, queries, by_group=by_group)
+    holds_out = recipe.new_model().holds_out_queries
+    _check_options(recipe, queries, by_group=by_group, holds_out=holds_out)
     context = open_workspace(workspace, threads=threads)
     ids = list(context.collection.query_ids)
     if queries is not None:
@@ -162,17 +163,17 @@ def models_fit(
         echo(remark, err=True)
 
 
-def _check_options(recipe: LearnedColumn, queries: Path | None, *, by_group: bool) -> bool:
-    """Whether the model holds out queries. Raise InputError if options are of no use to it."""
+def _check_options(
+    recipe: LearnedColumn, queries: Path | None, *, by_group: bool, holds_out: bool
+) -> None:
+    """Raise InputError for options that are of no use to the model."""
     for option, given in (("--queries", queries is not None), ("--by-group", by_group)):
         if given and not recipe.looks_at_labels:
             raise InputError(f"{option}: {recipe.model} learns from documents alone; leave it out")
-    holds_out = recipe.new_model().holds_out_queries
     if by_group and not holds_out:
         raise InputError(
             f"--by-group: {recipe.model}, with these parameters, holds out no queries; leave it out"
         )
-    return holds_out
 
 
 def _check_several_groups(collection: Collection, rows: NDArray[np.int64]) -> None:

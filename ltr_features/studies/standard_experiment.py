@@ -137,7 +137,7 @@ def _check_groups(groups: Set[str], experiment: str) -> None:
     evaluation = tomllib.loads(experiment)["evaluation"]
     n_tests = len(evaluation["comparisons"]) * len(evaluation["measures"])
     p = smallest_p(len(groups), len(groups), USUAL.n_permutations)
-    if p * n_tests >= USUAL.alpha:  # as Holm corrects the smallest of them
+    if USUAL.corrected([p] * n_tests).min() >= USUAL.alpha:
         warn_user(
             f"queries are tested by their {counted(len(groups), 'group')}, so that p is {p:.2g} at "
             f"best, and nothing is significant after correction over {n_tests} tests: give smaller "
