@@ -83,9 +83,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
 OTHERWISE = "case, blanks around them, leading zeros, a final '.0' or Unicode normal form"
 
 
+#: An integer as programs write it as a floating-point number: ``1.2345678901234568e+18``.
+_ROUNDED = re.compile(r"-?[0-9](\.[0-9]+)?[eE]\+[0-9]+")
+
+
+def is_rounded(name: str) -> bool:
+    """Whether an id is a number of so many digits that it lost some as a floating-point number."""
+    return _ROUNDED.fullmatch(name) is not None
+
+
+#: The end of a message on an id that :func:`is_rounded`.
+WRITE_AS_TEXT = (
+    "such an id was a number of more than 15 digits before it became a floating-point number, "
+    "which keeps no more: write ids as text or integers (pandas: dtype=str, or Int64 where "
+    "some are missing)"
+)
+
+
 def written_otherwise(name: str, known: Iterable[str]) -> str:
-    """The end of a message on an unknown id: the known one that is :func:`written_alike`; empty if
-    there is none."""
+    """The end of a message on an unknown id: that it :func:`is_rounded`, or the known one that is
+    :func:`written_alike`; empty if neither."""
+    if is_rounded(name):
+        return WRITE_AS_TEXT
     near = written_alike([name], known).get(name)
     return (
         ""

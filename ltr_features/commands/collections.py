@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import OTHERWISE, counted
+from ltr_base.names import OTHERWISE, WRITE_AS_TEXT, counted, is_rounded
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
@@ -127,7 +127,7 @@ def index(
     echo(f"{collection.name}: fields {', '.join(collection.fields)}")
     print_facts({**collection.description, **groups_and_times_facts(collection)})
     context = open_workspace(out)
-    for remark in (*context.remarks, *_alike_ids(context.collection), *_alike_texts(context)):
+    for remark in (*context.remarks, *_doubtful_ids(context.collection), *_alike_texts(context)):
         echo(f"note: {remark}", err=True)
     try:
         check_text_ids(context.collection)
@@ -137,8 +137,8 @@ def index(
     echo(f"Workspace: {out}")
 
 
-def _alike_ids(collection: Collection) -> Iterator[str]:
-    """Remarks on ids that are those of one document or query, perhaps, in two files."""
+def _doubtful_ids(collection: Collection) -> Iterator[str]:
+    """Remarks on ids that may be those of one document or query in two files, or of several."""
     from ltr_features.text.id_rows import alike_within
 
     for what, ids in (("document", collection.document_ids), ("query", collection.query_ids)):
@@ -148,6 +148,11 @@ def _alike_ids(collection: Collection) -> Iterator[str]:
                 f"{len(alike):,} of {len(ids):,} {what} ids differ from another one only in "
                 f"{OTHERWISE}, such as {name!r} from {first!r}: if both are one {what}, write its "
                 "id alike everywhere"
+            )
+        if rounded := [name for name in ids if is_rounded(name)]:
+            yield (
+                f"{len(rounded):,} of {len(ids):,} {what} ids are like {rounded[0]!r}, and may be "
+                f"those of several: {WRITE_AS_TEXT}"
             )
 
 

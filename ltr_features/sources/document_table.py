@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from letor.errors import InputError
 from letor.trec import plain_number
-from ltr_base.names import counted
+from ltr_base.names import WRITE_AS_TEXT, counted, is_rounded
 from ltr_features.parameters import check_choice
 from ltr_features.sources.arrow_tables import are_names, check_columns, column_list
 from ltr_features.sources.files import DOCUMENT_COLUMNS
@@ -171,10 +171,11 @@ def _distinct(
             continue
         if known is not None and on_other_text == "raise":
             field = next(s for s, a, b in zip(columns, known, hashed, strict=True) if a != b)
+            choice = "on_other_text=first or last (pipeline add: --on-other-text)"
+            advice = f"correct it, or say which text counts: {choice}"
             raise InputError(
                 f"{place(path, number)}: document {document!r} has another {field} here than "
-                "before; correct it, or say which text counts: on_other_text=first or last "
-                "(pipeline add: --on-other-text)"
+                f"before; {WRITE_AS_TEXT if is_rounded(document) else advice}"
             )
         n_other += known is not None
         if known is None or on_other_text == "last":

@@ -3,6 +3,7 @@
 from ltr_base.names import (
     close_names,
     counted,
+    is_rounded,
     listed,
     nearest,
     quoted,
@@ -52,6 +53,14 @@ def test_an_id_that_is_only_written_otherwise_is_told():
         assert written_otherwise(name, ["x", known]).startswith(f"there is {known!r}: write ids")
     for name, known in (("40", "4"), ("0", "1"), ("4.05", "4"), ("a", "b")):
         assert written_otherwise(name, [known]) == ""
+
+
+def test_ids_that_lost_digits_as_floating_point_numbers_are_told():
+    for name in (str(1234567890123456789.0), "1e+18", "-1.5E+17"):
+        assert is_rounded(name)
+        assert "write ids as text or integers" in written_otherwise(name, ["1234567890123456789"])
+    for name in ("1234567890123456789", "1e18", "12e+x", "1.5", "a1e+18", "e+18", ""):
+        assert not is_rounded(name)
 
 
 def test_quoted() -> None:

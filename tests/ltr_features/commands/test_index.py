@@ -34,6 +34,16 @@ def test_index_tells_of_ids_that_two_files_write_otherwise(tmp_path):
     assert "such as '07' from '7': if both are one query" in told
 
 
+def test_index_tells_of_ids_that_lost_digits(tmp_path):
+    rows = ["1.2345678901234568e+18,shoe", "1.2345678901234570e+18,hat"]
+    (tmp_path / "d.csv").write_text("id,text\n" + "".join(f"{row}\n" for row in rows))
+    (tmp_path / "j.csv").write_text(f"qid,query,docno,label\n7,shoe,{rows[0][:-5]},1\n")
+    table = [f"documents={tmp_path / 'd.csv'}", f"judgements={tmp_path / 'j.csv'}"]
+    told = run("index", "table", *table, "--out", tmp_path / "w").stderr
+    assert "2 of 2 document ids are like '1.2345678901234568e+18', and may be those of" in told
+    assert "query ids are like" not in told
+
+
 def test_index_tells_of_documents_without_words_and_of_copies(tmp_path):
     """Copies differ in case, order and url; the others in a field or in how often a word occurs."""
     rows = [

@@ -93,6 +93,18 @@ def test_skipped_judgements_of_ids_that_are_written_otherwise_are_told(tmp_path)
     assert told == "1, such as '7' for '007'"
 
 
+def test_ids_that_lost_digits_in_a_frame_are_refused():
+    """A frame with a missing value anywhere in a column of integers holds floats."""
+    products = pd.DataFrame({"id": [2**60, 2**60 + 1], "text": ["shoe", "hat"]})
+    ratings = pd.DataFrame({"qid": ["a"], "query": ["shoe"], "docno": [2**60], "label": [1]})
+    assert read_table(products, ratings).document_ids == [str(2**60), str(2**60 + 1)]
+    advice = "write ids as text or integers"
+    with pytest.raises(InputError, match=f"row 1: there is no document '1.15.*e.18' .*{advice}"):
+        read_table(products, ratings.astype({"docno": float}))
+    with pytest.raises(InputError, match=f"row 2: document '1.15.*' has another body.*{advice}"):
+        read_table(products.astype({"id": float}), ratings)
+
+
 @pytest.mark.parametrize("labels", [("0.7333", "0.25"), ("3", "1.0")])
 def test_labels_of_rows_become_grades_as_those_of_tables(tmp_path, labels):
     (tmp_path / "rows.txt").write_text(
