@@ -178,7 +178,8 @@ def tell_models(folder: Path) -> None:
 def print_facts(facts: Mapping[str, Any]) -> None:
     """Print facts, a line each; see :func:`ltr_features.facts.flat_facts`."""
     for name, value in flat_facts(facts).items():
-        echo(f"  {name}: {value:,}" if isinstance(value, int) else f"  {name}: {value}")
+        form = {int: ",", float: ".3f"}.get(type(value), "")
+        echo(f"  {name}: {value:{form}}")
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def pipeline_rank(
     command notes queries that the pipeline may have learned from, which would flatter it there.
 
     Example: ltr-features pipeline rank service queries.tsv --out service.run"""
+    from letor.column_names import check_text
     from letor.trec import check_trec_ids, write_run
     from ltr_features.scoring import ScoringPipeline
     from ltr_features.sources.files import read_queries
@@ -65,6 +66,7 @@ def pipeline_rank(
         raise InputError("--on-unknown is for documents of --among: give that, or neither")
     made_from = None if sources in (None, SAME_ID) else Path(sources)
     replaced = check_outputs(out, inputs=[folder, queries, among, made_from])
+    check_text(out, "runs")
     texts = read_queries(queries)
     pipeline = ScoringPipeline.load(folder, threads=threads)
     check_trec_ids(texts, "query id")

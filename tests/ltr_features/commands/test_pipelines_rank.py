@@ -126,6 +126,8 @@ def test_ids_that_trec_files_cannot_hold_are_refused_before_the_work(service, tm
     told = refused("pipeline", "rank", service, queries, "--out", tmp_path / "a.run")
     assert told.startswith("query id 'q 1' is empty or contains blanks")
     assert not (tmp_path / "a.run").exists()
+    told = refused("pipeline", "rank", service, queries, "--out", tmp_path / "a.parquet")
+    assert "a.parquet: runs are written as text, a line each, not as .parquet" in told
 
 
 @pytest.mark.parametrize(
