@@ -13,6 +13,7 @@ from ltr_features.cli import app
 from ltr_features.commands.options import (
     candidate_settings,
     echo,
+    print_facts,
     settings,
     settings_by_owner,
     settings_of,
@@ -77,3 +78,12 @@ def test_an_empty_path_is_not_the_current_folder(arguments, name):
     told = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
     assert told.exit_code == 2
     assert f"{name} is an empty path: name the file or folder" in told.stderr
+
+
+def test_facts_are_printed_for_readers(capsys):
+    print_facts({"rows": 12000, "share": 2 / 3, "log": {"clicks": 3}})
+    assert capsys.readouterr().out.splitlines() == [
+        "  rows: 12,000",
+        "  share: 0.667",
+        "  log, clicks: 3",
+    ]
