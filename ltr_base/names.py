@@ -79,12 +79,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {listed(known, 60)}" if known else "there are none"
 
 
-#: How the ids of one thing differ where programs read them as numbers or letters.
-OTHERWISE = "case, blanks around them, leading zeros, a final '.0' or Unicode normal form"
-
-
-#: An integer as programs write it as a floating-point number: ``1.2345678901234568e+18``.
-_ROUNDED = re.compile(r"-?[0-9](\.[0-9]+)?[eE]\+[0-9]+")
+#: An integer of more than 15 digits as a floating-point number: ``1.2345678901234568e+18``.
+_ROUNDED = re.compile(r"-?[0-9](\.[0-9]+)?[eE]\+(1[5-9]|[2-9][0-9]|[0-9]{3})")
 
 
 def is_rounded(name: str) -> bool:
@@ -98,6 +94,10 @@ WRITE_AS_TEXT = (
     "which keeps no more: write ids as text or integers (pandas: dtype=str, or Int64 where "
     "some are missing)"
 )
+
+
+#: How the ids of one thing differ where programs read them as numbers or letters.
+OTHERWISE = "case, blanks around them, leading zeros, a final '.0' or Unicode normal form"
 
 
 def written_otherwise(name: str, known: Iterable[str]) -> str:

@@ -178,8 +178,7 @@ def tell_models(folder: Path) -> None:
 def print_facts(facts: Mapping[str, Any]) -> None:
     """Print facts, a line each; see :func:`ltr_features.facts.flat_facts`."""
     for name, value in flat_facts(facts).items():
-        form = {int: ",", float: ".3f"}.get(type(value), "")
-        echo(f"  {name}: {value:{form}}")
+        echo(f"  {name}: {value}")
 
 
 def settings(given: Sequence[str], what: str) -> dict[str, Any]:

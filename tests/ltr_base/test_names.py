@@ -59,7 +59,7 @@ def test_ids_that_lost_digits_as_floating_point_numbers_are_told():
     for name in (str(1234567890123456789.0), "1e+18", "-1.5E+17"):
         assert is_rounded(name)
         assert "write ids as text or integers" in written_otherwise(name, ["1234567890123456789"])
-    for name in ("1234567890123456789", "1e18", "12e+x", "1.5", "a1e+18", "e+18", ""):
+    for name in ("1234567890123456789", "1e18", "1e+05", "12e+x", "1.5", "a1e+18", "e+18", ""):
         assert not is_rounded(name)
 
 

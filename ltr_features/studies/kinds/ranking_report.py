@@ -45,7 +45,7 @@ from ltr_features.studies.statistics.refits import fits_note
 def make_report(experiment: RankingStages) -> Report:
     """Make the report's data from the outputs of the stages."""
     config, collection, outputs = experiment.config, experiment.collection, experiment.outputs
-    facts = {k: _fact(v) for k, v in flat_facts(collection.description).items()}
+    facts = flat_facts(collection.description)
     facts |= _candidate_facts(experiment)
     facts |= _left_out(experiment)
     studies, curves, words = [], [], []
@@ -354,12 +354,6 @@ def _column_table(experiment: RankingStages, outputs: Sequence[SplitOutputs]) ->
         )
         for name, info in folds[0].items()
     ]
-
-
-def _fact(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def check_expected(config: ExperimentConfig, studies: Sequence[Study]) -> list[str]:
