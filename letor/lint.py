@@ -25,7 +25,7 @@ from letor.lint_rules import LEVELS, RULES, Finding
 from letor.parquet import read_parquet
 from letor.parser import MARK_BITS, Rows, bad_lines, parse
 from letor.svmlight import MAX_COLUMNS, assemble, check_is_text
-from ltr_base.names import counted
+from ltr_base.names import counted, rounded
 from ltr_base.slices import group_ranges, slices
 
 _LISTED = 20  # lines, columns or labels that a message lists
@@ -309,6 +309,11 @@ def _check_groups(file: Inspected) -> Iterator[Finding]:
         yield _finding("single-document-queries", n=single)
 
 
+def _check_ids(file: Inspected) -> Iterator[Finding]:
+    for remark in rounded(query=file.data.query_ids, document=file.data.document_ids):
+        yield _finding("rounded-ids", remark=remark)
+
+
 def _check_columns(file: Inspected) -> Iterator[Finding]:
     low = np.fmin.reduce(file.low, axis=0)
     high = np.fmax.reduce(file.high, axis=0)
@@ -366,8 +371,8 @@ def _check_documents(file: Inspected) -> Iterator[Finding]:
 
 _Checks = tuple[Callable[[Inspected], Iterator[Finding]], ...]
 _CHECKS_OF_ROWS: _Checks = (
-    _check_labels, _check_order, _check_groups, _check_columns, _check_names, _check_remarks,
-    _check_documents,
+    _check_labels, _check_order, _check_groups, _check_ids, _check_columns, _check_names,
+    _check_remarks, _check_documents,
 )  # fmt: skip
 _CHECKS: _Checks = (_check_lines, _check_end, _check_values, _check_absent, *_CHECKS_OF_ROWS)
 _CHECKS_OF_PARQUET: _Checks = (_check_missing, *_CHECKS_OF_ROWS)

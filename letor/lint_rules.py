@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ltr_base.names import WRITE_AS_TEXT
+
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
@@ -149,6 +151,7 @@ RULES = {
         "warning", "rows that repeat a document of their query: {n:,}",
         "keep one row per query and document: repeated ones count twice in every measure",
     ),
+    "rounded-ids": Rule("warning", "{remark}", WRITE_AS_TEXT),
     "unnamed-documents": Rule(
         "warning", "rows that name no document, although others do: {n:,}",
         "joins by document id will miss them: complete the comments",

@@ -6,7 +6,7 @@ import difflib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def close_names(name: str, known: Iterable[str], n: int = 1) -> list[str]:
@@ -94,6 +94,17 @@ WRITE_AS_TEXT = (
     "which keeps no more: write ids as text or integers (pandas: dtype=str, or Int64 where "
     "some are missing)"
 )
+
+
+def rounded(**ids: Iterable[str] | None) -> Iterator[str]:
+    """Remarks on ids that :func:`is_rounded`, given by what has them: ``document=ids``."""
+    for what, names in ids.items():
+        names = list(dict.fromkeys(() if names is None else names))
+        if found := [name for name in names if is_rounded(name)]:
+            yield (
+                f"{len(found):,} of {len(names):,} {what} ids are like {found[0]!r}, and may be "
+                "those of several"
+            )
 
 
 #: How the ids of one thing differ where programs read them as numbers or letters.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import OTHERWISE, WRITE_AS_TEXT, counted, is_rounded
+from ltr_base.names import OTHERWISE, WRITE_AS_TEXT, counted, rounded
 from ltr_features.commands import completion
 from ltr_features.commands.options import (
     check_outputs,
@@ -149,11 +149,8 @@ def _doubtful_ids(collection: Collection) -> Iterator[str]:
                 f"{OTHERWISE}, such as {name!r} from {first!r}: if both are one {what}, write its "
                 "id alike everywhere"
             )
-        if rounded := [name for name in ids if is_rounded(name)]:
-            yield (
-                f"{len(rounded):,} of {len(ids):,} {what} ids are like {rounded[0]!r}, and may be "
-                f"those of several: {WRITE_AS_TEXT}"
-            )
+    for remark in rounded(document=collection.document_ids, query=collection.query_ids):
+        yield f"{remark}: {WRITE_AS_TEXT}"
 
 
 def _alike_texts(context: ColumnContext) -> Iterator[str]:

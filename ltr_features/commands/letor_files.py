@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from letor.errors import InputError
-from ltr_base.names import counted, listed, nearest
+from ltr_base.names import WRITE_AS_TEXT, counted, listed, nearest, rounded
 from ltr_features.commands.options import (
     EXIT_BAD_INPUT,
     MaxColumns,
@@ -369,6 +369,8 @@ def _rows_of_any(
         columns = column_roles(source, settings(column, "--column"))
         rows = read_table_rows(source, qrels, columns=columns, non_finite=letor["non_finite"])
         echo(f"{columns_in_words(columns)}; features: {listed(rows.column_names, 20)}")
+        for remark in rounded(query=rows.query_ids, document=rows.document_ids):
+            echo(f"note: {remark}: {WRITE_AS_TEXT}", err=True)
         labels = "label" in columns or qrels is not None
     elif is_feature_log(source):
         rows, labels = read_feature_log(source, qrels), qrels is not None

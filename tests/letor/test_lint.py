@@ -96,6 +96,7 @@ def test_counts_of_a_clean_file(tmp_path: Path) -> None:
         ("0 qid:3 1:1 2:1 3:0\n", "zero-columns", "warning", (3,), ()),
         ("0 qid:3 1:1 2:1750000001\n", "large-values", "note", (2,), ()),
         ("\n0 qid:3 1:1 2:1 #docid = d32\n", "duplicate-documents", "warning", (), (11,)),
+        ("0 qid:3 1:1 2:1 #docid = 1.59e+18\n", "rounded-ids", "warning", (), ()),
         ("0 qid:3 1:1 2:1\n", "unnamed-documents", "warning", (), ()),
     ],
 )

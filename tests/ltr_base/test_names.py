@@ -8,6 +8,7 @@ from ltr_base.names import (
     nearest,
     quoted,
     repeated,
+    rounded,
     written_otherwise,
 )
 
@@ -61,6 +62,9 @@ def test_ids_that_lost_digits_as_floating_point_numbers_are_told():
         assert "write ids as text or integers" in written_otherwise(name, ["1234567890123456789"])
     for name in ("1234567890123456789", "1e18", "1e+05", "12e+x", "1.5", "a1e+18", "e+18", ""):
         assert not is_rounded(name)
+    assert list(rounded(query=["1", "2"], document=["1.5e+18", "1.5e+18", "2"], tag=None)) == [
+        "1 of 2 document ids are like '1.5e+18', and may be those of several"
+    ]
 
 
 def test_quoted() -> None:

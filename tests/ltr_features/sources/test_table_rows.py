@@ -256,3 +256,10 @@ def test_convert_refuses_columns_that_do_nothing(convert, tmp_path):
 def test_convert_tells_that_labels_are_unknown(convert, tmp_path):
     write(FRAME.drop(columns="relevance"), tmp_path / "t.csv")
     assert "every label is 0" in convert("t.csv", "rows.parquet").output
+
+
+def test_convert_tells_of_ids_that_lost_digits(convert, tmp_path):
+    csv(tmp_path, "qid,docno,label,f", "1.5e+18,d1,1,2", "1.5e+18,d2,0,3", "2,d1,0,1")
+    told = convert("t.csv", "rows.txt").output
+    assert "1 of 2 query ids are like '1.5e+18', and may be those of several" in told
+    assert "document ids are like" not in told
