@@ -93,7 +93,7 @@ class JudgedPairs:
         self._grades: dict[str, dict[int, int]] = {}
         self._repeated: dict[tuple[str, int], list[int]] = {}  # all grades of such a pair
         self.n_skipped = 0
-        self._first_skipped = ""
+        self._first_skipped = self._advice = ""
         #: How often each unknown id was skipped, of queries and of documents.
         self._unknown: tuple[Counter[str], Counter[str]] = Counter(), Counter()
 
@@ -120,7 +120,9 @@ class JudgedPairs:
             if self._skip:
                 self.n_skipped += 1
                 self._unknown[row < 0][wanted] += 1
-                self._first_skipped = self._first_skipped or f"{where} has {what}"
+                if self.n_skipped == 1:
+                    self._first_skipped = f"{where} has {what}"
+                    self._advice = written_otherwise(wanted, known_ids)
                 return
             advice = written_otherwise(wanted, known_ids) or (
                 "add it, remove the line, or skip such lines by the option on_unknown=skip"
@@ -157,8 +159,8 @@ class JudgedPairs:
         )
         raise InputError(
             f"{where}: all {self.n_skipped:,} judgements were skipped: {self._first_skipped}, but "
-            f"the collection has the queries {queries} and the documents {documents}; do both use "
-            "the same ids?"
+            f"the collection has the queries {queries} and the documents {documents}; "
+            f"{self._advice or 'do both use the same ids?'}"
         )
 
     def collection(

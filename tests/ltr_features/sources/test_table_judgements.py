@@ -83,6 +83,9 @@ def test_judgements_that_were_all_skipped_are_told_with_ids_of_both_sides(tmp_pa
     message = r"all 3 .* line 2 has document 'p7', but .* '007', '8', '9';"
     with pytest.raises(InputError, match=message):
         read_table(PRODUCTS, ratings, **OPTIONS, on_unknown="skip")
+    for sku, advice in (("1.5e+18", "write ids as text or integers"), ("7", "there is '007'")):
+        with pytest.raises(InputError, match=rf"all 3 .* has document '.*; .*{advice}"):
+            read_table(PRODUCTS, RATINGS.assign(sku=sku), **OPTIONS, on_unknown="skip")
 
 
 def test_skipped_judgements_of_ids_that_are_written_otherwise_are_told(tmp_path):
