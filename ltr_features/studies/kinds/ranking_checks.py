@@ -70,6 +70,7 @@ def demo_config(
     config = load_config(Path(str(experiments / "demo.toml")))
     changed: dict[str, Any] = {"repeats": repeats} | ({} if seed is None else {"seed": seed})
     if dump is not None:
+        changed["title"] = f"Do semantic columns help to find sections of {dump.name}?"
         given = {"dump": str(dump.absolute())}
         changed["collection"] = config.collection.model_copy(update=given)
         changed["columns"] = tuple(

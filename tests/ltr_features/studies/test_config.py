@@ -33,6 +33,7 @@ def test_the_demo_is_valid_and_compares_with_and_without_the_columns(tmp_path):
     other = demo_config(tmp_path / "dump.xml", seed=7)
     named = [part.options["dump"] for part in other.columns if "dump" in part.options]
     assert {other.collection.dump, *named} == {str(tmp_path / "dump.xml")}
+    assert other.title == "Do semantic columns help to find sections of dump.xml?"
     assert other.seed == 7
     assert config.repeats == 1
     assert demo_config(seed=MAX_SEED - 2, repeats=3).repeats == 3
