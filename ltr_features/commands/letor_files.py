@@ -193,9 +193,9 @@ def validate(
     and those elsewhere that a pipeline reads.
 
     Reports counts, labels, bad lines, groups out of order, rows and columns that give the labels
-    away, constant columns, duplicate documents, and remarks on trained columns (from
-    NAME.columns.json or Parquet). The exit code is 2 if the file has unreadable lines, folds cannot
-    be read, or files were changed or are missing.
+    away, constant columns, duplicate documents, ids that lost digits, and remarks on trained
+    columns (from NAME.columns.json or Parquet). The exit code is 2 if the file has unreadable
+    lines, folds cannot be read, or files were changed or are missing.
 
     Example: ltr-features validate train.txt.gz"""
     from letor.digests import DIGESTS, changed_files
