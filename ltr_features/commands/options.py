@@ -67,6 +67,10 @@ Threads = Annotated[
     typer.Option(min=1, help="Worker threads (default: all cores); results do not depend on it."),
 ]
 
+PipelineThreads = Annotated[
+    int, typer.Option(min=1, help="Worker threads; results do not depend on it.")
+]
+
 NonFinite = Annotated[
     Literal["raise", "nan"],
     typer.Option(help="nan, inf and numbers beyond float32 in text: an error, or a missing value."),

@@ -13,6 +13,7 @@ from letor.errors import InputError
 from ltr_base.names import OTHERWISE, counted, listed, written_alike
 from ltr_features.commands.options import (
     Commands,
+    PipelineThreads,
     Threads,
     check_outputs,
     echo,
@@ -145,7 +146,7 @@ def pipeline_add(
     encoding: Annotated[
         str, typer.Option(help="Encoding of a text file that is not UTF-8: cp1252, latin-1, ...")
     ] = "utf-8",
-    threads: Threads = 1,
+    threads: PipelineThreads = 1,
 ) -> None:
     """Add documents to a saved pipeline, or replace those with the same ids, without rebuilding it:
     statistics, vectors, models and ranker stay as they are, and so do all other scores.
@@ -195,7 +196,7 @@ def pipeline_remove(
     ids: Annotated[
         Path, typer.Argument(help="A text file with the id of a document on each line.")
     ],
-    threads: Threads = 1,
+    threads: PipelineThreads = 1,
 ) -> None:
     """Remove documents from a saved pipeline, without rebuilding it: statistics, vectors, models
     and ranker stay as they are, and so do the columns of all other documents. The command reports
@@ -243,7 +244,7 @@ def pipeline_explain(
         typer.Option(min=1, help="Number of documents, the best ones.", show_default="3"),
     ] = None,
     columns: Annotated[int, typer.Option(min=1, help="Columns to show of each document.")] = 6,
-    threads: Threads = 1,
+    threads: PipelineThreads = 1,
 ) -> None:
     """Show why documents are where they are in the ranking for a query: each with the columns that
     moved its score most, their values in it and what they add.
@@ -290,7 +291,7 @@ def serve(
     folder: Annotated[Path, typer.Argument(help="Folder that `ScoringPipeline.save` wrote.")],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8080,
-    threads: Threads = 1,
+    threads: PipelineThreads = 1,
 ) -> None:
     """Answer queries with a saved pipeline over HTTP, JSON in and out.
 

@@ -9,7 +9,13 @@ import typer
 
 from letor.errors import InputError
 from ltr_base.names import counted, listed
-from ltr_features.commands.options import Progress, Threads, check_outputs, echo, tell_replaced
+from ltr_features.commands.options import (
+    PipelineThreads,
+    Progress,
+    check_outputs,
+    echo,
+    tell_replaced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,7 +52,7 @@ def pipeline_rank(
             "tab, document id; a table with a column source; or same-id."
         ),
     ] = None,
-    threads: Threads = 1,
+    threads: PipelineThreads = 1,
     progress: Progress = None,
 ) -> None:
     """Rank documents for each query of a file, and write a TREC run.

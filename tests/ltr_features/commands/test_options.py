@@ -87,3 +87,14 @@ def test_facts_are_printed_for_readers(capsys):
         "  share: 0.667",
         "  log, clicks: 3",
     ]
+
+
+@pytest.mark.parametrize(
+    "command", ["serve", "pipeline add", "pipeline remove", "pipeline rank", "pipeline explain"]
+)
+def test_help_names_one_default_of_threads(command):
+    """Commands that load a pipeline take one thread, and not all cores."""
+    shown = CliRunner().invoke(app, [*command.split(), "--help"]).stdout
+    words = " ".join(shown.replace("│", " ").split())
+    assert "Worker threads" in words
+    assert "all cores" not in words
