@@ -71,6 +71,11 @@ def run_file(
     Raises:
         InputError: the file, or anything that it names, cannot be used.
     """
+    if data is not None and has_standard(Path(path)):
+        raise InputError(
+            f"--data: {path} is no experiment file, and paths of its standard experiment are "
+            "relative to the current folder; leave it out"
+        )
     folder = Path(data if data is not None else os.environ.get("LTR_DATA", "."))
     with _file_of(path, Path(out), dry_run, candidates or {}) as file:
         kind = study_class(kind_of(file))

@@ -100,3 +100,13 @@ def test_files_are_told_by_their_endings_and_content(tmp_path, name, content, me
 def test_a_missing_file_lists_the_experiments(tmp_path):
     with pytest.raises(InputError, match=r"nothing: no such file.*there are .*demo"):
         run_file("nothing", out=tmp_path)
+
+
+@pytest.mark.parametrize("folder", [".", "nowhere"])
+def test_a_data_folder_is_refused_by_standard_experiments(folder, tmp_path):
+    """They have no file whose paths it could be for; it was ignored, even where there was none."""
+    rows = tmp_path / "rows.txt"
+    rows.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"--data: .*rows\.txt is no experiment file"):
+        run_file(rows, data=tmp_path / folder, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
