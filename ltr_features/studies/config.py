@@ -27,7 +27,10 @@ from ltr_base.names import nearest, repeated
 from ltr_features.parameters import as_written, plainly
 
 #: The end of a message on a file that is not there.
-DATA_ADVICE = "name the folder of data sets by --data or the environment variable LTR_DATA"
+DATA_ADVICE = (
+    "check the name; paths in an experiment file are relative to the folder named by --data or the "
+    "environment variable LTR_DATA"
+)
 
 #: The largest seed that LightGBM, XGBoost and the training of vectors take.
 MAX_SEED = 2**31 - 1

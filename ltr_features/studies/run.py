@@ -59,7 +59,8 @@ def run_file(
             ``out``.
         out: folder for all outputs; finished stages there are reused.
         data: folder that paths in the file are relative to; by default the one named by the
-            environment variable LTR_DATA, else the working folder.
+            environment variable LTR_DATA, else the working folder. Not for the standard
+            experiment, whose paths are relative to the working folder.
         candidates: of the standard experiment on a workspace, see
             :func:`ltr_features.candidates.candidate_sources`; by default BM25's best 100.
         threads, memory, reporter: see :class:`~ltr_features.studies.study.Study`.

@@ -178,7 +178,7 @@ def test_a_given_score_is_a_system_by_itself(tmp_path):
         ('ranker = "lambdamart"', 'ranker = "lamdamart"', "did you mean 'lambdamart'"),
         ('family = "vsm"', 'family = "vms"', "no column family 'vms'; did you mean 'vsm'"),
         ('source = "wikipedia-sections"', 'source = "bier"', "no source 'bier'.*'beir'"),
-        ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; name the folder"),
+        ("words_per_query = 10", 'dump = "none.xml"', "there is no .*none.xml; check the name"),
         ('by = "group"', "folds = 3", "splits.1.folds: 3 folds: one part tests, .* give 4 or more"),
         ('by = "group"', "inner_parts = 4", "inner_parts is 4, but a fold trains on 3 parts"),
         ('stopwords = "english"', 'stopwords = "klingon"', "text: stopwords: no list"),

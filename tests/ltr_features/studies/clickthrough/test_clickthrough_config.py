@@ -73,6 +73,9 @@ def test_a_file_of_queries_that_is_not_there_is_told_with_its_key(tmp_path, key)
     path = tmp_path / "study.toml"
     text = write_clickthrough(tmp_path)
     path.write_text(text.replace('train = "train"', f'train = "train"\n{key} = "none.tsv"'))
-    with pytest.raises(InputError, match=rf"{key}: there is no file .*none\.tsv; name the folder"):
+    with pytest.raises(
+        InputError,
+        match=rf"{key}: there is no file .*none\.tsv; check the name; .*--data or .*LTR_DATA",
+    ):
         run_file(path, data=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
